@@ -1,0 +1,81 @@
+"""Agent: the interface that every method implements, and the loop expects."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cbo_gym.task import Action, Mode, Observation, Round, Task
+
+
+class UnsupportedModeError(ValueError):
+    """Raised by ``Agent.reset`` for a task whose feedback mode the agent does not play."""
+
+
+class Agent(ABC):
+    """Base class of the agents; any object with its public methods will do as well.
+
+    The loop is ``reset``, then ``act``, ``env.step``, ``update`` for every round; ``recommend`` may be asked at any
+    time. A subclass says what it plays in ``modes`` and implements ``act``; most extend ``update``.
+    """
+
+    modes: ClassVar[frozenset[Mode]]
+
+    task: Task
+    rng: np.random.Generator
+    history: list[Round]
+
+    def reset(self, task: Task, seed: int) -> None:
+        """Start afresh on ``task``; the task's initial data go through :meth:`update`.
+
+        Args:
+            task: what the agent may know.
+            seed: of all randomness of the agent, in 0..2**32 - 1.
+
+        Raises:
+            UnsupportedModeError: if the agent does not play the task's mode.
+        """
+        if task.mode not in self.modes:
+            played = ", ".join(sorted(self.modes))
+            raise UnsupportedModeError(
+                f"{type(self).__name__} plays {played}; {task.env_id} is {task.mode}"
+            )
+        self.task = task
+        self.rng = np.random.default_rng(seed)
+        self.history = []
+        self.setup(seed)
+        for past in task.initial_data:
+            self.update(past.action, past.observation, past.reward, {})
+
+    def setup(self, seed: int) -> None:
+        """Build what depends on ``self.task``; called by :meth:`reset` before the initial data arrive."""
+
+    @abstractmethod
+    def act(self, observation: Observation) -> Action:
+        """Choose the next action, an element of ``self.task.action_space``."""
+
+    def update(
+        self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]
+    ) -> None:
+        """Learn from a round that was played."""
+        self.history.append(Round(action, observation, float(reward)))
+
+    def recommend(self) -> Action:
+        """The action that the agent would deploy: of those played, the one with the best estimate.
+
+        Raises:
+            ValueError: if nothing has been played yet.
+        """
+        if not self.history:
+            raise ValueError("nothing has been played yet, so there is nothing to recommend")
+        return self.history[int(np.argmax(self.estimated_rewards()))].action
+
+    def estimated_rewards(self) -> np.ndarray:
+        """Estimates of E[Y | action] for every round of ``history``, shape ``(len(history),)``.
+
+        Without a model these are the rewards seen; agents with a surrogate return its posterior mean.
+        """
+        return np.array([past.reward for past in self.history])

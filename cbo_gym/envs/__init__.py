@@ -1,0 +1,8 @@
+"""Gymnasium environments, one file a feedback mode."""
+
+from cbo_gym.envs.base import CausalBanditEnv
+from cbo_gym.envs.hard import HardEnv
+from cbo_gym.envs.soft import SoftEnv
+from cbo_gym.envs.spaces import SparseBox
+
+__all__ = ["CausalBanditEnv", "HardEnv", "SoftEnv", "SparseBox"]

@@ -1,0 +1,183 @@
+"""The environment that all feedback modes share: rounds, noise, semi-bandit observations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from cbo_gym.problems import Problem, build_problem
+from cbo_gym.scm import Intervention, StructuralCausalModel
+from cbo_gym.task import Action, Mode, Observation
+
+if TYPE_CHECKING:
+    from cbo_gym.oracle import Oracle
+
+NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so changing it changes every run
+
+
+class NoiseStream:
+    """The exogenous noise of successive rounds, drawn in blocks: a tuple of floats a round.
+
+    The draws depend on the generator's state and the number of rounds alone, never on what is played, so that every
+    agent of one seed meets the same noise.
+    """
+
+    def __init__(self, scm: StructuralCausalModel, rng: np.random.Generator) -> None:
+        self._scm, self._rng = scm, rng
+        self._rounds: list[tuple[float, ...]] = []
+        self._next = 0
+
+    def draw(self) -> tuple[float, ...]:
+        if self._next == len(self._rounds):
+            block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
+            self._rounds = list(zip(*[column.tolist() for column in block], strict=True)) or [()]
+            self._next = 0
+        self._next += 1
+        return self._rounds[self._next - 1]
+
+
+class CausalBanditEnv(gym.Env[Observation, Action]):
+    """A bandit on a structural causal model: one step is one round, and all observed variables come back.
+
+    A subclass fixes the feedback mode: its action space and what an action does to the system.
+
+    Args:
+        problem: the Problem, or the import path ``"package.module:function"`` of its builder.
+        oracle: put ``expected_reward`` and ``instant_regret`` into ``info``. For evaluation and teaching only: an
+            agent that reads them is cheating.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``.
+        parameters: keyword arguments of the problem's builder.
+
+    Raises:
+        ValueError: if the problem cannot be built, does not fit the mode, or the render mode is unknown.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
+    mode: ClassVar[Mode]
+
+    action_space: spaces.Space[Any]
+    observation_space: spaces.Dict
+
+    def __init__(
+        self,
+        problem: str | Problem,
+        *,
+        oracle: bool = False,
+        render_mode: str | None = None,
+        **parameters: Any,
+    ) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            allowed = self.metadata["render_modes"]
+            raise ValueError(f"render_mode must be None or one of {allowed}; given {render_mode!r}")
+        self.problem = build_problem(problem, **parameters)
+        self.scm = self.problem.scm
+        self.render_mode = render_mode
+        self.with_oracle = oracle
+        self.action_space = self.build_action_space()
+        nodes = spaces.Box(-np.inf, np.inf, (len(self.scm.nodes),), dtype=np.float64)
+        self.observation_space = spaces.Dict({"nodes": nodes})
+        self._observed = itemgetter(*self.scm.nodes)
+        self._oracle: Oracle | None = None
+        self._begin()
+
+    @abstractmethod
+    def build_action_space(self) -> spaces.Space[Any]:
+        """The space of one action."""
+
+    @abstractmethod
+    def decode(self, action: Action) -> Intervention:
+        """The intervention that one action stands for, in native units.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is no element of the action space.
+        """
+
+    @abstractmethod
+    def decode_batch(self, actions: Any) -> Intervention:
+        """The same for a batch: an element of the batched action space."""
+
+    @abstractmethod
+    def describe(self, intervention: Intervention) -> dict[str, Any]:
+        """What was done, in native units by variable name."""
+
+    @abstractmethod
+    def describe_batch(self, intervention: Intervention) -> dict[str, Any]:
+        """The same for a batch: variable -> array, with ``_name`` masks as in Gymnasium's vector infos."""
+
+    @abstractmethod
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+        """A batch of actions for the initial data, in the order in which they are played.
+
+        Args:
+            rng: source of the random actions.
+            observational: number of rounds without intervention.
+            random: number of random interventions (hard mode: of each target set); None for the mode's default.
+        """
+
+    @abstractmethod
+    def task_fields(self) -> dict[str, Any]:
+        """The fields of the Task that belong to the mode."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an experiment. Without a seed the noise goes on where the random stream is."""
+        super().reset(seed=seed)
+        self._begin()
+        return self.empty_observation(), {"round": 0, "intervention": {}}
+
+    def _begin(self) -> None:
+        self.round = 0
+        self.total_reward = 0.0
+        self.values: dict[str, Any] = {}
+        self._noise: NoiseStream | None = None
+
+    def empty_observation(self) -> Observation:
+        return {"nodes": np.zeros(len(self.scm.nodes))}
+
+    def step(
+        self, action: Action
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play one round.
+
+        Raises:
+            gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
+        """
+        intervention = self.decode(action)
+        if self._noise is None:
+            self._noise = NoiseStream(self.scm, self.np_random)
+        values = self.scm.propagate(self._noise.draw(), intervention)
+        reward = float(values[self.scm.reward])
+        self.values = values
+        self.round += 1
+        self.total_reward += reward
+        info = {"round": self.round, "intervention": self.describe(intervention)}
+        if self.with_oracle:
+            info |= self._oracle_info(intervention)
+        observation = {"nodes": np.array(self._observed(values))}
+        return observation, reward, False, False, info
+
+    def _oracle_info(self, intervention: Intervention) -> dict[str, float]:
+        if self._oracle is None:
+            from cbo_gym.oracle import Oracle
+
+            self._oracle = Oracle(self)
+        expected = float(self._oracle.mean_of(intervention).value)
+        return {
+            "expected_reward": expected,
+            "instant_regret": self._oracle.optimum.value - expected,
+        }
+
+    def render(self) -> Any:
+        """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""
+        if self.render_mode is None:
+            gym.logger.warn("render() was called on an environment that was made without a render_mode")
+            return None
+        from cbo_gym.envs import rendering
+
+        return rendering.render(self, self.render_mode)

@@ -1,0 +1,79 @@
+"""BinaryTree: a function network whose size is free, for studies of scaling.
+
+The graph follows the illustration of Sussex et al. (2023), Fig. 3: every node has at most two parents (K = 2) and
+the longest path to the reward grows with the logarithm of the number of nodes. The mechanisms are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.problems.base import Problem, gaussian_noise
+from cbo_gym.scm import StructuralCausalModel, Variable
+
+AMPLITUDE = 5.0
+WEIGHT = 0.1
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+TURN = 2.0 * math.pi
+MAX_DEPTH = 6
+
+
+def _peak(index: int) -> float:
+    """Where the effect of action ``index`` is largest; golden-ratio steps spread the peaks over [0, 1]."""
+    return (GOLDEN * (index + 1)) % 1.0
+
+
+def _leaf(peak: float, x: Any, u: Any) -> Any:
+    return AMPLITUDE * np.tanh(np.cos(TURN * (x - peak))) + u
+
+
+def _inner(peak: float, left: Any, right: Any, x: Any, u: Any) -> Any:
+    drive = WEIGHT * (left - right) + np.cos(TURN * (x - peak))
+    return AMPLITUDE * np.tanh(drive) + u
+
+
+def _root(left: Any, right: Any, u: Any) -> Any:
+    return left - right + u
+
+
+def binary_tree(depth: int = 2, noise_std: float = 0.0) -> Problem:
+    """BinaryTree: leaves at the top, the reward at the root, one action at every node but the reward.
+
+    With ``h`` the position in heap order (root 1, children ``2h`` and ``2h + 1``), X(h-2) is
+    ``5 tanh(0.1 (left - right) + cos 2 pi (a - p)) + u`` and Y is ``left - right + u``. Every mechanism increases in
+    its left parent and decreases in its right one, so the best action of a node is its peak p or half a turn away.
+
+    Args:
+        depth: levels above the root, 1 to 6; the tree has ``2^(depth+1) - 1`` nodes (7 by default, 127 at most).
+        noise_std: standard deviation of the noise on each node (1 in the noisy version).
+
+    Raises:
+        ValueError: if ``depth`` is out of range.
+    """
+    if depth not in range(1, MAX_DEPTH + 1):
+        raise ValueError(f"depth must be a whole number from 1 to {MAX_DEPTH}; given {depth!r}")
+    noise = gaussian_noise(noise_std)
+    size = 2 ** (depth + 1) - 1
+    signs = {1: 1.0}
+    variables = [Variable("Y", _root, ("X0", "X1"), (), noise)]
+    best = []
+    for heap in range(2, size + 1):
+        index = heap - 2
+        signs[heap] = signs[heap // 2] * (1.0 if heap % 2 == 0 else -1.0)
+        best.append((_peak(index) + (0.0 if signs[heap] > 0 else 0.5)) % 1.0)
+        is_leaf = 2 * heap > size
+        parents = () if is_leaf else (f"X{2 * heap - 2}", f"X{2 * heap - 1}")
+        mechanism = partial(_leaf if is_leaf else _inner, _peak(index))
+        variables.append(Variable(f"X{index}", mechanism, parents, (index,), noise))
+    return Problem(
+        name="BinaryTree",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description=f"A binary tree of {size} tanh nodes, two parents each.",
+        citation="The graph: Sussex, Makarova & Krause (2023), Fig. 3; the mechanisms: cbo-gym",
+        action_domains=[(0.0, 1.0)] * (size - 1),
+        optimal_action=tuple(best),
+    )

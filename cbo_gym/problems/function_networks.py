@@ -1,0 +1,194 @@
+"""Function networks of Astudillo & Frazier (2021), noiseless and noisy (Sussex et al. 2023, sec. 5 and A.4).
+
+Actions are parameters of the mechanisms. Noise enters each node's structural equation and therefore reaches its
+descendants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.problems.base import Problem, gaussian_noise
+from cbo_gym.scm import StructuralCausalModel, Variable
+
+CITATION = (
+    "Sussex, Makarova & Krause (2023), Model-based causal Bayesian optimization, sec. 5 and A.4; "
+    "the networks are from Astudillo & Frazier (2021)"
+)
+
+# Stationary points of sqrt(x) sin(x) on [0, 10], the roots of tan(x) = -2 x: its maximiser and its minimiser.
+ALPINE2_PEAK = 7.917052684666207
+ALPINE2_TROUGH = 4.815842317845935
+TURN = 2.0 * math.pi
+
+
+def _norm(x: Any, y: Any, u: Any) -> Any:
+    return np.sqrt(x * x + y * y) + u
+
+
+def _ripple(radius: Any, u: Any) -> Any:
+    return (1.0 + np.cos(12.0 * radius)) / (2.0 + 0.5 * radius * radius) + u
+
+
+def _ripple_of_clean_radius(radius: Any, radius_noise: Any, u: Any) -> Any:
+    return _ripple(radius - radius_noise, u)
+
+
+def _own_noise(u: Any) -> Any:
+    return u
+
+
+def _norm_plus_latent(radius_noise: Any, x: Any, y: Any, u: Any) -> Any:
+    return _norm(x, y, radius_noise)
+
+
+def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem:
+    """Dropwave: two actions, one intermediate node (the radius), a rippled reward.
+
+    Args:
+        noise_std: standard deviation of the noise on each node (0.1 in the paper's noisy version).
+        noise_free_parent: feed the reward the radius without its noise, as the published code does. The radius'
+            noise then is a latent common cause of the observed radius and the reward.
+    """
+    noise = gaussian_noise(noise_std)
+    if noise_free_parent:
+        variables = [
+            Variable("U0", _own_noise, noise=noise, observed=False),
+            Variable("X0", _norm_plus_latent, ("U0",), (0, 1)),
+            Variable("Y", _ripple_of_clean_radius, ("X0", "U0"), noise=noise),
+        ]
+    else:
+        variables = [
+            Variable("X0", _norm, (), (0, 1), noise),
+            Variable("Y", _ripple, ("X0",), (), noise),
+        ]
+    centre_is_best = noise_std == 0 or noise_free_parent
+    return Problem(
+        name="Dropwave",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="Distance from the centre of a square, then a rippled bell of it.",
+        citation=CITATION,
+        action_domains=[(-5.12, 5.12)] * 2,
+        optimal_action=(0.5, 0.5) if centre_is_best else None,
+        noiseless_mean=noise_free_parent,
+    )
+
+
+def _alpine_factor(x: Any) -> Any:
+    return np.sqrt(x) * np.sin(x)
+
+
+def _alpine_first(x: Any, u: Any) -> Any:
+    return u - _alpine_factor(x)
+
+
+def _alpine_next(previous: Any, x: Any, u: Any) -> Any:
+    return _alpine_factor(x) * previous + u
+
+
+def alpine2(noise_std: float = 0.0) -> Problem:
+    """Alpine2: a chain of six nodes, each multiplying its parent by a factor set by its own action.
+
+    Args:
+        noise_std: standard deviation of the noise on each node (1 in the paper's noisy version).
+    """
+    noise = gaussian_noise(noise_std)
+    names = [f"X{i}" for i in range(5)] + ["Y"]
+    variables = [Variable(names[0], _alpine_first, (), (0,), noise)]
+    variables += [
+        Variable(names[i], _alpine_next, (names[i - 1],), (i,), noise) for i in range(1, 6)
+    ]
+    return Problem(
+        name="Alpine2",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="A chain of products sqrt(x) sin(x) with many local optima.",
+        citation=CITATION,
+        action_domains=[(0.0, 10.0)] * 6,
+        null_action=(0.5,) * 6,  # a zero factor anywhere would wipe out the whole chain
+        optimal_action=(ALPINE2_TROUGH / 10.0,) + (ALPINE2_PEAK / 10.0,) * 5,
+        noiseless_mean=True,
+    )
+
+
+def _valley(x: Any, y: Any) -> Any:
+    across, along = y - x * x, 1.0 - x
+    return -100.0 * across * across - along * along
+
+
+def _rosenbrock_first(x: Any, y: Any, u: Any) -> Any:
+    return _valley(x, y) + u
+
+
+def _rosenbrock_next(previous: Any, x: Any, y: Any, u: Any) -> Any:
+    return _valley(x, y) + previous + u
+
+
+def rosenbrock(noise_std: float = 0.0) -> Problem:
+    """Rosenbrock: partial sums along a chain of four nodes; neighbours share an action.
+
+    Args:
+        noise_std: standard deviation of the noise on each node (1 in the paper's noisy version).
+    """
+    noise = gaussian_noise(noise_std)
+    names = ["X0", "X1", "X2", "Y"]
+    variables = [Variable(names[0], _rosenbrock_first, (), (0, 1), noise)]
+    variables += [
+        Variable(names[i], _rosenbrock_next, (names[i - 1],), (i, i + 1), noise)
+        for i in range(1, 4)
+    ]
+    return Problem(
+        name="Rosenbrock",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="The negated Rosenbrock valley, summed along a chain.",
+        citation=CITATION,
+        action_domains=[(-2.0, 2.0)] * 5,
+        optimal_action=(0.75,) * 5,
+        noiseless_mean=True,
+    )
+
+
+def _mean_square(*args: Any) -> Any:
+    *xs, u = args
+    return sum([x * x for x in xs]) / len(xs) + u
+
+
+def _mean_cosine(*args: Any) -> Any:
+    *xs, u = args
+    return sum([np.cos(TURN * x) for x in xs]) / len(xs) + u
+
+
+def _ackley_reward(mean_square: Any, mean_cosine: Any, u: Any) -> Any:
+    return 20.0 * np.exp(-0.2 * np.sqrt(mean_square)) + np.exp(mean_cosine) - 20.0 - math.e + u
+
+
+def _ackley_composition(nodes: Mapping[str, Any]) -> Any:
+    # abs() keeps a surrogate's slightly negative mean square in the square root's domain
+    bell = 20.0 * math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5)
+    return bell + math.e ** nodes["X1"] - 20.0 - math.e
+
+
+def ackley(known_composition: bool = False) -> Problem:
+    """Ackley: six actions drive two nodes, which the reward combines. There is no noisy version.
+
+    Args:
+        known_composition: tell agents how the reward depends on X0 and X1 (for composite methods).
+    """
+    every = tuple(range(6))
+    variables = [
+        Variable("X0", _mean_square, (), every),
+        Variable("X1", _mean_cosine, (), every),
+        Variable("Y", _ackley_reward, ("X0", "X1")),
+    ]
+    return Problem(
+        name="Ackley",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="The negated Ackley function through its mean square and its mean cosine.",
+        citation=CITATION,
+        action_domains=[(-2.0, 2.0)] * 6,
+        optimal_action=(0.5,) * 6,
+        composition=_ackley_composition if known_composition else None,
+    )

@@ -1,0 +1,147 @@
+"""Graphs of Aglietti et al. (2020) for hard interventions. Their papers minimise; here the reward is negated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.problems.base import Problem
+from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable
+
+AGLIETTI = "Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization"
+UNIT = Normal(0.0, 1.0)
+
+
+def _own_noise(u: Any) -> Any:
+    return u
+
+
+def _subsets(names: Iterable[str], up_to: int) -> list[frozenset[str]]:
+    listed = list(names)
+    sizes = (combinations(listed, size) for size in range(up_to + 1))
+    return [frozenset(chosen) for chosen in chain.from_iterable(sizes)]
+
+
+def _toy_middle(x0: Any, u: Any) -> Any:
+    return np.exp(-x0) + u
+
+
+def _toy_reward(x1: Any, u: Any) -> Any:
+    return np.exp(-0.05 * x1) - np.cos(x1) - u
+
+
+def toy_graph() -> Problem:
+    """ToyGraph: the chain X0 -> X1 -> Y with unit noise; best set at X1."""
+    variables = [
+        Variable("X0", _own_noise, noise=UNIT),
+        Variable("X1", _toy_middle, ("X0",), noise=UNIT),
+        Variable("Y", _toy_reward, ("X1",), noise=UNIT),
+    ]
+    return Problem(
+        name="ToyGraph",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="A chain of three variables; the reward is the negated one of the paper.",
+        citation=f"{AGLIETTI}; targets and initial data: Sussex, Makarova & Krause (2023), sec. 5",
+        manipulable={"X0": (-5.0, 5.0), "X1": (-5.0, 20.0)},
+        targets=_subsets(["X0", "X1"], up_to=1),
+    )
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _bmi(age: Any, u: Any) -> Any:
+    return 27.0 - 0.01 * age + u
+
+
+def _aspirin(age: Any, bmi: Any, u: Any) -> Any:
+    return _sigmoid(-8.0 + 0.10 * age + 0.03 * bmi)
+
+
+def _statin(age: Any, bmi: Any, u: Any) -> Any:
+    return _sigmoid(-13.0 + 0.10 * age + 0.20 * bmi)
+
+
+def _cancer(age: Any, bmi: Any, aspirin: Any, statin: Any, u: Any) -> Any:
+    return _sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * statin + 0.02 * aspirin)
+
+
+def _negated_psa(age: Any, bmi: Any, aspirin: Any, statin: Any, cancer: Any, u: Any) -> Any:
+    return -(6.8 + 0.04 * age - 0.15 * bmi - 0.60 * statin + 0.55 * aspirin + cancer + u)
+
+
+def psa_graph() -> Problem:
+    """PSAGraph: doses of aspirin and statin against the level of prostate-specific antigen."""
+    drugs = ("Aspirin", "Statin")
+    variables = [
+        Variable("Age", _own_noise, noise=Uniform(55.0, 75.0)),
+        Variable("BMI", _bmi, ("Age",), noise=Normal(0.0, 0.7)),
+        Variable("Aspirin", _aspirin, ("Age", "BMI")),
+        Variable("Statin", _statin, ("Age", "BMI")),
+        Variable("Cancer", _cancer, ("Age", "BMI", *drugs)),
+        Variable("Y", _negated_psa, ("Age", "BMI", *drugs, "Cancer"), noise=Normal(0.0, 0.4)),
+    ]
+    return Problem(
+        name="PSAGraph",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="Aspirin and statin doses; the reward is the negated PSA level.",
+        citation=f"{AGLIETTI}; after Ferro et al. (2015); targets: Sussex, Makarova & Krause (2023), sec. 5",
+        manipulable={"Aspirin": (0.0, 1.0), "Statin": (0.0, 1.0)},
+        targets=_subsets(drugs, up_to=2),
+    )
+
+
+def _complete_a(f: Any, confounder: Any, u: Any) -> Any:
+    return f * f + confounder + u
+
+
+def _complete_b(confounder: Any, u: Any) -> Any:
+    return confounder + u
+
+
+def _complete_c(b: Any, u: Any) -> Any:
+    return np.exp(-b) + u
+
+
+def _complete_d(c: Any, u: Any) -> Any:
+    return 0.1 * np.exp(-c) + u
+
+
+def _complete_e(a: Any, c: Any, u: Any) -> Any:
+    return np.cos(a) + 0.1 * c + u
+
+
+def _complete_reward(d: Any, e: Any, confounder_1: Any, confounder_2: Any, u: Any) -> Any:
+    of_nodes = np.cos(d) - 0.2 * d + np.sin(e) - 0.25 * e
+    return -(of_nodes + confounder_1 + np.exp(-confounder_2) + u)
+
+
+def complete_graph() -> Problem:
+    """CompleteGraph: seven observed variables, two latent confounders (A <-> Y and B <-> Y).
+
+    The targets are the minimal intervention sets over the manipulable B, D and E; {B, E} is among them without
+    being possibly optimal.
+    """
+    variables = [
+        Variable("U1", _own_noise, noise=UNIT, observed=False),
+        Variable("U2", _own_noise, noise=UNIT, observed=False),
+        Variable("F", _own_noise, noise=UNIT),
+        Variable("A", _complete_a, ("F", "U1"), noise=UNIT),
+        Variable("B", _complete_b, ("U2",), noise=UNIT),
+        Variable("C", _complete_c, ("B",), noise=UNIT),
+        Variable("D", _complete_d, ("C",), noise=UNIT),
+        Variable("E", _complete_e, ("A", "C"), noise=UNIT),
+        Variable("Y", _complete_reward, ("D", "E", "U1", "U2"), noise=UNIT),
+    ]
+    return Problem(
+        name="CompleteGraph",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="Seven variables and two latent confounders; the reward is the negated one of the paper.",
+        citation=f"{AGLIETTI}, sec. 4.2",
+        manipulable={"B": (-5.0, 4.0), "D": (-5.0, 5.0), "E": (-6.0, 3.0)},
+        targets=_subsets(["B", "D", "E"], up_to=2),
+    )

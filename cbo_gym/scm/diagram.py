@@ -1,0 +1,185 @@
+"""Causal diagrams: directed edges for mechanisms, bidirected edges for latent confounding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import networkx as nx
+
+Edge = tuple[str, str]
+
+
+class CausalDiagram:
+    """An acyclic directed mixed graph over named variables (Pearl, *Causality*, 2009, ch. 3).
+
+    Args:
+        nodes: the variables; the order given is kept by :attr:`nodes`.
+        directed: edges ``(cause, effect)``.
+        bidirected: pairs of variables that share an unobserved cause; the order in a pair is immaterial.
+        allow_cycles: accept directed cycles (separable SEMs have them). Self loops are never accepted.
+
+    Raises:
+        ValueError: for a repeated node, an edge to an unknown node, a self loop, or a cycle that is not allowed.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[str],
+        directed: Iterable[Edge],
+        bidirected: Iterable[Edge] = (),
+        *,
+        allow_cycles: bool = False,
+    ) -> None:
+        self.nodes: tuple[str, ...] = tuple(nodes)
+        self.directed: frozenset[Edge] = frozenset((a, b) for a, b in directed)
+        self.bidirected: frozenset[frozenset[str]] = frozenset(
+            frozenset(pair) for pair in bidirected
+        )
+        self.allow_cycles = allow_cycles
+        self._check()
+
+    def _check(self) -> None:
+        known = set(self.nodes)
+        if len(known) != len(self.nodes):
+            repeated = sorted({name for name in self.nodes if self.nodes.count(name) > 1})
+            raise ValueError(f"nodes must be distinct; repeated: {repeated}")
+        for pair in [*self.directed, *self.bidirected]:
+            self._require(pair)
+            if len(set(pair)) != 2:
+                raise ValueError(
+                    f"an edge joins two different nodes; given a self loop at {set(pair)}"
+                )
+        if not self.allow_cycles and not self.is_acyclic:
+            cycle = " -> ".join(edge[0] for edge in nx.find_cycle(self.graph))
+            raise ValueError(f"the diagram must be acyclic; it holds the cycle {cycle} -> ...")
+
+    def _require(self, names: Iterable[str]) -> frozenset[str]:
+        wanted = frozenset(names)
+        unknown = sorted(wanted.difference(self.nodes))
+        if unknown:
+            raise ValueError(f"unknown variables {unknown}; the diagram has {list(self.nodes)}")
+        return wanted
+
+    @cached_property
+    def graph(self) -> nx.DiGraph:
+        """The directed part as a networkx graph (treat as read-only)."""
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(sorted(self.directed))
+        return graph
+
+    @cached_property
+    def confounding(self) -> nx.Graph:
+        """The bidirected part as an undirected networkx graph (treat as read-only)."""
+        graph = nx.Graph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(sorted(tuple(sorted(pair)) for pair in self.bidirected))
+        return graph
+
+    @property
+    def is_acyclic(self) -> bool:
+        return bool(nx.is_directed_acyclic_graph(self.graph))
+
+    @cached_property
+    def topological_order(self) -> tuple[str, ...]:
+        """Causes before effects; ties in the order of :attr:`nodes`.
+
+        Raises:
+            ValueError: if the diagram has a directed cycle.
+        """
+        if not self.is_acyclic:
+            raise ValueError("a cyclic diagram has no topological order")
+        rank = {name: index for index, name in enumerate(self.nodes)}
+        return tuple(nx.lexicographical_topological_sort(self.graph, key=rank.__getitem__))
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """Direct causes, in the order of :attr:`nodes`."""
+        self._require([name])
+        return tuple(node for node in self.nodes if (node, name) in self.directed)
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Direct effects, in the order of :attr:`nodes`."""
+        self._require([name])
+        return tuple(node for node in self.nodes if (name, node) in self.directed)
+
+    def ancestors(self, names: Iterable[str]) -> frozenset[str]:
+        """The variables in ``names`` and everything with a directed path into them."""
+        start = self._require(names)
+        return start.union(*(nx.ancestors(self.graph, name) for name in start))
+
+    def descendants(self, names: Iterable[str]) -> frozenset[str]:
+        """The variables in ``names`` and everything that they reach by a directed path."""
+        start = self._require(names)
+        return start.union(*(nx.descendants(self.graph, name) for name in start))
+
+    def c_component(self, name: str) -> frozenset[str]:
+        """The variables joined to ``name`` by bidirected paths (Tian & Pearl 2002), itself included."""
+        self._require([name])
+        return frozenset(nx.node_connected_component(self.confounding, name))
+
+    @cached_property
+    def c_components(self) -> tuple[frozenset[str], ...]:
+        """The partition of the variables into c-components."""
+        return tuple(frozenset(part) for part in nx.connected_components(self.confounding))
+
+    def mutilate(self, targets: Iterable[str]) -> CausalDiagram:
+        """The diagram under ``do(targets)``: every edge into a target removed, bidirected ones too."""
+        cut = self._require(targets)
+        return self._derived(
+            self.nodes,
+            (edge for edge in self.directed if edge[1] not in cut),
+            (pair for pair in self.bidirected if not pair & cut),
+        )
+
+    def subgraph(self, names: Iterable[str]) -> CausalDiagram:
+        """The diagram induced by ``names``: the edges with both ends among them."""
+        keep = self._require(names)
+        return self._derived(
+            (node for node in self.nodes if node in keep),
+            (edge for edge in self.directed if keep.issuperset(edge)),
+            (pair for pair in self.bidirected if keep.issuperset(pair)),
+        )
+
+    def latent_projection(self, latents: Iterable[str]) -> CausalDiagram:
+        """Project ``latents`` out (Verma & Pearl 1990; Tian & Pearl 2002, sec. 5).
+
+        One latent at a time: its parents are joined to its children, its children (and the variables
+        confounded with it) become confounded among themselves.
+        """
+        hidden = self._require(latents)
+        directed, bidirected = set(self.directed), set(self.bidirected)
+        for latent in hidden:
+            causes = {a for a, b in directed if b == latent and a != latent}
+            effects = {b for a, b in directed if a == latent and b != latent}
+            siblings = {other for pair in bidirected if latent in pair for other in pair - {latent}}
+            directed = {edge for edge in directed if latent not in edge}
+            directed |= {(a, b) for a in causes for b in effects if a != b}
+            bidirected = {pair for pair in bidirected if latent not in pair}
+            bidirected |= {frozenset((a, b)) for a in effects for b in effects | siblings if a != b}
+        return self._derived(
+            (node for node in self.nodes if node not in hidden), directed, bidirected
+        )
+
+    def _derived(
+        self, nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]
+    ) -> CausalDiagram:
+        pairs = ((min(pair), max(pair)) for pair in bidirected)
+        return CausalDiagram(nodes, directed, pairs, allow_cycles=self.allow_cycles)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CausalDiagram):
+            return NotImplemented
+        return (
+            set(self.nodes) == set(other.nodes)
+            and self.directed == other.directed
+            and self.bidirected == other.bidirected
+        )
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.nodes), self.directed, self.bidirected))
+
+    def __repr__(self) -> str:
+        arrows = [f"{a} -> {b}" for a, b in sorted(self.directed)]
+        arrows += [" <-> ".join(sorted(pair)) for pair in sorted(self.bidirected, key=sorted)]
+        return f"CausalDiagram(nodes={list(self.nodes)}, edges=[{', '.join(arrows)}])"

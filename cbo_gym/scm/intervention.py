@@ -1,0 +1,50 @@
+"""What an agent does to a structural causal model: soft parameters, hard values, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Mask = Any  # True for the whole batch, or a boolean array of the batch's shape
+Values = Any  # a float for the whole batch, or an array of the batch's shape
+
+
+_NOTHING: Mapping[str, tuple[Mask, Values]] = {}
+
+
+class Intervention(NamedTuple):
+    """A batch of interventions.
+
+    Everything broadcasts together, and against the noise, by NumPy's rules; a single intervention is a batch of
+    shape ``()``.
+
+    Args:
+        soft: one entry an action coordinate: a number or an array of the batch's shape, in native units.
+        hard: variable name -> ``(mask, values)``: where the mask holds, the variable is set to its value and its
+            mechanism is cut; elsewhere the mechanism acts. ``True`` as the mask cuts it in the whole batch.
+    """
+
+    soft: Sequence[Values] = ()
+    hard: Mapping[str, tuple[Mask, Values]] = _NOTHING
+
+    @classmethod
+    def do(cls, values: Mapping[str, Values]) -> Intervention:
+        """``do(X = x)`` for every item of ``values``, in the whole batch."""
+        return cls(hard={name: (True, value) for name, value in values.items()})
+
+    @classmethod
+    def parameters(cls, actions: Any) -> Intervention:
+        """Soft parameters from an array of shape ``(..., q)`` in native units."""
+        columns = np.moveaxis(np.asarray(actions, dtype=float), -1, 0)
+        return cls(soft=tuple(columns))
+
+    def expand(self) -> Intervention:
+        """The same batch with an axis added at the end, for broadcasting against many noise draws."""
+        soft = tuple(np.asarray(column)[..., None] for column in self.soft)
+        hard = {
+            name: (mask if mask is True else np.asarray(mask)[..., None], np.asarray(value)[..., None])
+            for name, (mask, value) in self.hard.items()
+        }
+        return Intervention(soft, hard)

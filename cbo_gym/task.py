@@ -1,0 +1,80 @@
+"""Task: all that an agent is allowed to know about the environment that it plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.noise import Distribution
+
+Action = Any  # an element of the task's action space
+Observation = dict[str, np.ndarray]
+Interval = tuple[float, float]
+
+
+class Mode(StrEnum):
+    """The feedback modes: what an action means and what comes back."""
+
+    SOFT = "soft"
+    HARD = "hard"
+    CONTEXTUAL = "contextual"
+    AGGREGATED = "aggregated"
+    MASKED = "masked"
+
+
+class Round(NamedTuple):
+    """One played round: the action, the semi-bandit observation that it gave, and the reward."""
+
+    action: Action
+    observation: Observation
+    reward: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an agent is told at ``reset``. It holds no mechanism, no environment and no optimum.
+
+    Args:
+        env_id: id of the environment.
+        mode: its feedback mode.
+        diagram: the causal diagram over the observed variables; latent confounding as bidirected edges.
+        nodes: the observed variables in the order of ``observation["nodes"]``, the reward last.
+        reward: name of the reward variable.
+        horizon: number of rounds.
+        action_space: as the environment's; actions are in [0, 1] per coordinate.
+        observation_space: as the environment's.
+        action_nodes: soft mode: node -> indices of the action coordinates that enter its mechanism.
+        action_domains: soft mode: native ``(low, high)`` of each coordinate.
+        null_action: soft mode: the action that counts as no intervention.
+        max_interventions: soft mode: how many coordinates may differ from ``null_action``; None if all.
+        manipulable: hard mode: variable -> native ``(low, high)``, in the order of the action's ``values``.
+        targets: hard mode: the target sets, in the order of the action's ``target``; one is empty.
+        noise: variable -> exogenous distribution, for methods whose paper takes it as known; None where agents
+            are not told.
+        composition: the reward as a known function of the other nodes (name -> array or tensor), or None.
+        initial_data: rounds that every agent of one seed is given before it acts.
+    """
+
+    env_id: str
+    mode: Mode
+    diagram: CausalDiagram
+    nodes: tuple[str, ...]
+    reward: str
+    horizon: int
+    action_space: spaces.Space[Any]
+    observation_space: spaces.Space[Any]
+    action_nodes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    action_domains: tuple[Interval, ...] = ()
+    null_action: tuple[float, ...] = ()
+    max_interventions: int | None = None
+    manipulable: Mapping[str, Interval] = field(default_factory=dict)
+    targets: tuple[frozenset[str], ...] = ()
+    noise: Mapping[str, Distribution] | None = None
+    composition: Callable[[Mapping[str, Any]], Any] | None = None
+    initial_data: tuple[Round, ...] = ()
