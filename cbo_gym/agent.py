@@ -40,9 +40,7 @@ class Agent(ABC):
         """
         if task.mode not in self.modes:
             played = ", ".join(sorted(self.modes))
-            raise UnsupportedModeError(
-                f"{type(self).__name__} plays {played}; {task.env_id} is {task.mode}"
-            )
+            raise UnsupportedModeError(f"{type(self).__name__} plays {played}; {task.env_id} is {task.mode}")
         self.task = task
         self.rng = np.random.default_rng(seed)
         self.history = []
@@ -50,16 +48,14 @@ class Agent(ABC):
         for past in task.initial_data:
             self.update(past.action, past.observation, past.reward, {})
 
-    def setup(self, seed: int) -> None:
+    def setup(self, seed: int) -> None:  # noqa: B027  (most agents need it, the simplest do not)
         """Build what depends on ``self.task``; called by :meth:`reset` before the initial data arrive."""
 
     @abstractmethod
     def act(self, observation: Observation) -> Action:
         """Choose the next action, an element of ``self.task.action_space``."""
 
-    def update(
-        self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]
-    ) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         """Learn from a round that was played."""
         self.history.append(Round(action, observation, float(reward)))
 

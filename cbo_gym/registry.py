@@ -11,6 +11,7 @@ import gymnasium as gym
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
+from cbo_gym.files import write_text
 from cbo_gym.task import Mode
 
 FILE_NAME = "envs_registry.yaml"
@@ -143,3 +144,24 @@ def register_all() -> None:
             max_episode_steps=entry.horizon,
             kwargs={"problem": entry.problem, **entry.kwargs},
         )
+
+
+def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
+    """Put ``optimum`` into the entry of ``env_id``; every other line of the file stays as it is.
+
+    Raises:
+        RegistryError: if the file has no such entry.
+    """
+    lines = path.read_text().splitlines()
+    starts = [place for place, line in enumerate(lines) if line.startswith("- id: ")] + [len(lines)]
+    try:
+        first = next(place for place in starts[:-1] if lines[place] == f"- id: {env_id}")
+    except StopIteration:
+        raise RegistryError(f"{path} has no entry {env_id}") from None
+    last = next(place for place in starts if place > first)
+    entry = [line for line in lines[first:last] if line.strip()]
+    old = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
+    block = yaml.safe_dump({"optimum": optimum.model_dump()}, sort_keys=False, default_flow_style=None, width=100)
+    entry[old:] = [f"  {line}" for line in block.splitlines()]
+    gap = [""] if last < len(lines) else []
+    write_text(path, "\n".join([*lines[:first], *entry, *gap, *lines[last:]]) + "\n")

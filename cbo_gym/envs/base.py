@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from cbo_gym.oracle import Oracle
 
 NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so changing it changes every run
+
+
+class Region(NamedTuple):
+    """A part of the action space in which an optimum is searched for: a unit box of ``dim`` coordinates.
+
+    ``to_actions`` maps points of shape ``(n, dim)`` to a batch of ``n`` actions.
+    """
+
+    dim: int
+    to_actions: Callable[[np.ndarray], Any]
 
 
 class NoiseStream:
@@ -35,7 +46,8 @@ class NoiseStream:
     def draw(self) -> tuple[float, ...]:
         if self._next == len(self._rounds):
             block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
-            self._rounds = list(zip(*[column.tolist() for column in block], strict=True)) or [()]
+            rows = zip(*[column.tolist() for column in block], strict=True)
+            self._rounds = list(rows) if block else [()] * NOISE_BLOCK
             self._next = 0
         self._next += 1
         return self._rounds[self._next - 1]
@@ -60,9 +72,6 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
     mode: ClassVar[Mode]
 
-    action_space: spaces.Space[Any]
-    observation_space: spaces.Dict
-
     def __init__(
         self,
         problem: str | Problem,
@@ -78,16 +87,16 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.scm = self.problem.scm
         self.render_mode = render_mode
         self.with_oracle = oracle
-        self.action_space = self.build_action_space()
+        self.action_space: spaces.Space[Any] = self.build_action_space()
         nodes = spaces.Box(-np.inf, np.inf, (len(self.scm.nodes),), dtype=np.float64)
-        self.observation_space = spaces.Dict({"nodes": nodes})
+        self.observation_space: spaces.Dict = spaces.Dict({"nodes": nodes})  # type: ignore[assignment]
         self._observed = itemgetter(*self.scm.nodes)
         self._oracle: Oracle | None = None
         self._begin()
 
     @abstractmethod
     def build_action_space(self) -> spaces.Space[Any]:
-        """The space of one action."""
+        """The space of one action; called once, when ``problem`` and ``scm`` are set."""
 
     @abstractmethod
     def decode(self, action: Action) -> Intervention:
@@ -120,6 +129,22 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """
 
     @abstractmethod
+    def regions(self) -> list[Region]:
+        """Parts that together make up the action space, for the oracle's search."""
+
+    def known_maximiser(self) -> Action | None:
+        """An action that maximises E[Y | action], where theory gives one."""
+        return None
+
+    @abstractmethod
+    def record_action(self, action: Action) -> list[float] | dict[str, float]:
+        """An action as the registry file writes it."""
+
+    @abstractmethod
+    def restore_action(self, recorded: Any) -> Action:
+        """The action that :meth:`record_action` wrote."""
+
+    @abstractmethod
     def task_fields(self) -> dict[str, Any]:
         """The fields of the Task that belong to the mode."""
 
@@ -140,9 +165,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     def empty_observation(self) -> Observation:
         return {"nodes": np.zeros(len(self.scm.nodes))}
 
-    def step(
-        self, action: Action
-    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one round.
 
         Raises:

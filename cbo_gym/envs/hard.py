@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.envs.base import CausalBanditEnv
+from cbo_gym.envs.base import CausalBanditEnv, Region
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Mode
 
@@ -45,13 +46,10 @@ class HardEnv(CausalBanditEnv):
         if frozenset() not in self.problem.targets:
             raise ValueError(f"{self.problem.name}: the empty set must be among the targets")
         self._manipulable = tuple(self.problem.manipulable)
-        self._scales = {
-            name: (low, high - low) for name, (low, high) in self.problem.manipulable.items()
-        }
+        self._scales = {name: (low, high - low) for name, (low, high) in self.problem.manipulable.items()}
         #: for each target set, the places of its variables in the action's values
         self._members = [
-            [place for place, name in enumerate(self._manipulable) if name in target]
-            for target in self.problem.targets
+            [place for place, name in enumerate(self._manipulable) if name in target] for target in self.problem.targets
         ]
         values = spaces.Box(0.0, 1.0, (len(self._manipulable),), dtype=np.float64)
         return spaces.Dict({"target": spaces.Discrete(len(self._members)), "values": values})
@@ -59,9 +57,7 @@ class HardEnv(CausalBanditEnv):
     def decode(self, action: Any) -> Intervention:
         target, values = self._split(action)
         if np.ndim(target) != 0 or int(target) != target or not 0 <= target < len(self._members):
-            raise InvalidAction(
-                f"target must be a whole number from 0 to {len(self._members) - 1}; given {target!r}"
-            )
+            raise InvalidAction(f"target must be a whole number from 0 to {len(self._members) - 1}; given {target!r}")
         if values.shape != (len(self._manipulable),):
             raise InvalidAction(
                 f"values must have shape ({len(self._manipulable)},), one for each of "
@@ -91,8 +87,7 @@ class HardEnv(CausalBanditEnv):
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
-                f"action {first} is outside {self.action_space}; given target {target[first]}, "
-                f"values {values[first]}"
+                f"action {first} is outside {self.action_space}; given target {target[first]}, values {values[first]}"
             )
         membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
         for index, places in enumerate(self._members):
@@ -128,6 +123,25 @@ class HardEnv(CausalBanditEnv):
         others = [index for index in range(len(self._members)) if index != empty]
         target = np.repeat([empty, *others], [observational, *[each] * len(others)])
         return {"target": target, "values": rng.random((len(target), len(self._manipulable)))}
+
+    def regions(self) -> list[Region]:
+        return [Region(len(places), partial(self._actions_at, index)) for index, places in enumerate(self._members)]
+
+    def _actions_at(self, target: int, points: np.ndarray) -> dict[str, np.ndarray]:
+        values = np.full((len(points), len(self._manipulable)), 0.5)
+        values[:, self._members[target]] = points
+        return {"target": np.full(len(points), target), "values": values}
+
+    def record_action(self, action: Any) -> dict[str, float]:
+        return {name: float(value) for name, value in self.describe(self.decode(action)).items()}
+
+    def restore_action(self, recorded: dict[str, float]) -> dict[str, Any]:
+        values = np.full(len(self._manipulable), 0.5)
+        for name, native in recorded.items():
+            low, span = self._scales[name]
+            values[self._manipulable.index(name)] = (native - low) / span
+        target = list(self.problem.targets).index(frozenset(recorded))
+        return {"target": target, "values": values.clip(0.0, 1.0)}
 
     def task_fields(self) -> dict[str, Any]:
         return {

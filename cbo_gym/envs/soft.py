@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.envs.base import CausalBanditEnv
+from cbo_gym.envs.base import CausalBanditEnv, Region
 from cbo_gym.envs.spaces import SparseBox
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
@@ -73,32 +73,25 @@ class SoftEnv(CausalBanditEnv):
         except (TypeError, ValueError) as error:
             raise InvalidAction(f"the action must be numbers; given {action!r}") from error
         if array.shape != (self._action_dim,):
-            raise InvalidAction(
-                f"the action must have shape ({self._action_dim},); given shape {array.shape}"
-            )
+            raise InvalidAction(f"the action must have shape ({self._action_dim},); given shape {array.shape}")
         # Plain floats: on so few numbers they are several times faster than array operations.
         point = array.tolist()
         for value in point:
             if not 0.0 <= value <= 1.0:
-                raise InvalidAction(
-                    f"action[{point.index(value)}] must lie in [0, 1]; given {value}"
-                )
+                raise InvalidAction(f"action[{point.index(value)}] must lie in [0, 1]; given {value}")
         limit = self.max_interventions
         if limit is not None:
             changed = sum(value != null for value, null in zip(point, self._null, strict=True))
             if changed > limit:
                 raise InvalidAction(
-                    f"at most {limit} coordinates may differ from the null action {self._null}; "
-                    f"given {changed}"
+                    f"at most {limit} coordinates may differ from the null action {self._null}; given {changed}"
                 )
         return self._to_native(point)
 
     def decode_batch(self, actions: Any) -> Intervention:
         array = np.asarray(actions, dtype=np.float64)
         if array.ndim != 2 or array.shape[1] != self._action_dim:
-            raise InvalidAction(
-                f"the actions must have shape (n, {self._action_dim}); given {array.shape}"
-            )
+            raise InvalidAction(f"the actions must have shape (n, {self._action_dim}); given {array.shape}")
         inside = ((array >= 0.0) & (array <= 1.0)).all(axis=1)
         if self.max_interventions is not None:
             inside &= (array != self._null).sum(axis=1) <= self.max_interventions
@@ -108,9 +101,7 @@ class SoftEnv(CausalBanditEnv):
         return self._to_native(array.T)
 
     def _to_native(self, columns: Any) -> Intervention:
-        return Intervention(
-            [low + span * column for (low, span), column in zip(self._scales, columns, strict=True)]
-        )
+        return Intervention([low + span * column for (low, span), column in zip(self._scales, columns, strict=True)])
 
     def describe(self, intervention: Intervention) -> dict[str, Any]:
         return {name: own(intervention.soft) for name, own in self._own_actions}
@@ -129,6 +120,20 @@ class SoftEnv(CausalBanditEnv):
             chosen = rng.random(points.shape).argsort(axis=-1) < self.action_space.max_interventions
             points = np.where(chosen, points, self._null)
         return np.concatenate([np.tile(self._null, (observational, 1)), points])
+
+    def regions(self) -> list[Region]:
+        space = self.action_space
+        return [Region(self._action_dim, space.keep_largest if isinstance(space, SparseBox) else np.asarray)]
+
+    def known_maximiser(self) -> Any:
+        best = self.problem.optimal_action
+        return None if best is None or self.max_interventions else np.array(best, dtype=np.float64)
+
+    def record_action(self, action: Any) -> list[float]:
+        return [float(value) for value in action]
+
+    def restore_action(self, recorded: list[float]) -> np.ndarray:
+        return np.array(recorded, dtype=np.float64)
 
     def task_fields(self) -> dict[str, Any]:
         return {

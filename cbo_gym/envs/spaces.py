@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,7 @@ class SparseBox(spaces.Box):
         self.null = np.asarray(null, dtype=np.float64)
         q = len(self.null)
         if max_interventions not in range(1, q + 1):
-            raise ValueError(
-                f"max_interventions must be a whole number from 1 to {q}; given {max_interventions!r}"
-            )
+            raise ValueError(f"max_interventions must be a whole number from 1 to {q}; given {max_interventions!r}")
         self.max_interventions = int(max_interventions)
         shape = (q,) if batch is None else (batch, q)
         super().__init__(0.0, 1.0, shape, np.float64, seed=seed)
@@ -69,4 +68,4 @@ class SparseBox(spaces.Box):
 
 @batch_space.register(SparseBox)
 def _batch_sparse_box(space: SparseBox, n: int = 1) -> SparseBox:
-    return SparseBox(space.null, space.max_interventions, seed=space.np_random, batch=n)
+    return SparseBox(space.null, space.max_interventions, seed=deepcopy(space.np_random), batch=n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import gymnasium as gym
@@ -54,8 +55,8 @@ def make_task(
         nodes=base.scm.nodes,
         reward=base.scm.reward,
         horizon=horizon,
-        action_space=base.build_action_space(),
-        observation_space=base.observation_space,
+        action_space=deepcopy(base.action_space),  # an agent's draws must not move the environment's
+        observation_space=deepcopy(base.observation_space),
         noise=noise if problem.noise_known else None,
         initial_data=_draw_initial_data(base, seed, sizes),
         **base.task_fields(),
@@ -74,6 +75,5 @@ def _draw_initial_data(env: CausalBanditEnv, seed: int, sizes: InitialData) -> t
     nodes = np.broadcast_to(env.scm.stack(values), (count, len(env.scm.nodes)))
     single = iterate(batch_space(env.action_space, count), actions)
     return tuple(
-        Round(action, {"nodes": row.copy()}, float(row[-1]))
-        for action, row in zip(single, nodes, strict=True)
+        Round(action, {"nodes": row.copy()}, float(row[-1])) for action, row in zip(single, nodes, strict=True)
     )

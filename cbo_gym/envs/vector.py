@@ -77,19 +77,15 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             seed = [seed + i for i in range(self.num_envs)]
         if seed is not None and len(seed) != self.num_envs:
             raise ValueError(f"give one seed for each of {self.num_envs} environments; given {len(seed)}")
-        if seed is not None or not self._generators:
-            seeds = seed or [None] * self.num_envs
-            kept = self._generators or [None] * self.num_envs
-            self._generators = [
-                generator if one is None and generator is not None else seeding.np_random(one)[0]
-                for one, generator in zip(seeds, kept, strict=True)
-            ]
+        seeds: list[int | None] = seed or [None] * self.num_envs
+        kept = self._generators or [seeding.np_random(one)[0] for one in seeds]
+        self._generators = [
+            old if one is None else seeding.np_random(one)[0] for one, old in zip(seeds, kept, strict=True)
+        ]
         self._begin()
         return self._empty_observation(), self._info({})
 
-    def step(
-        self, actions: Any
-    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Play one round everywhere; after a truncated round, reset everywhere and ignore ``actions``.
 
         Raises:
@@ -143,8 +139,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             self._one.round = self._round
             self._one.total_reward = float(self._total_reward[index])
             self._one.values = {
-                name: float(np.broadcast_to(value, self.num_envs)[index])
-                for name, value in self._values.items()
+                name: float(np.broadcast_to(value, self.num_envs)[index]) for name, value in self._values.items()
             }
             frames.append(self._one.render())
         return None if self.render_mode is None else tuple(frames)

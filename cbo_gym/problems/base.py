@@ -56,9 +56,7 @@ class Problem:
     def __post_init__(self) -> None:
         q = self.scm.action_dim
         if len(self.action_domains) != q:
-            raise ValueError(
-                f"{self.name}: action_domains needs {q} intervals; given {len(self.action_domains)}"
-            )
+            raise ValueError(f"{self.name}: action_domains needs {q} intervals; given {len(self.action_domains)}")
         if not self.null_action:
             object.__setattr__(self, "null_action", (0.0,) * q)
         if len(self.null_action) != q or not all(0 <= a <= 1 for a in self.null_action):
@@ -104,9 +102,7 @@ def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
     try:
         function = getattr(import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(
-            f"no problem builder at {builder!r}; give 'package.module:function' ({error})"
-        ) from error
+        raise ValueError(f"no problem builder at {builder!r}; give 'package.module:function' ({error})") from error
     allowed = inspect.signature(function).parameters
     if unknown := sorted(set(parameters) - set(allowed)):
         raise ValueError(f"{builder} takes the parameters {sorted(allowed)}; given also {unknown}")

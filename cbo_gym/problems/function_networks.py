@@ -99,9 +99,7 @@ def alpine2(noise_std: float = 0.0) -> Problem:
     noise = gaussian_noise(noise_std)
     names = [f"X{i}" for i in range(5)] + ["Y"]
     variables = [Variable(names[0], _alpine_first, (), (0,), noise)]
-    variables += [
-        Variable(names[i], _alpine_next, (names[i - 1],), (i,), noise) for i in range(1, 6)
-    ]
+    variables += [Variable(names[i], _alpine_next, (names[i - 1],), (i,), noise) for i in range(1, 6)]
     return Problem(
         name="Alpine2",
         scm=StructuralCausalModel(variables, reward="Y"),
@@ -136,10 +134,7 @@ def rosenbrock(noise_std: float = 0.0) -> Problem:
     noise = gaussian_noise(noise_std)
     names = ["X0", "X1", "X2", "Y"]
     variables = [Variable(names[0], _rosenbrock_first, (), (0, 1), noise)]
-    variables += [
-        Variable(names[i], _rosenbrock_next, (names[i - 1],), (i, i + 1), noise)
-        for i in range(1, 4)
-    ]
+    variables += [Variable(names[i], _rosenbrock_next, (names[i - 1],), (i, i + 1), noise) for i in range(1, 4)]
     return Problem(
         name="Rosenbrock",
         scm=StructuralCausalModel(variables, reward="Y"),
@@ -162,13 +157,14 @@ def _mean_cosine(*args: Any) -> Any:
 
 
 def _ackley_reward(mean_square: Any, mean_cosine: Any, u: Any) -> Any:
-    return 20.0 * np.exp(-0.2 * np.sqrt(mean_square)) + np.exp(mean_cosine) - 20.0 - math.e + u
+    bell = 20.0 * (np.exp(-0.2 * np.sqrt(mean_square)) - 1.0)
+    return bell + (np.exp(mean_cosine) - math.e) + u
 
 
 def _ackley_composition(nodes: Mapping[str, Any]) -> Any:
     # abs() keeps a surrogate's slightly negative mean square in the square root's domain
-    bell = 20.0 * math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5)
-    return bell + math.e ** nodes["X1"] - 20.0 - math.e
+    bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
+    return bell + (math.e ** nodes["X1"] - math.e)
 
 
 def ackley(known_composition: bool = False) -> Problem:

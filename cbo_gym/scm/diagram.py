@@ -33,9 +33,7 @@ class CausalDiagram:
     ) -> None:
         self.nodes: tuple[str, ...] = tuple(nodes)
         self.directed: frozenset[Edge] = frozenset((a, b) for a, b in directed)
-        self.bidirected: frozenset[frozenset[str]] = frozenset(
-            frozenset(pair) for pair in bidirected
-        )
+        self.bidirected: frozenset[frozenset[str]] = frozenset(frozenset(pair) for pair in bidirected)
         self.allow_cycles = allow_cycles
         self._check()
 
@@ -47,9 +45,7 @@ class CausalDiagram:
         for pair in [*self.directed, *self.bidirected]:
             self._require(pair)
             if len(set(pair)) != 2:
-                raise ValueError(
-                    f"an edge joins two different nodes; given a self loop at {set(pair)}"
-                )
+                raise ValueError(f"an edge joins two different nodes; given a self loop at {set(pair)}")
         if not self.allow_cycles and not self.is_acyclic:
             cycle = " -> ".join(edge[0] for edge in nx.find_cycle(self.graph))
             raise ValueError(f"the diagram must be acyclic; it holds the cycle {cycle} -> ...")
@@ -157,9 +153,7 @@ class CausalDiagram:
             directed |= {(a, b) for a in causes for b in effects if a != b}
             bidirected = {pair for pair in bidirected if latent not in pair}
             bidirected |= {frozenset((a, b)) for a in effects for b in effects | siblings if a != b}
-        return self._derived(
-            (node for node in self.nodes if node not in hidden), directed, bidirected
-        )
+        return self._derived((node for node in self.nodes if node not in hidden), directed, bidirected)
 
     def _derived(
         self, nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]

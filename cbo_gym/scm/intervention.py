@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,11 +40,24 @@ class Intervention(NamedTuple):
         columns = np.moveaxis(np.asarray(actions, dtype=float), -1, 0)
         return cls(soft=tuple(columns))
 
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The shape to which all entries broadcast; ``()`` for a single intervention."""
+        entries = [*self.soft, *(part for pair in self.hard.values() for part in pair)]
+        return np.broadcast_shapes(*[np.shape(entry) for entry in entries])
+
+    def broadcast(self, shape: tuple[int, ...]) -> Intervention:
+        """The same interventions with every entry an array of ``shape``."""
+        return self._map(lambda entry: np.broadcast_to(entry, shape))
+
+    def rows(self, rows: slice) -> Intervention:
+        """A slice of a batch whose entries are all arrays."""
+        return self._map(lambda entry: entry[rows])
+
     def expand(self) -> Intervention:
         """The same batch with an axis added at the end, for broadcasting against many noise draws."""
-        soft = tuple(np.asarray(column)[..., None] for column in self.soft)
-        hard = {
-            name: (mask if mask is True else np.asarray(mask)[..., None], np.asarray(value)[..., None])
-            for name, (mask, value) in self.hard.items()
-        }
-        return Intervention(soft, hard)
+        return self._map(lambda entry: np.asarray(entry)[..., None])
+
+    def _map(self, function: Callable[[Any], Any]) -> Intervention:
+        hard = {name: (function(m), function(v)) for name, (m, v) in self.hard.items()}
+        return Intervention([function(column) for column in self.soft], hard)

@@ -79,9 +79,7 @@ class StructuralCausalModel:
         latents = [v.name for v in self.variables if not v.observed]
         projected = self.full_diagram.latent_projection(latents)
         #: the diagram over the observed variables, latent ones projected out
-        self.diagram = CausalDiagram(
-            self.nodes, projected.directed, ((min(p), max(p)) for p in projected.bidirected)
-        )
+        self.diagram = CausalDiagram(self.nodes, projected.directed, ((min(p), max(p)) for p in projected.bidirected))
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
         self._straight_line = _compile(self.variables)
 
@@ -91,13 +89,9 @@ class StructuralCausalModel:
 
     def noise_from_uniform(self, uniforms: np.ndarray) -> Noise:
         """Exogenous draws from numbers in (0, 1) of shape ``(len(noisy), ...)``, for quasi-Monte Carlo."""
-        return tuple(
-            v.noise.from_uniform(row) for v, row in zip(self.noisy, uniforms, strict=True)
-        )
+        return tuple(v.noise.from_uniform(row) for v, row in zip(self.noisy, uniforms, strict=True))
 
-    def propagate(
-        self, noise: Noise, intervention: Intervention = _NO_INTERVENTION
-    ) -> Values:
+    def propagate(self, noise: Noise, intervention: Intervention = _NO_INTERVENTION) -> Values:
         """Values of all variables, latent ones included, by name in topological order.
 
         ``noise`` (as from :meth:`draw_noise`) and ``intervention`` broadcast together; with scalars in, scalars come
@@ -105,9 +99,7 @@ class StructuralCausalModel:
         """
         return self._straight_line(noise, intervention.soft, intervention.hard)
 
-    def sample(
-        self, n: int, rng: np.random.Generator, intervention: Intervention | None = None
-    ) -> Values:
+    def sample(self, n: int, rng: np.random.Generator, intervention: Intervention | None = None) -> Values:
         """``n`` independent samples under one intervention, or one under each of a batch of ``n``.
 
         Args:
@@ -135,9 +127,7 @@ class StructuralCausalModel:
             ValueError: naming the variable or coordinate at fault.
         """
         if len(intervention.soft) != self.action_dim:
-            raise ValueError(
-                f"the model takes {self.action_dim} soft parameters; given {len(intervention.soft)}"
-            )
+            raise ValueError(f"the model takes {self.action_dim} soft parameters; given {len(intervention.soft)}")
         known = [v.name for v in self.variables if v.observed and v.name != self.reward]
         unknown = sorted(set(intervention.hard) - set(known))
         if unknown:
@@ -148,8 +138,10 @@ class StructuralCausalModel:
             array = np.asarray(column, dtype=float)
             if not np.all(np.isfinite(array)):
                 raise ValueError(f"{what} must be finite; given {array}")
-            if np.broadcast_shapes(array.shape, batch_shape) != batch_shape:
-                raise ValueError(f"{what} has shape {array.shape}, which does not fit {batch_shape}")
+        named |= {f"the mask of {name}": mask for name, (mask, _) in intervention.hard.items()}
+        for what, column in named.items():
+            if not _broadcasts_to(np.shape(column), batch_shape):
+                raise ValueError(f"{what} has shape {np.shape(column)}, which does not fit {batch_shape}")
         return intervention
 
     def stack(self, values: Mapping[str, Any]) -> np.ndarray:
@@ -162,6 +154,13 @@ class StructuralCausalModel:
 
     def __repr__(self) -> str:
         return f"StructuralCausalModel({self.diagram!r}, reward={self.reward!r})"
+
+
+def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False
 
 
 def _set_value(entry: tuple[Any, Any], mechanism: Callable[..., Any], *causes: Any) -> Any:

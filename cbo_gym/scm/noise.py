@@ -2,7 +2,7 @@
 
 Each is a small frozen dataclass with two ways to draw: ``sample`` from a NumPy generator (fast), and
 ``from_uniform``, which turns one uniform number into one draw, so that quasi-Monte Carlo points can be used.
-They rest on NumPy and ``scipy.special`` alone: importing ``scipy.stats`` would double the package's import time.
+They rest on NumPy and ``scipy.special`` alone: importing ``scipy.stats`` takes longer than the whole package.
 """
 
 from __future__ import annotations
@@ -13,14 +13,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 Array = np.ndarray
+
+
+def _normal_quantile(uniforms: Array) -> Array:
+    from scipy.special import ndtri  # late: a quarter of the package's import time, and rarely needed
+
+    return ndtri(uniforms)
 
 
 def _require_positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be a finite number above 0; given {value!r}")
+
+
+def _require_finite(name: str, value: float) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number; given {value!r}")
 
 
 class Distribution(ABC):
@@ -65,10 +75,11 @@ class Normal(Distribution):
     std: float = 1.0
 
     def __post_init__(self) -> None:
+        _require_finite("mean", self.mean)
         _require_positive("std", self.std)
 
     def from_uniform(self, uniforms: Array) -> Array:
-        return self.mean + self.std * ndtri(uniforms)
+        return self.mean + self.std * _normal_quantile(uniforms)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Array:
         draws = rng.standard_normal(size)
@@ -116,7 +127,8 @@ class GaussianMixture(Distribution):
             raise ValueError("weights, means and stds must have one entry a component, at least one")
         if min(self.weights) < 0 or not math.isclose(sum(self.weights), 1.0, abs_tol=1e-9):
             raise ValueError(f"weights must be non-negative and sum to 1; given {self.weights}")
-        for std in self.stds:
+        for mean, std in zip(self.means, self.stds, strict=True):
+            _require_finite("every mean", mean)
             _require_positive("every std", std)
 
     @property
@@ -137,7 +149,7 @@ class GaussianMixture(Distribution):
         within = (uniforms - lower[component]) / (edges - lower)[component]
         tiny = np.finfo(float).tiny
         within = np.clip(within, tiny, 1.0 - np.finfo(float).epsneg)
-        return np.asarray(self.means)[component] + np.asarray(self.stds)[component] * ndtri(within)
+        return np.asarray(self.means)[component] + np.asarray(self.stds)[component] * _normal_quantile(within)
 
 
 @dataclass(frozen=True)
@@ -148,6 +160,7 @@ class Arcsine(Distribution):
     std: float = math.sqrt(0.125)
 
     def __post_init__(self) -> None:
+        _require_finite("mean", self.mean)
         _require_positive("std", self.std)
 
     def from_uniform(self, uniforms: Array) -> Array:

@@ -1,0 +1,45 @@
+# All set-up happens in .venv, which is made anew when pyproject.toml or constraints.txt change.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+QUICK := results/quick
+
+.PHONY: help install leaderboard test test-slow benchmark lint format clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
+
+install: $(READY)  ## create .venv and install the package with its test tools
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $(READY)
+
+leaderboard: $(READY)  ## run a small leaderboard (a few minutes) and print it
+	$(BIN)/cbo-gym sweep $(QUICK) --seeds 3 --horizon 30 \
+	  -a Random -a GP-UCB -a EICF -e CBO/Dropwave-v0 -e CBO/Alpine2-Noisy-v0 -e CBO/ToyGraph-v0
+	$(BIN)/cbo-gym leaderboard $(QUICK)
+
+test: $(READY)  ## the default tests, on all cores
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-slow: $(READY)  ## the long statistical tests
+	$(BIN)/python -m pytest -m slow
+
+benchmark: $(READY)  ## the speed tests, one process
+	$(BIN)/python -m pytest -m benchmark tests/benchmarks
+
+lint: $(READY)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## let ruff reformat
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove .venv and the small leaderboard's results
+	rm -rf $(VENV) $(QUICK)

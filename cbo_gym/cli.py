@@ -1,0 +1,322 @@
+"""The command line: list, show, run, sweep, leaderboard, optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from cbo_gym.registry import EnvEntry, RecordedOptimum, RegistryError, entries, registry_path, write_optimum
+from cbo_gym.task import Mode
+
+if TYPE_CHECKING:
+    from cbo_gym.evaluation.leaderboard import Leaderboard
+    from cbo_gym.evaluation.results import Run
+
+app = typer.Typer(
+    help="Causal Bayesian optimisation: environments, agents and a leaderboard.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+console = Console()
+
+AGENT_HELP = (
+    "An installed agent ([b]GP-UCB[/b]), with parameters ([b]'GP-UCB(beta=2)'[/b]), or an import path "
+    "([b]my_package.module:MyAgent[/b]; its code is run, so name only what you trust)."
+)
+ENV_HELP = "Environment id, also with parameters: [b]'CBO/BinaryTree-v0(depth=3)'[/b]. See cbo-gym list."
+Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered number by default.")]
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Turn errors that the user can mend into one line and exit status 2."""
+    from cbo_gym.agent import UnsupportedModeError
+
+    try:
+        yield
+    except (ValueError, TypeError, UnsupportedModeError, RegistryError, RuntimeError) as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    Console(stderr=True).print(f"[red]Error:[/red] {escape(message)}", soft_wrap=True)
+    raise typer.Exit(2)
+
+
+@app.command("list")
+def list_envs(
+    mode: Annotated[Mode | None, typer.Option(help="Only this feedback mode.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only environments with this tag.")] = None,
+    paper: Annotated[str | None, typer.Option(help="Only papers whose citation holds this text.")] = None,
+) -> None:
+    """List the environments.
+
+    Example: [b]cbo-gym list --mode hard[/b]
+    """
+    chosen = [
+        entry
+        for entry in entries()
+        if (mode is None or entry.mode == mode)
+        and (tag is None or tag in entry.tags)
+        and (paper is None or paper.lower() in f"{entry.paper} {entry.section}".lower())
+    ]
+    if not chosen:
+        known = sorted({tag for entry in entries() for tag in entry.tags})
+        _fail(f"no environment matches; the tags are {', '.join(known)}")
+    table = Table(box=None, pad_edge=False)
+    for name in ("id", "mode", "horizon", "optimum"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("tags")
+    for entry in chosen:
+        best = f"{entry.optimum.value:.6g}" if entry.optimum else ""
+        table.add_row(entry.id, entry.mode, str(entry.horizon), best, ", ".join(entry.tags))
+    console.print(table)
+
+
+@app.command()
+def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]) -> None:
+    """Show one environment: spaces, graph, optimum, citation.
+
+    Example: [b]cbo-gym show CBO/Alpine2-v0[/b]
+    """
+    from cbo_gym.envs.base import CausalBanditEnv
+    from cbo_gym.evaluation.runner import make_env
+    from cbo_gym.evaluation.specs import Spec
+    from cbo_gym.oracle import Oracle
+
+    with _plain_errors():
+        spec = Spec.parse(env_id)
+        made = make_env(spec)
+        env = made.unwrapped
+        assert isinstance(env, CausalBanditEnv)
+        entry = next(entry for entry in entries() if entry.id == spec.name)
+        with console.status("Looking for the optimum ..."):
+            best = Oracle(env).optimum
+    problem = env.problem
+    console.print(f"[b]{spec}[/b]  {problem.description}")
+    rows: list[tuple[str, str]] = [
+        ("mode", f"{env.mode}, {entry.horizon} rounds"),
+        ("action space", str(env.action_space)),
+        ("observation space", str(env.observation_space)),
+        *((f"action[{i}]", f"{low:g} to {high:g}") for i, (low, high) in enumerate(problem.action_domains)),
+        *((f"do({name})", f"{low:g} to {high:g}") for name, (low, high) in problem.manipulable.items()),
+        ("optimum", f"{best.value:.6g} (standard error {best.standard_error:.1g})"),
+        ("reached at", _action_text(env.record_action(best.action))),
+        ("random action", f"{best.random_value:.6g} (standard error {best.random_standard_error:.1g})"),
+        ("paper", f"{entry.paper}, {entry.section}"),
+        ("problem from", problem.citation),
+        ("tags", ", ".join(entry.tags)),
+    ]
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in rows:
+        table.add_row(f"[dim]{name}[/dim]", escape(text))
+    console.print(table)
+    console.print("\n[dim]graph[/dim]")
+    for node in env.scm.nodes:
+        causes = [*env.scm.diagram.parents(node)]
+        own = next(v.actions for v in env.scm.variables if v.name == node)
+        causes += [f"action[{index}]" for index in own]
+        hidden = sorted(env.scm.diagram.confounding.neighbors(node))
+        line = f"  {node} <- {', '.join(causes) or '(noise)'}"
+        line += f"   confounded with {', '.join(hidden)}" if hidden else ""
+        console.print(escape(line) + ("   [b]reward[/b]" if node == env.scm.reward else ""))
+
+
+def _action_text(recorded: list[float] | dict[str, float]) -> str:
+    if isinstance(recorded, dict):
+        return "do(" + ", ".join(f"{name} = {value:.5g}" for name, value in recorded.items()) + ")"
+    return "[" + ", ".join(f"{value:.5g}" for value in recorded) + "]"
+
+
+@app.command()
+def run(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help=AGENT_HELP)],
+    env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)],
+    seed: Annotated[int, typer.Option(min=0, help="Of the noise, the initial data and the agent.")] = 0,
+    horizon: Horizon = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the rounds to this Parquet file.")] = None,
+) -> None:
+    """Run one agent on one environment and print its regrets.
+
+    Example: [b]cbo-gym run GP-UCB CBO/Dropwave-v0 --horizon 30[/b]
+    """
+    from cbo_gym.evaluation.results import save_run
+    from cbo_gym.evaluation.runner import evaluate
+
+    with _plain_errors(), _progress() as progress:
+        bar = progress.add_task("rounds", total=None)
+        result = evaluate(
+            agent,
+            env_id,
+            seed,
+            horizon=horizon,
+            on_round=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    if out is not None:
+        save_run(out, result)
+    _print_run(result)
+
+
+def _print_run(result: Run) -> None:
+    rounds = result.table.height
+    shown = sorted({1, rounds, *(max(1, round(rounds * part / 10)) for part in range(1, 10))})
+    columns = {
+        "reward": "reward",
+        "expected_reward": "E[Y | action]",
+        "average_regret": "average regret",
+        "best_so_far_regret": "best so far",
+        "simple_regret": "simple regret",
+    }
+    title = f"{result.agent} on {result.env}, seed {result.seed}; optimum {result.optimum:.6g}"
+    table = Table("round", *columns.values(), title=escape(title), title_justify="left", box=None)
+    for number in shown:
+        row = result.table.row(number - 1, named=True)
+        table.add_row(str(number), *(f"{row[name]:.5g}" for name in columns))
+    console.print(table)
+    console.print(f"[dim]{result.seconds_a_round:.3g} s a round[/dim]")
+
+
+@app.command()
+def sweep(
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the runs are kept.")],
+    agents: Annotated[list[str], typer.Option("--agent", "-a", help=AGENT_HELP + " Repeat for more.")],
+    envs: Annotated[list[str], typer.Option("--env", "-e", help=ENV_HELP + " Repeat for more.")],
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 5,
+    horizon: Horizon = None,
+    jobs: Annotated[int, typer.Option(help="Processes at a time; -1 for one a core.")] = -1,
+) -> None:
+    """Run a grid of agents, environments and seeds in parallel.
+
+    Stopped or killed, the same command goes on where it was: finished runs are kept, failed ones tried again. Exits
+    with status 1 if a run failed.
+
+    Example: [b]cbo-gym sweep results -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
+    """
+    from cbo_gym.evaluation.sweep import sweep as run_sweep
+
+    with _plain_errors(), _progress() as progress:
+        bar = progress.add_task("runs", total=None)
+
+        def start(total: int, to_do: int) -> None:
+            progress.update(bar, total=total, completed=total - to_do)
+
+        def end(finished: Run) -> None:
+            progress.advance(bar)
+            if finished.status == "failed":
+                what = f"{finished.agent} on {finished.env}, seed {finished.seed}"
+                reason = finished.error.strip().splitlines()[-1]
+                progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(reason)}")
+
+        count = run_sweep(agents, envs, range(seeds), out, horizon=horizon, n_jobs=jobs, on_start=start, on_run=end)
+    console.print(
+        f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "
+        f"{count['resumed']} of them were there already. Next: cbo-gym leaderboard {out}",
+        soft_wrap=True,
+    )
+    if count["failed"]:
+        raise typer.Exit(1)
+
+
+@app.command("leaderboard")
+def print_leaderboard(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")],
+    out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report by default.")] = None,
+) -> None:
+    """Compare the agents of a sweep: print tables, write an HTML report, a figure and CSV files.
+
+    Example: [b]cbo-gym leaderboard results[/b]
+    """
+    from cbo_gym.evaluation.leaderboard import leaderboard
+    from cbo_gym.evaluation.report import write_report
+
+    with _plain_errors():
+        board = leaderboard(folder)
+        with console.status("Writing the report ..."):
+            page = write_report(board, out or folder / "report")
+    _print_board(board)
+    console.print(f"Report: {page}", soft_wrap=True)
+
+
+def _print_board(board: Leaderboard) -> None:
+    from cbo_gym.evaluation.report import env_rows, incomplete_rows, overall_rows
+
+    for env in board.per_env["env"].unique(maintain_order=True):
+        _print_table(str(env), *env_rows(board, str(env)))
+    _print_table("Over all environments (score: 1 = optimum, 0 = random)", *overall_rows(board))
+    for what, why in incomplete_rows(board):
+        console.print(f"[yellow]{escape(what)}[/yellow]: {escape(why.strip().splitlines()[-1])}")
+
+
+def _print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    console.print(table)
+    console.print()
+
+
+@app.command()
+def optimum(
+    env_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENV_ID]...", help="Registered ids; all by default.")
+    ] = None,
+    write: Annotated[bool, typer.Option(help="Record the results in envs_registry.yaml.")] = False,
+) -> None:
+    """Compute the optimum of environments, as recorded in envs_registry.yaml.
+
+    Example: [b]cbo-gym optimum CBO/Dropwave-Noisy-v0[/b]
+    """
+    with _plain_errors():
+        by_id = {entry.id: entry for entry in entries()}
+        wanted = env_ids or list(by_id)
+        if unknown := [name for name in wanted if name not in by_id]:
+            raise ValueError(f"not registered: {', '.join(unknown)}; see cbo-gym list")
+        with _progress() as progress:
+            for name in progress.track(wanted, description="optima"):
+                found = _compute_optimum(by_id[name])
+                best = f"{found.value:.8g} (standard error {found.standard_error:.1g})"
+                progress.console.print(
+                    f"{name}: {best} at {escape(_action_text(found.action))}; random action {found.random_value:.6g}",
+                    soft_wrap=True,
+                )
+                if write:
+                    write_optimum(registry_path(), name, found)
+
+
+def _compute_optimum(entry: EnvEntry) -> RecordedOptimum:
+    import gymnasium as gym
+
+    from cbo_gym.oracle import Oracle
+
+    env: Any = gym.make(entry.id).unwrapped
+    found = Oracle(env).find_optimum()
+    return RecordedOptimum(
+        value=found.value,
+        action=env.record_action(found.action),
+        standard_error=found.standard_error,
+        random_value=found.random_value,
+        random_standard_error=found.random_standard_error,
+        command=f"cbo-gym optimum {entry.id} --write",
+    )
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

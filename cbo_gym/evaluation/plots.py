@@ -1,0 +1,66 @@
+"""Figures of runs: regret against rounds, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cbo_gym.evaluation.leaderboard import env_label, half_width
+from cbo_gym.evaluation.results import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = {"average_regret": "Average regret R$_t$/t", "simple_regret": "Simple regret"}
+FLOOR = 1e-4  # below this share of the gap a regret is drawn as zero
+LINE_STYLES = ("-", "--", "-.", ":")
+
+
+def regret_curves(runs: Sequence[Run]) -> Figure:
+    """Average and simple regret against rounds, a row of panels an environment.
+
+    Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Lines are means over
+    seeds, bands their 95 % t-intervals; the scale is logarithmic, with what is below 1e-4 drawn at 1e-4.
+    """
+    from matplotlib.figure import Figure  # late: slow to import, and needed only for figures
+
+    envs = sorted({env_label(run) for run in runs})
+    agents = sorted({run.agent for run in runs})
+    figure = Figure(figsize=(11, 3.2 * len(envs) + 0.8), layout="constrained")
+    axes = figure.subplots(len(envs), len(COLUMNS), squeeze=False)
+    for row, env in zip(axes, envs, strict=True):
+        for axis, (column, title) in zip(row, COLUMNS.items(), strict=True):
+            for place, agent in enumerate(agents):
+                chosen = [run for run in runs if env_label(run) == env and run.agent == agent]
+                if chosen:
+                    _curve(axis, chosen, column, agent, place)
+            _finish(axis, env, title)
+    handles = {
+        label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=min(5, len(handles)))
+    return figure
+
+
+def _curve(axis: Axes, runs: Sequence[Run], column: str, label: str, place: int) -> None:
+    gap = runs[0].optimum - runs[0].random_value
+    curves = np.stack([run.table[column].to_numpy() for run in runs]) / gap
+    mean, half = curves.mean(axis=0), half_width(curves)
+    rounds = np.arange(1, curves.shape[1] + 1)
+    style = LINE_STYLES[(place // 10) % len(LINE_STYLES)]  # ten colours, then another dash
+    axis.plot(rounds, mean.clip(min=FLOOR), style, color=f"C{place % 10}", label=label, linewidth=1.8)
+    if not np.isnan(half).any():
+        low, high = (mean - half).clip(min=FLOOR), (mean + half).clip(min=FLOOR)
+        axis.fill_between(rounds, low, high, color=f"C{place % 10}", alpha=0.18, linewidth=0)
+
+
+def _finish(axis: Axes, env: str, title: str) -> None:
+    axis.set_yscale("log")
+    axis.set_title(env, fontsize=10)
+    axis.set_xlabel("Round t")
+    axis.set_ylabel(f"{title}\n(1 = random play)")
+    axis.grid(True, which="major", alpha=0.3)
+    axis.margins(x=0.01)

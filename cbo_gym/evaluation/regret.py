@@ -1,0 +1,69 @@
+"""Regrets and scores: pure functions on arrays, the same for every agent and feedback mode.
+
+``optimum`` is mu*, the largest E[Y | action]; arrays of expected rewards mu(a_t) have the rounds on their last axis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def instant_regret(optimum: float, expected: Array) -> Array:
+    """r_t = mu* - mu(a_t)."""
+    return optimum - np.asarray(expected, dtype=float)
+
+
+def cumulative_regret(optimum: float, expected: Array) -> Array:
+    """R_t = r_1 + ... + r_t."""
+    return np.cumsum(instant_regret(optimum, expected), axis=-1)
+
+
+def running_mean(values: Array) -> Array:
+    """The mean of the first t values, for every t."""
+    values = np.asarray(values, dtype=float)
+    return np.cumsum(values, axis=-1) / np.arange(1, values.shape[-1] + 1)
+
+
+def average_regret(optimum: float, expected: Array) -> Array:
+    """R_t / t."""
+    return running_mean(instant_regret(optimum, expected))
+
+
+def average_reward(expected: Array) -> Array:
+    """(mu(a_1) + ... + mu(a_t)) / t."""
+    return running_mean(expected)
+
+
+def best_so_far_regret(optimum: float, expected: Array) -> Array:
+    """mu* - max over s <= t of mu(a_s)."""
+    return np.minimum.accumulate(instant_regret(optimum, expected), axis=-1)
+
+
+def simple_regret(optimum: float, recommended: Array) -> Array:
+    """mu* - mu(the action that the agent recommends after round t)."""
+    return instant_regret(optimum, recommended)
+
+
+def pseudo_regret(optimum: float, rewards: Array) -> Array:
+    """mu* - y_t, with the reward that was observed instead of its expectation."""
+    return instant_regret(optimum, rewards)
+
+
+def normalised_score(optimum: float, random_value: float, expected: Array) -> Array:
+    """(mu - mu_random) / (mu* - mu_random): 1 at the optimum, 0 for random play, below 0 for worse.
+
+    Raises:
+        ValueError: if a random action is as good as the optimum, so that nothing can be told apart.
+    """
+    gap = optimum - random_value
+    if gap <= 0:
+        raise ValueError(f"the optimum {optimum} must exceed the random value {random_value}")
+    return (np.asarray(expected, dtype=float) - random_value) / gap
+
+
+def selection_frequencies(chosen: Array, count: int) -> Array:
+    """How often each of ``count`` target sets was chosen, as fractions of the rounds, shape ``(count,)``."""
+    chosen = np.asarray(chosen, dtype=int)
+    return np.bincount(chosen, minlength=count) / max(1, chosen.size)

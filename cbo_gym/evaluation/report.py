@@ -1,0 +1,120 @@
+"""The leaderboard as files: CSV tables, a figure, and one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from io import BytesIO
+from pathlib import Path
+
+from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard
+from cbo_gym.evaluation.plots import regret_curves
+from cbo_gym.evaluation.results import Run
+from cbo_gym.files import replacing, write_text
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
+th, td { padding: .3rem .8rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+th { border-bottom: 2px solid #888; }
+.wide { overflow-x: auto; }
+img { max-width: 100%; }
+pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: 13px; }
+"""
+
+
+def overall_rows(board: Leaderboard) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table over all environments, as text."""
+    header = ["agent", "environments", "score", "95 % interval", "average score", "95 % interval"]
+    rows = [
+        [
+            row["agent"],
+            str(row["envs"]),
+            f"{row['score']:.3f}",
+            f"{row['score_low']:.3f} to {row['score_high']:.3f}",
+            f"{row['average_score']:.3f}",
+            f"{row['average_score_low']:.3f} to {row['average_score_high']:.3f}",
+        ]
+        for row in board.overall.iter_rows(named=True)
+    ]
+    return header, rows
+
+
+def env_rows(board: Leaderboard, env: str) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of one environment's table, as text: mean and half the 95 % interval."""
+    header = ["agent", "seeds", *METRICS.values()]
+    rows = [
+        [row["agent"], str(row["seeds"]), *(_number(row[m], row[f"{m}_half"]) for m in METRICS)]
+        for row in board.per_env.iter_rows(named=True)
+        if row["env"] == env
+    ]
+    return header, rows
+
+
+def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
+    """What gave no number, with the reason: failed runs, and each skipped pair once."""
+    rows = [(f"failed: {run.agent} on {run.env}, seed {run.seed}", run.error) for run in board.failed]
+    skipped = {(run.agent, run.env): run.error for run in board.skipped}
+    rows += [(f"skipped: {agent} on {env}", why) for (agent, env), why in skipped.items()]
+    return rows
+
+
+def _number(mean: float, half: float | None) -> str:
+    return f"{mean:.3g}" if half is None else f"{mean:.3g} ± {half:.2g}"
+
+
+def write_report(board: Leaderboard, folder: Path) -> Path:
+    """Write ``report.html``, ``regret.png``, ``overall.csv`` and ``per_env.csv`` to ``folder``.
+
+    Returns:
+        the path of the HTML page, which holds the figure and both tables.
+    """
+    figure = BytesIO()
+    regret_curves(board.runs).savefig(figure, format="png", dpi=130)
+    with replacing(folder / "regret.png") as path:
+        path.write_bytes(figure.getvalue())
+    for name, table in (("overall", board.overall), ("per_env", board.per_env)):
+        with replacing(folder / f"{name}.csv") as path:
+            table.write_csv(path)
+    page = folder / "report.html"
+    write_text(page, _page(board, figure.getvalue()))
+    return page
+
+
+def _page(board: Leaderboard, figure: bytes) -> str:
+    envs = board.per_env["env"].unique(maintain_order=True)
+    tables = "".join(f"<h3>{escape(env)}</h3>{_table(*env_rows(board, env))}" for env in envs)
+    image = base64.b64encode(figure).decode()
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>cbo-gym leaderboard</title><style>{STYLE}</style></head>
+<body><h1>cbo-gym leaderboard</h1>
+<p>{escape(_provenance(board.runs))} Score: (expected reward - random) / (optimum - random) of the action that the
+agent recommends after the last round; average score: the same of the expected reward averaged over all rounds.
+Intervals are 95 %: over all environments a bootstrap of the seeds within each, per environment a t-interval.</p>
+<h2>Over all environments</h2>{_table(*overall_rows(board))}
+<h2>Regret</h2><img alt="Average and simple regret against rounds"
+src="data:image/png;base64,{image}">
+<h2>Per environment</h2>{tables}
+{_incomplete(incomplete_rows(board))}</body></html>
+"""
+
+
+def _provenance(runs: Sequence[Run]) -> str:
+    seeds = sorted({run.seed for run in runs})
+    versions = ", ".join(sorted({run.version for run in runs}))
+    return f"{len(runs)} finished runs, seeds {', '.join(map(str, seeds))}, cbo-gym {versions}."
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(title)}</th>" for title in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _incomplete(rows: Sequence[tuple[str, str]]) -> str:
+    if not rows:
+        return "<p>No run failed and no pair was skipped.</p>"
+    items = "".join(f"<h3>{escape(what)}</h3><pre>{escape(why)}</pre>" for what, why in rows)
+    return f"<h2>Failed and skipped</h2>{items}"

@@ -1,0 +1,224 @@
+"""The expected reward of actions and the optimum, with their standard errors.
+
+Only the evaluator and ``oracle=True`` environments use it; agents never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+from cbo_gym.envs.base import CausalBanditEnv, Region
+from cbo_gym.registry import RecordedOptimum, find_entry
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Action
+
+REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; their spread is the standard error
+FEWEST_POINTS = 2**8  # a replicate
+MOST_POINTS = 2**13
+SEARCH_POINTS = 2**6
+CHUNK = 2**17  # values of one variable held at a time
+RELATIVE_TOLERANCE = 0.002  # of the gap between the optimum and a random action
+
+
+class Estimate(NamedTuple):
+    """Means and their standard errors, arrays of one shape."""
+
+    value: np.ndarray
+    standard_error: np.ndarray
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best expected reward over all actions, an action that reaches it, and what a random action earns."""
+
+    value: float
+    action: Action
+    standard_error: float
+    random_value: float
+    random_standard_error: float
+
+
+class Oracle:
+    """Expected rewards by quasi-Monte Carlo with common random numbers; exact where noise does not matter.
+
+    Args:
+        env: the environment; only its problem and its reading of actions are used.
+        seed: of the quasi-Monte Carlo points and the search.
+    """
+
+    def __init__(self, env: CausalBanditEnv, seed: int = 0) -> None:
+        self.env = env
+        self.scm = env.scm
+        self._seed = seed
+
+    def expected_rewards(self, actions: list[Action], tolerance: float | None = None) -> Estimate:
+        """E[Y | action] of each action, shape ``(len(actions),)``.
+
+        Args:
+            actions: elements of the action space.
+            tolerance: standard error to reach; None for 0.2 % of the gap between the optimum and a random action.
+                The number of points stops growing at 2**17 in all.
+        """
+        if not actions:
+            return Estimate(np.zeros(0), np.zeros(0))
+        space = self.env.action_space
+        empty: Any = create_empty_array(space, len(actions))
+        stacked = concatenate(space, actions, empty)
+        found = self.mean_of(self.env.decode_batch(stacked), tolerance)
+        # a batch of nothing but observations holds no entry that shows its size
+        return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
+
+    def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
+        """E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``)."""
+        if self._is_exact(intervention):
+            value = self._rewards(intervention.expand(), self._no_noise)[..., 0]
+            return Estimate(value, np.zeros_like(value))
+        if tolerance is None:
+            gap = self.optimum.value - self.optimum.random_value
+            tolerance = RELATIVE_TOLERANCE * gap
+        points = FEWEST_POINTS
+        while True:
+            estimate = self._quasi_monte_carlo(intervention, points)
+            if points >= MOST_POINTS or np.max(estimate.standard_error) <= tolerance:
+                return estimate
+            points *= 4
+
+    def _is_exact(self, intervention: Intervention) -> bool:
+        """Whether one noiseless pass gives the expectation."""
+        linear = self.env.problem.noiseless_mean and not intervention.hard
+        return linear or not self.scm.noisy
+
+    @property
+    def _no_noise(self) -> tuple[Any, ...]:
+        return tuple(np.zeros(1) for _ in self.scm.noisy)
+
+    def _rewards(self, intervention: Intervention, noise: tuple[Any, ...]) -> np.ndarray:
+        """Rewards of shape ``batch + (number of draws,)`` of an expanded batch."""
+        reward = self.scm.propagate(noise, intervention)[self.scm.reward]
+        draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
+        shape = np.broadcast_shapes(intervention.batch_shape, draws or (1,))
+        return np.broadcast_to(reward, shape)
+
+    def _quasi_monte_carlo(self, intervention: Intervention, points: int) -> Estimate:
+        shape = intervention.batch_shape
+        count = shape[0] if shape else 1
+        batch = intervention.broadcast((count,))
+        size = max(1, CHUNK // (REPLICATES * points))
+        noise = self._noise(points)
+        means = []
+        for start in range(0, count, size):
+            part = batch.rows(slice(start, start + size)).expand()
+            rewards = self._rewards(part, noise)
+            means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
+        replicates = np.concatenate(means).reshape(*shape, REPLICATES)
+        error = replicates.std(axis=-1, ddof=1) / np.sqrt(REPLICATES)
+        return Estimate(replicates.mean(axis=-1), error)
+
+    def _noise(self, points: int) -> tuple[Any, ...]:
+        if points not in self._noise_cache:
+            self._noise_cache[points] = self._draw_points(points)
+        return self._noise_cache[points]
+
+    @cached_property
+    def _noise_cache(self) -> dict[int, tuple[Any, ...]]:
+        return {}
+
+    def _draw_points(self, points: int) -> tuple[Any, ...]:
+        from scipy.stats import qmc  # late: slow to import, and needed only here
+
+        dims = len(self.scm.noisy)
+        seeds = np.random.SeedSequence(self._seed).spawn(REPLICATES)
+        blocks = [qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(s)).random(points) for s in seeds]
+        tiny = 2.0**-40  # keeps quantiles finite
+        return self.scm.noise_from_uniform(np.clip(np.concatenate(blocks).T, tiny, 1.0 - tiny))
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """The registry's optimum where the environment is a registered one as it stands, else a search's result."""
+        recorded = self._recorded()
+        if recorded is None:
+            return self.find_optimum()
+        return Optimum(
+            recorded.value,
+            self.env.restore_action(recorded.action),
+            recorded.standard_error,
+            recorded.random_value,
+            recorded.random_standard_error,
+        )
+
+    def _recorded(self) -> RecordedOptimum | None:
+        spec = self.env.spec
+        entry = find_entry(spec.id) if spec is not None else None
+        if spec is None or entry is None:
+            return None
+        made_with = {k: v for k, v in spec.kwargs.items() if k not in ("render_mode", "oracle")}
+        return entry.optimum if made_with == {"problem": entry.problem, **entry.kwargs} else None
+
+    def find_optimum(self) -> Optimum:
+        """Search for the optimum: a known maximiser where the problem has one, else region by region.
+
+        The search maximises the mean over fixed noise; the value reported is of independent, more numerous points.
+        """
+        best = self.env.known_maximiser()
+        if best is None:
+            found = [self._search(region) for region in self.env.regions()]
+            best = max(found, key=lambda pair: pair[1])[0]
+        check = Oracle(self.env, seed=self._seed + 1)
+        value, error = check.expected_rewards([best], tolerance=0.0)
+        random = self._random_value()
+        return Optimum(float(value[0]), best, float(error[0]), *random)
+
+    def _search(self, region: Region) -> tuple[Action, float]:
+        """The best action of a region and its mean on the search's noise."""
+
+        def means(points: np.ndarray) -> np.ndarray:
+            intervention = self.env.decode_batch(region.to_actions(points))
+            if self._is_exact(intervention):
+                return np.broadcast_to(self.mean_of(intervention).value, len(points))
+            return np.broadcast_to(self._quasi_monte_carlo(intervention, SEARCH_POINTS).value, len(points))
+
+        point = _maximise_in_box(means, region.dim, self._seed)
+        value = float(means(point[None])[0])
+        one = batch_space(self.env.action_space, 1)
+        return next(iter(iterate(one, region.to_actions(point[None])))), value
+
+    def _random_value(self, count: int = 2**14) -> tuple[float, float]:
+        """Mean and standard error of E[Y | a] over random actions a, each met by a few noise draws of its own."""
+        space = batch_space(self.env.action_space, count)
+        space.seed(self._seed)
+        rng = np.random.default_rng(self._seed)
+        intervention = self.env.decode_batch(space.sample())
+        noise = self.scm.draw_noise(rng, (count, 8))
+        exact = self._is_exact(intervention)
+        rewards = self._rewards(intervention.expand(), self._no_noise if exact else noise).mean(axis=1)
+        return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(count))
+
+
+def _maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int, runs: int = 2) -> np.ndarray:
+    """A maximiser over the unit box of a vectorised function of points ``(n, dim)``; differential evolution."""
+    if dim == 0:
+        return np.zeros(0)
+    from scipy.optimize import differential_evolution  # late: slow to import, and needed only here
+
+    found = [
+        differential_evolution(
+            lambda x: -function(x.T.reshape(-1, dim).clip(0.0, 1.0)).reshape(x.shape[1:]),
+            bounds=[(0.0, 1.0)] * dim,
+            vectorized=True,
+            updating="deferred",
+            init="sobol",
+            popsize=30,
+            maxiter=300,
+            tol=1e-9,
+            rng=np.random.default_rng([seed, run]),
+        )
+        for run in range(runs)
+    ]
+    best = min(found, key=lambda result: result.fun).x
+    return np.clip(np.round(best, 9), 0.0, 1.0)  # 0 and 1 rather than 1e-12 beside them

@@ -1,0 +1,138 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cbo_gym
+from cbo_gym import UnsupportedModeError, evaluate
+from cbo_gym.evaluation import AgentError
+from tests.helpers import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
+
+
+def test_the_table_of_a_noiseless_run():
+    run = evaluate(Centre(), "CBO/Rosenbrock-v0", seed=0, horizon=4)
+    assert run.table["round"].to_list() == [1, 2, 3, 4]
+    # all actions 0.5: x = 0, so every one of four terms is -1
+    np.testing.assert_allclose(run.table["reward"], -4.0)
+    np.testing.assert_allclose(run.table["expected_reward"], -4.0)
+    np.testing.assert_allclose(run.table["cumulative_regret"], [4.0, 8.0, 12.0, 16.0])
+    assert run.table["action"].to_list() == [[0.5] * 5] * 4
+    assert (run.table["act_seconds"] >= 0).all()
+    assert run.optimum == 0.0
+
+
+def test_expected_rewards_agree_with_simulation():
+    run = evaluate(Centre(), "CBO/ToyGraph-v0", seed=0, horizon=3)
+    rng = np.random.default_rng(1)
+    x1 = -5.0 + 25.0 * 0.5  # the last target set is {X1}
+    rewards = np.exp(-x1 / 20.0) - np.cos(x1) - rng.standard_normal(200_000)
+    error = rewards.std() / np.sqrt(rewards.size)
+    assert abs(run.table["expected_reward"][0] - rewards.mean()) < 4 * error
+    assert run.table["choice"].to_list() == [2, 2, 2]
+    assert run.choices == ("{}", "{X0}", "{X1}")
+
+
+def test_rewards_are_those_of_the_plain_loop():
+    run = evaluate(Centre(), "CBO/Alpine2-Noisy-v0", seed=5, horizon=6)
+    env = gym.make("CBO/Alpine2-Noisy-v0")
+    env.reset(seed=5)
+    rewards = [env.step(np.full(6, 0.5))[1] for _ in range(6)]
+    np.testing.assert_array_equal(run.table["reward"], rewards)
+
+
+def test_two_runs_of_one_seed_are_identical():
+    tables = [evaluate("Random", "CBO/PSAGraph-v0", seed=3, horizon=5).table for _ in range(2)]
+    timings = ["act_seconds", "update_seconds"]
+    assert tables[0].drop(timings).equals(tables[1].drop(timings))
+
+
+def test_agents_of_one_seed_meet_the_same_noise():
+    first = evaluate(Centre(), "CBO/Alpine2-Noisy-v0", seed=2, horizon=5).table
+    second = evaluate("Random", "CBO/Alpine2-Noisy-v0", seed=2, horizon=5).table
+
+    def noise_of_first_node(table):
+        x = 10.0 * np.array(table["action"].to_list())[:, 0]
+        return np.array(table["nodes"].to_list())[:, 0] + np.sqrt(x) * np.sin(x)
+
+    np.testing.assert_allclose(noise_of_first_node(first), noise_of_first_node(second), atol=1e-12)
+
+
+def test_an_agents_seed_is_not_the_noise_seed():
+    evaluate(recorder := Recorder(), "CBO/Dropwave-Noisy-v0", seed=0, horizon=1)
+    agent_seed = next(item for item in recorder.handed if isinstance(item, int))
+    assert agent_seed != 0
+
+
+def test_env_parameters_reach_the_environment():
+    in_text = evaluate("Random", "CBO/BinaryTree-v0(depth=1)", seed=0, horizon=2)
+    as_keyword = evaluate("Random", "CBO/BinaryTree-v0", seed=0, horizon=2, depth=1)
+    assert len(in_text.table["action"][0]) == 2
+    assert in_text.env == as_keyword.env == "CBO/BinaryTree-v0(depth=1)"
+    # the recorded optimum is that of depth 2 and must not be used
+    assert in_text.optimum != pytest.approx(evaluate("Random", "CBO/BinaryTree-v0", seed=0, horizon=1).optimum)
+
+
+def test_any_object_with_the_methods_is_an_agent():
+    assert evaluate(DuckTyped(), "CBO/ToyGraph-v0", seed=0, horizon=3).table.height == 3
+
+
+def test_names_import_paths_and_parameters():
+    assert evaluate("tests.helpers:Centre", "CBO/Dropwave-v0", seed=0, horizon=1).agent == "tests.helpers:Centre"
+    run = evaluate("tests.helpers:Nonsense( bad_round = 9 )", "CBO/Dropwave-v0", seed=0, horizon=2)
+    assert run.agent == "tests.helpers:Nonsense(bad_round=9)"
+    assert evaluate(Centre(), "CBO/Dropwave-v0", seed=0, horizon=1, label="mine").agent == "mine"
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "error", "message"),
+    [
+        ("NoSuchAgent", "CBO/Dropwave-v0", ValueError, "no agent is called 'NoSuchAgent'; installed are .*Random"),
+        ("tests.helpers:Missing", "CBO/Dropwave-v0", ValueError, "cannot import the agent"),
+        ("no_such_package:Agent", "CBO/Dropwave-v0", ValueError, "cannot import the agent"),
+        ("tests.helpers:Nonsense(bad=1)", "CBO/Dropwave-v0", ValueError, "cannot create .*bad"),
+        ("Random(1)", "CBO/Dropwave-v0", ValueError, "NAME or NAME\\(key=value"),
+        ("Random(", "CBO/Dropwave-v0", ValueError, "cannot read"),
+        ("Random(x=open('f'))", "CBO/Dropwave-v0", ValueError, "cannot read"),
+        (Incomplete(), "CBO/Dropwave-v0", TypeError, r"lacks \['reset', 'update', 'recommend'\]"),
+        (Centre, "CBO/Dropwave-v0", TypeError, "not the class"),
+        ("Random", "CBO/Dropwaves-v0", ValueError, "Did you mean: `Dropwave`"),
+        ("Random", "CBO/Dropwave-v0(noise=1)", ValueError, "noise"),
+        (SoftOnly(), "CBO/ToyGraph-v0", UnsupportedModeError, "SoftOnly plays soft; CBO/ToyGraph-v0 is hard"),
+        (Nonsense(), "CBO/Dropwave-v0", AgentError, r"Nonsense on CBO/Dropwave-v0, seed 0, round 3: .*\[0, 1\]"),
+        (Raises(), "CBO/Dropwave-v0", AgentError, "Raises on .* round 1: ZeroDivisionError"),
+    ],
+)
+def test_clear_errors(agent, env, error, message):
+    with pytest.raises(error, match=message):
+        evaluate(agent, env, seed=0, horizon=5)
+
+
+@pytest.mark.parametrize(("name", "value"), [("horizon", 0), ("seed", -1)])
+def test_numbers_out_of_range(name, value):
+    arguments = {"horizon": 3, "seed": 0} | {name: value}
+    with pytest.raises(ValueError, match=f"{name} must be at least"):
+        evaluate("Random", "CBO/Dropwave-v0", **arguments)
+
+
+def test_the_standard_error_is_below_one_percent_of_the_gap():
+    for env in ("CBO/ToyGraph-v0", "CBO/CompleteGraph-v0", "CBO/Dropwave-Noisy-v0", "CBO/BinaryTree-Noisy-v0"):
+        run = evaluate("Random", env, seed=0, horizon=20)
+        gap = run.optimum - run.random_value
+        assert run.table["expected_reward_standard_error"].max() < 0.01 * gap
+
+
+def test_oracle_environments_tell_the_regret():
+    env = gym.make("CBO/Dropwave-Noisy-v0", oracle=True)
+    env.reset(seed=0)
+    *_, info = env.step(np.array([0.5, 0.5]))
+    assert info["expected_reward"] == pytest.approx(0.7424, abs=2e-3)
+    assert info["instant_regret"] == pytest.approx(0.0, abs=2e-3)
+    plain = gym.make("CBO/Dropwave-Noisy-v0")
+    plain.reset(seed=0)
+    assert set(plain.step(np.array([0.5, 0.5]))[4]) == {"round", "intervention"}
+
+
+def test_public_names():
+    for name in cbo_gym.__all__:
+        assert getattr(cbo_gym, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        cbo_gym.nothing  # noqa: B018

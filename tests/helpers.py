@@ -1,0 +1,103 @@
+"""Small agents that the tests run; importable by path, as a user's would be."""
+
+from pathlib import Path
+from time import sleep
+
+import numpy as np
+
+from cbo_gym import Agent, Mode
+
+
+class Centre(Agent):
+    """Plays the centre of the box, or of the last target set."""
+
+    modes = frozenset({Mode.SOFT, Mode.HARD})
+
+    def act(self, observation):
+        if self.task.mode is Mode.HARD:
+            values = np.full(len(self.task.manipulable), 0.5)
+            return {"target": len(self.task.targets) - 1, "values": values}
+        return np.full(self.task.action_space.shape, 0.5)
+
+
+class SoftOnly(Centre):
+    modes = frozenset({Mode.SOFT})
+
+
+class Nonsense(Centre):
+    """Returns NaN in the round ``bad_round``."""
+
+    def __init__(self, bad_round: int = 3) -> None:
+        self.bad_round = bad_round
+
+    def act(self, observation):
+        action = super().act(observation)
+        played = len(self.history) - len(self.task.initial_data)
+        return action * np.nan if played + 1 == self.bad_round else action
+
+
+class Raises(Centre):
+    def update(self, action, observation, reward, info):
+        if info:
+            raise ZeroDivisionError("the agent divided by zero")
+        super().update(action, observation, reward, info)
+
+
+class Slow(Centre):
+    """Takes its time, and leaves a note of every run that it began."""
+
+    def __init__(self, folder: str, seconds: float = 0.05) -> None:
+        self.folder, self.seconds = folder, seconds
+
+    def reset(self, task, seed):
+        super().reset(task, seed)
+        Path(self.folder).joinpath(f"{seed}").touch()
+
+    def act(self, observation):
+        sleep(self.seconds)
+        return super().act(observation)
+
+
+class Recorder(Centre):
+    """Keeps everything that it is handed, for inspection."""
+
+    instances: list["Recorder"] = []
+
+    def __init__(self) -> None:
+        self.handed = []
+        Recorder.instances.append(self)
+
+    def reset(self, task, seed):
+        self.handed += [task, seed]
+        super().reset(task, seed)
+
+    def act(self, observation):
+        self.handed.append(observation)
+        return super().act(observation)
+
+    def update(self, action, observation, reward, info):
+        self.handed += [action, observation, reward, info]
+        super().update(action, observation, reward, info)
+
+
+class DuckTyped:
+    """An agent that does not inherit from Agent."""
+
+    def reset(self, task, seed):
+        self.space = task.action_space
+        self.space.seed(seed)
+
+    def act(self, observation):
+        self.last = self.space.sample()
+        return self.last
+
+    def update(self, action, observation, reward, info):
+        pass
+
+    def recommend(self):
+        return self.last
+
+
+class Incomplete:
+    def act(self, observation):
+        return 0

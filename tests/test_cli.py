@@ -1,0 +1,90 @@
+import pytest
+from typer.testing import CliRunner
+
+from cbo_gym.cli import app
+from cbo_gym.registry import entries
+
+AGENT = "tests.helpers:Centre"
+
+
+def invoke(*words, code=0):
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(words))
+    assert done.exit_code == code, done.output
+    return " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("command", ["list", "show", "run", "sweep", "leaderboard", "optimum"])
+def test_help_teaches_by_example(command):
+    assert f"Example: cbo-gym {command}" in invoke(command, "--help")
+
+
+def test_list_filters():
+    everything = invoke("list")
+    assert all(entry.id in everything for entry in entries())
+    hard = invoke("list", "--mode", "hard")
+    assert "CBO/ToyGraph-v0" in hard
+    assert "CBO/Alpine2-v0" not in hard
+    assert "CBO/PSAGraph-v0" in invoke("list", "--tag", "healthcare")
+    assert "CBO/CompleteGraph-v0" in invoke("list", "--paper", "aglietti")
+    assert "the tags are" in invoke("list", "--tag", "none", code=2)
+
+
+def test_show_tells_all():
+    shown = invoke("show", "CBO/CompleteGraph-v0")
+    for part in ("hard, 100 rounds", "Discrete(7)", "do(B) -5 to 4", "3.483", "Y <- D, E confounded with A, B reward"):
+        assert part in shown
+    assert "Aglietti" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["show", "CBO/Nothing-v0"], "Nothing"),
+        (["run", "Nobody", "CBO/Dropwave-v0"], "no agent is called 'Nobody'; installed are"),
+        (["run", "Random", "CBO/Dropwave-v0(noise=1)"], "noise_std"),
+        (["run", "tests.helpers:Nonsense", "CBO/Dropwave-v0", "--horizon", "4"], "round 3"),
+        (["sweep", "out", "-a", "Random", "-e", "CBO/X-v0"], "CBO/X-v0"),
+        (["leaderboard", "nowhere"], "there is no folder nowhere"),
+        (["optimum", "CBO/X-v0"], "not registered: CBO/X-v0"),
+    ],
+)
+def test_errors_are_one_line_and_exit_2(words, message):
+    output = invoke(*words, code=2)
+    assert "Error:" in output
+    assert message in output
+    assert "Traceback" not in output
+
+
+def test_run_prints_and_writes(tmp_path):
+    from cbo_gym.evaluation import load_run
+
+    printed = invoke("run", AGENT, "CBO/Rosenbrock-v0", "--horizon", "5", "--out", str(tmp_path / "r.parquet"))
+    assert "optimum 0" in printed
+    assert "simple regret" in printed
+    assert load_run(tmp_path / "r.parquet").table.height == 5
+
+
+def test_sweep_then_leaderboard(tmp_path):
+    folder = str(tmp_path / "runs")
+    words = ["sweep", folder, "-a", AGENT, "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
+    words += ["--seeds", "2", "--horizon", "3", "--jobs", "1"]
+    assert "8 finished, 0 failed, 0 skipped; 0 of them were there already" in invoke(*words)
+    assert "8 of them were there already" in invoke(*words)
+    printed = invoke("leaderboard", folder)
+    assert "CBO/ToyGraph-v0, T=3" in printed
+    assert "Over all environments" in printed
+    assert (tmp_path / "runs" / "report" / "report.html").exists()
+
+
+def test_a_failed_run_is_shown_and_sets_the_exit_status(tmp_path):
+    folder = str(tmp_path / "runs")
+    words = ["sweep", folder, "-a", "tests.helpers:Nonsense", "-a", AGENT, "-e", "CBO/Dropwave-v0"]
+    words += ["--seeds", "1", "--horizon", "4", "--jobs", "1"]
+    printed = invoke(*words, code=1)
+    assert "1 finished, 1 failed" in printed
+    assert "must lie in [0, 1]; given nan" in printed
+    assert "failed: tests.helpers:Nonsense on CBO/Dropwave-v0, seed 0" in invoke("leaderboard", folder)
+
+
+def test_optimum_prints_what_is_recorded():
+    assert "1 (standard error 0) at [0.5, 0.5]; random action 0.134136" in invoke("optimum", "CBO/Dropwave-v0")

@@ -1,0 +1,120 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
+
+from cbo_gym.oracle import Oracle
+from cbo_gym.registry import entries
+
+
+def oracle_of(env_id, **parameters):
+    return Oracle(gym.make(env_id, **parameters).unwrapped)
+
+
+@pytest.mark.parametrize("env_id", [entry.id for entry in entries()])
+def test_recorded_optima_are_reached_and_not_beaten_by_random_actions(env_id):
+    oracle = oracle_of(env_id)
+    best = oracle.optimum
+    assert best.value == next(entry.optimum.value for entry in entries() if entry.id == env_id)
+    reached = Oracle(oracle.env, seed=77).expected_rewards([best.action], tolerance=0.0)
+    error = np.hypot(best.standard_error, reached.standard_error[0])
+    assert abs(reached.value[0] - best.value) <= 5 * error + 1e-9 * abs(best.value)
+    space = oracle.env.action_space
+    space.seed(1)
+    random = oracle.expected_rewards([space.sample() for _ in range(500)])
+    assert (random.value <= best.value + 5 * (random.standard_error + best.standard_error) + 1e-9).all()
+    spread = random.value.std(ddof=1) / np.sqrt(500)
+    assert abs(random.value.mean() - best.random_value) < 5 * np.hypot(spread, best.random_standard_error)
+    assert best.standard_error < 0.01 * (best.value - best.random_value)
+
+
+@pytest.mark.parametrize("env_id", ["CBO/Alpine2-v0", "CBO/Rosenbrock-v0", "CBO/Ackley-v0", "CBO/BinaryTree-v0"])
+def test_the_search_finds_what_theory_knows(env_id):
+    oracle = oracle_of(env_id)
+    (region,) = oracle.env.regions()
+    _, value = oracle._search(region)
+    assert value == pytest.approx(oracle.optimum.value, rel=1e-5, abs=1e-4)
+
+
+def test_dropwave_noisy_by_quadrature():
+    def expected(radius):
+        def integrand(u):
+            x = radius + 0.1 * u
+            return (1 + np.cos(12 * x)) / (2 + 0.5 * x * x) * np.exp(-u * u / 2) / np.sqrt(2 * np.pi)
+
+        return quad(integrand, -8, 8, limit=200)[0]
+
+    assert oracle_of("CBO/Dropwave-Noisy-v0").optimum.value == pytest.approx(expected(0.0), abs=1e-4)
+    oracle = oracle_of("CBO/Dropwave-Noisy-v0")
+    estimate = oracle.expected_rewards([np.array([0.5 + 0.5 / 10.24, 0.5])])
+    assert abs(estimate.value[0] - expected(0.5)) < 5 * estimate.standard_error[0] + 1e-6
+
+
+def test_psa_graph_by_targets_and_a_fine_grid():
+    """Independent simulation: noise on a grid of quantiles, doses on a grid, all four target sets."""
+    from scipy.stats import norm
+
+    ranks = (np.arange(60) + 0.5) / 60
+    age, spread = np.meshgrid(55 + 20 * ranks, 0.7 * norm.ppf(ranks))
+    bmi = 27 - 0.01 * age + spread
+
+    def sigmoid(x):
+        return 1 / (1 + np.exp(-x))
+
+    natural = {"A": sigmoid(-8 + 0.1 * age + 0.03 * bmi), "S": sigmoid(-13 + 0.1 * age + 0.2 * bmi)}
+
+    def mean_reward(doses):
+        a, s = ({**natural, **doses}[drug] for drug in "AS")
+        cancer = sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * s + 0.02 * a)
+        return -(6.8 + 0.04 * age - 0.15 * bmi - 0.6 * s + 0.55 * a + cancer).mean()
+
+    grid = np.linspace(0, 1, 21)
+    by_target = {
+        "": mean_reward({}),
+        "A": max(mean_reward({"A": a}) for a in grid),
+        "S": max(mean_reward({"S": s}) for s in grid),
+        "AS": max(mean_reward({"A": a, "S": s}) for a in grid for s in grid),
+    }
+    best = oracle_of("CBO/PSAGraph-v0").optimum
+    assert max(by_target, key=by_target.get) == "AS"
+    assert best.value == pytest.approx(by_target["AS"], abs=1e-3)
+    estimates = oracle_of("CBO/PSAGraph-v0").expected_rewards(
+        [{"target": i, "values": np.array([0.0, 1.0])} for i in range(4)]
+    )
+    np.testing.assert_allclose(estimates.value, list(by_target.values()), atol=1e-3)
+
+
+def test_toy_graph_by_calculus():
+    best = minimize_scalar(lambda x: np.cos(x) - np.exp(-x / 20), bounds=(-4, -2), method="bounded")
+    oracle = oracle_of("CBO/ToyGraph-v0")
+    assert oracle.optimum.value == pytest.approx(-best.fun, abs=1e-4) == pytest.approx(2.17181, abs=1e-4)
+    assert -5 + 25 * oracle.optimum.action["values"][1] == pytest.approx(best.x, abs=1e-2)
+
+
+def test_a_cardinality_limit_is_respected_and_costs_reward():
+    limited = oracle_of("CBO/Alpine2-v0", max_interventions=2)
+    best = limited.optimum
+    assert best.action in limited.env.action_space
+    # null is sqrt(5) sin(5); two of six factors can be set, the first one enters negated
+    null, peak, trough = (np.sqrt(x) * np.sin(x) for x in (5.0, 7.917052684666207, 4.815842317845935))
+    candidates = [-peak * trough * null**4, -trough * trough * null**4, -peak * peak * null**4, -(null**6)]
+    assert best.value == pytest.approx(max(candidates), rel=1e-6)
+
+
+def test_estimates_agree_with_plain_monte_carlo():
+    env = gym.make("CBO/CompleteGraph-v0").unwrapped
+    env.action_space.seed(5)
+    actions = [env.action_space.sample() for _ in range(10)]
+    estimate = Oracle(env).expected_rewards(actions)
+    for i, action in enumerate(actions):
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
+        assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
+
+
+def test_no_actions_and_batches_of_observations():
+    oracle = oracle_of("CBO/ToyGraph-v0")
+    assert oracle.expected_rewards([]).value.shape == (0,)
+    observe = {"target": 0, "values": np.zeros(2)}
+    assert oracle.expected_rewards([observe] * 3).value.shape == (3,)

@@ -1,0 +1,135 @@
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import yaml
+
+import cbo_gym
+from cbo_gym.registry import RecordedOptimum, RegistryError, entries, load_registry, registry_path, write_optimum
+
+GOOD = {
+    "id": "CBO/Mine-v0",
+    "problem": "cbo_gym.problems.function_networks:dropwave",
+    "mode": "soft",
+    "horizon": 10,
+    "initial_data": {"observational": 0, "random": 3},
+    "paper": "Somebody (2020)",
+    "section": "sec. 1",
+}
+
+
+def written(path, *items):
+    path.write_text(yaml.safe_dump(list(items)))
+    return path
+
+
+def test_every_entry_is_registered_with_both_entry_points():
+    assert len(entries()) >= 13
+    for entry in entries():
+        spec = gym.spec(entry.id)
+        assert spec.max_episode_steps == entry.horizon
+        assert spec.vector_entry_point is not None
+        assert entry.optimum is not None
+        assert entry.id in entry.optimum.command
+
+
+def test_a_good_entry_loads(tmp_path):
+    (entry,) = load_registry(written(tmp_path / "r.yaml", GOOD))
+    assert entry.kwargs == {}
+    assert entry.optimum is None
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"id": "Mine-v0"}, "field id"),
+        ({"id": "CBO/Mine"}, "field id"),
+        ({"mode": "warm"}, "field mode"),
+        ({"mode": "contextual"}, "field mode"),
+        ({"horizon": 0}, "field horizon"),
+        ({"horizon": "long"}, "field horizon"),
+        ({"problem": "nowhere"}, "field problem"),
+        ({"initial_data": {"observational": -1, "random": 2}}, r"field initial_data\.observational"),
+        ({"initial_data": {"observational": 1, "random": "3q"}}, r"field initial_data\.random"),
+        ({"colour": "blue"}, "field colour"),
+        ({"optimum": {"value": "high"}}, r"field optimum\.value"),
+    ],
+)
+def test_a_broken_entry_is_named_with_its_field(tmp_path, change, field):
+    path = written(tmp_path / "r.yaml", GOOD, {**GOOD, "id": "CBO/Other-v0", **change})
+    with pytest.raises(RegistryError, match=rf"entry 2 \({change.get('id', 'CBO/Other-v0')}\): .*{field}"):
+        load_registry(path)
+
+
+def test_a_missing_field_is_named(tmp_path):
+    with pytest.raises(RegistryError, match="field horizon: Field required"):
+        load_registry(written(tmp_path / "r.yaml", {k: v for k, v in GOOD.items() if k != "horizon"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- id: [unclosed", "(?s)cannot read .*line 1"),
+        ("id: CBO/Mine-v0", "must hold a list"),
+        ("- just text", r"entry 1 \(not a mapping\)"),
+        ("- !!python/object/apply:os.getcwd []", "cannot read"),
+    ],
+)
+def test_broken_files(tmp_path, text, message):
+    path = tmp_path / "r.yaml"
+    path.write_text(text)
+    with pytest.raises(RegistryError, match=message):
+        load_registry(path)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(RegistryError, match="cannot read"):
+        load_registry(tmp_path / "none.yaml")
+
+
+def test_ids_are_unique(tmp_path):
+    with pytest.raises(RegistryError, match="CBO/Mine-v0 is given twice"):
+        load_registry(written(tmp_path / "r.yaml", GOOD, GOOD))
+
+
+def test_recording_an_optimum_changes_nothing_else(tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text(registry_path().read_text())
+    optimum = RecordedOptimum(
+        value=0.5, action=[0.25, 1.0], standard_error=0.0, random_value=0.1, random_standard_error=0.01, command="c"
+    )
+    write_optimum(path, "CBO/Dropwave-Noisy-v0", optimum)
+    before = {entry.id: entry for entry in entries()}
+    after = {entry.id: entry for entry in load_registry(path)}
+    assert after.pop("CBO/Dropwave-Noisy-v0").optimum == optimum
+    before.pop("CBO/Dropwave-Noisy-v0")
+    assert after == before
+    once = path.read_text()
+    write_optimum(path, "CBO/Dropwave-Noisy-v0", optimum)
+    assert path.read_text() == once
+    with pytest.raises(RegistryError, match="no entry"):
+        write_optimum(path, "CBO/None-v0", optimum)
+
+
+def test_the_registry_is_package_data(tmp_path):
+    """A wheel holds it inside the package, and works from there without the checkout."""
+    root = Path(cbo_gym.__file__).parent.parent
+    if not (root / "pyproject.toml").exists():
+        pytest.skip("the tests run against an installed package, not a checkout")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(root)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert {"cbo_gym/envs_registry.yaml", "cbo_gym/py.typed", "agents/__init__.py"} <= set(archive.namelist())
+        archive.extractall(tmp_path / "site")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); import cbo_gym, gymnasium as gym;"
+        f"assert cbo_gym.__file__.startswith({str(tmp_path)!r}), cbo_gym.__file__;"
+        "from cbo_gym.registry import registry_path; print(registry_path());"
+        "gym.make('CBO/ToyGraph-v0').reset(seed=0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.strip() == str(tmp_path / "site" / "cbo_gym" / "envs_registry.yaml")
