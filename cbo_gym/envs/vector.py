@@ -14,6 +14,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.hard import HardEnv
 from cbo_gym.envs.soft import SoftEnv
@@ -99,7 +100,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
         intervention = self._one.decode_batch(actions)
-        values = self._one.scm.propagate(self._draw_noise(), intervention)
+        values = self._one.play(self._draw_noise(), intervention)
         nodes = np.empty((self.num_envs, len(self._one.scm.nodes)))
         for place, name in enumerate(self._one.scm.nodes):
             nodes[:, place] = values[name]
@@ -110,7 +111,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
         self._truncated = self._round == self.max_episode_steps
         truncated = np.full(self.num_envs, self._truncated)
         info = self._info(self._one.describe_batch(intervention))
-        return {"nodes": nodes}, reward, false, truncated, info
+        return self._one.observation(nodes), reward, false, truncated, info
 
     def _draw_noise(self) -> tuple[np.ndarray, ...]:
         place = self._round % NOISE_BLOCK
@@ -155,3 +156,9 @@ class HardVectorEnv(CausalBanditVectorEnv):
     """Vectorised :class:`HardEnv`."""
 
     env_class = HardEnv
+
+
+class AggregatedVectorEnv(CausalBanditVectorEnv):
+    """Vectorised :class:`AggregatedEnv`."""
+
+    env_class = AggregatedEnv
