@@ -160,6 +160,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.round = 0
         self.total_reward = 0.0
         self.values: dict[str, Any] = {}
+        self.intervened: frozenset[str] = frozenset()
         self._noise: NoiseStream | None = None
 
     def empty_observation(self) -> Observation:
@@ -177,24 +178,23 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         values = self.scm.propagate(self._noise.draw(), intervention)
         reward = float(values[self.scm.reward])
         self.values = values
+        self.intervened = frozenset(intervention.hard)
         self.round += 1
         self.total_reward += reward
         info = {"round": self.round, "intervention": self.describe(intervention)}
         if self.with_oracle:
-            info |= self._oracle_info(intervention)
+            info |= self.oracle_info(intervention)
         observation = {"nodes": np.array(self._observed(values))}
         return observation, reward, False, False, info
 
-    def _oracle_info(self, intervention: Intervention) -> dict[str, float]:
+    def oracle_info(self, intervention: Intervention) -> dict[str, Any]:
+        """What ``oracle=True`` adds to ``info``, of the intervention's batch shape."""
         if self._oracle is None:
             from cbo_gym.oracle import Oracle
 
             self._oracle = Oracle(self)
-        expected = float(self._oracle.mean_of(intervention).value)
-        return {
-            "expected_reward": expected,
-            "instant_regret": self._oracle.optimum.value - expected,
-        }
+        expected = self._oracle.mean_of(intervention).value
+        return {"expected_reward": expected[()], "instant_regret": (self._oracle.optimum.value - expected)[()]}
 
     def render(self) -> Any:
         """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""
