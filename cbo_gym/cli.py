@@ -27,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 console = Console()
+TERMINAL_METRICS = ("average_regret", "simple_regret", "score", "seconds")  # fit 80 columns; the report has all
 
 AGENT_HELP = (
     "An installed agent ([b]GP-UCB[/b]), with parameters ([b]'GP-UCB(beta=2)'[/b]), or an import path "
@@ -250,7 +251,7 @@ def _print_board(board: Leaderboard) -> None:
     from cbo_gym.evaluation.report import env_rows, incomplete_rows, overall_rows
 
     for env in board.per_env["env"].unique(maintain_order=True):
-        _print_table(str(env), *env_rows(board, str(env)))
+        _print_table(str(env), *env_rows(board, str(env), TERMINAL_METRICS))
     _print_table("Over all environments (score: 1 = optimum, 0 = random)", *overall_rows(board))
     for what, why in incomplete_rows(board):
         console.print(f"[yellow]{escape(what)}[/yellow]: {escape(why.strip().splitlines()[-1])}")
@@ -259,7 +260,7 @@ def _print_board(board: Leaderboard) -> None:
 def _print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+        table.add_column(name, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)

@@ -79,7 +79,7 @@ class Oracle:
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
         """E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).
 
-        Axes in front of the batch's are the mode's own, and its :meth:`CausalBanditEnv.play` reduces them.
+        Axes in front of the batch's, the mode's own, are not counted.
         """
         if self._is_exact(intervention):
             value = self._rewards(intervention.expand(), self._no_noise)[..., 0]
@@ -107,13 +107,14 @@ class Oracle:
         """Rewards of shape ``batch + (number of draws,)`` of an expanded batch."""
         reward = self.env.play(noise, intervention)[self.scm.reward]
         draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
-        shape = np.broadcast_shapes(intervention.batch_shape[-2:], draws or (1,))
+        shape = np.broadcast_shapes(intervention.batch_shape[self.env.own_axes :], draws or (1,))
         return np.broadcast_to(reward, shape)
 
     def _quasi_monte_carlo(self, intervention: Intervention, points: int) -> Estimate:
-        *own, count = intervention.batch_shape or (1,)
-        shape = intervention.batch_shape[-1:]
-        batch = intervention.broadcast((count,))
+        own = intervention.batch_shape[: self.env.own_axes]
+        shape = intervention.batch_shape[self.env.own_axes :]
+        count = shape[0] if shape else 1
+        batch = intervention.broadcast(shape) if shape else intervention.expand()
         size = max(1, CHUNK // (REPLICATES * points * math.prod(own)))
         noise = self._noise(points)
         means = []

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import InvalidAction
 from gymnasium.utils import RecordConstructorArgs
 
 from cbo_gym.envs.spaces import SparseBox
@@ -19,6 +20,7 @@ class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorAr
 
     Raises:
         TypeError: if the environment's actions are not of that kind.
+        InvalidAction: from ``step``, if an action lies outside the box.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
@@ -34,7 +36,9 @@ class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorAr
         self.action_space = spaces.Box(0.0, 1.0, (self._n_targets + values.shape[0],), dtype=np.float64)
 
     def action(self, action: np.ndarray) -> dict[str, Any]:
-        scores, values = np.split(np.asarray(action), [self._n_targets])
+        if action not in self.action_space:
+            raise InvalidAction(f"the action must lie in {self.action_space}; given {action!r}")
+        scores, values = np.split(action, [self._n_targets])
         return {"target": int(np.argmax(scores)), "values": values}
 
 

@@ -60,6 +60,7 @@ class AggregatedEnv(CausalBanditEnv):
     """
 
     mode = Mode.AGGREGATED
+    own_axes = 1  # the representative points
 
     def __init__(
         self,

@@ -72,6 +72,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
     mode: ClassVar[Mode]
+    #: axes of an intervention's entries in front of the batch's; :meth:`play` reduces them
+    own_axes: ClassVar[int] = 0
 
     def __init__(
         self,
@@ -162,6 +164,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.round = 0
         self.total_reward = 0.0
         self.values: dict[str, Any] = {}
+        self.intervened: frozenset[str] = frozenset()
         self._noise: NoiseStream | None = None
 
     def empty_observation(self) -> Observation:
@@ -187,24 +190,23 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         values = self.play(self._noise.draw(), intervention)
         reward = float(values[self.scm.reward])
         self.values = values
+        self.intervened = frozenset(intervention.hard)
         self.round += 1
         self.total_reward += reward
         info = {"round": self.round, "intervention": self.describe(intervention)}
         if self.with_oracle:
-            info |= self._oracle_info(action)
+            info |= self.oracle_info(intervention)
         nodes = np.array(self._observed(values), ndmin=1)
         return self.observation(nodes), reward, False, False, info
 
-    def _oracle_info(self, action: Action) -> dict[str, float]:
+    def oracle_info(self, intervention: Intervention) -> dict[str, Any]:
+        """What ``oracle=True`` adds to ``info``, of the intervention's batch shape."""
         if self._oracle is None:
             from cbo_gym.oracle import Oracle
 
             self._oracle = Oracle(self)
-        expected = float(self._oracle.expected_rewards([action]).value[0])
-        return {
-            "expected_reward": expected,
-            "instant_regret": self._oracle.optimum.value - expected,
-        }
+        expected = self._oracle.mean_of(intervention).value
+        return {"expected_reward": expected[()], "instant_regret": (self._oracle.optimum.value - expected)[()]}
 
     def render(self) -> Any:
         """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from typing import Any
 
@@ -56,8 +57,7 @@ class HardEnv(CausalBanditEnv):
 
     def decode(self, action: Any) -> Intervention:
         target, values = self._split(action)
-        if np.ndim(target) != 0 or int(target) != target or not 0 <= target < len(self._members):
-            raise InvalidAction(f"target must be a whole number from 0 to {len(self._members) - 1}; given {target!r}")
+        members = self._members[self._index(target)]
         if values.shape != (len(self._manipulable),):
             raise InvalidAction(
                 f"values must have shape ({len(self._manipulable)},), one for each of "
@@ -68,21 +68,32 @@ class HardEnv(CausalBanditEnv):
             if not 0.0 <= value <= 1.0:
                 raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
         hard = {}
-        for place in self._members[int(target)]:
+        for place in members:
             name = self._manipulable[place]
             low, span = self._scales[name]
             hard[name] = (True, low + span * point[place])
         return Intervention((), hard)
 
+    def _index(self, target: Any) -> int:
+        try:
+            index = operator.index(target)
+        except TypeError:
+            index = -1
+        if not 0 <= index < len(self._members):
+            raise InvalidAction(f"target must be a whole number from 0 to {len(self._members) - 1}; given {target!r}")
+        return index
+
     def decode_batch(self, actions: Any) -> Intervention:
         target, values = self._split(actions)
         target = np.asarray(target)
+        if target.dtype.kind not in "iu":
+            raise InvalidAction(f"every target must be a whole number; given {target}")
         if target.ndim != 1 or values.shape != (len(target), len(self._manipulable)):
             raise InvalidAction(
                 f"target and values must have shapes (n,) and (n, {len(self._manipulable)}); "
                 f"given {target.shape} and {values.shape}"
             )
-        inside = (target >= 0) & (target < len(self._members)) & (target == target.astype(int))
+        inside = (target >= 0) & (target < len(self._members))
         inside &= ((values >= 0.0) & (values <= 1.0)).all(axis=1)
         if not inside.all():
             first = int(np.argmin(inside))
@@ -92,7 +103,7 @@ class HardEnv(CausalBanditEnv):
         membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
         for index, places in enumerate(self._members):
             membership[index, places] = True
-        masks = membership[target.astype(int)]
+        masks = membership[target]
         hard = {}
         for place, (name, (low, span)) in enumerate(self._scales.items()):
             if masks[:, place].any():

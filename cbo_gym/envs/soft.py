@@ -16,6 +16,13 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Mode
 
 
+def _numbers(action: Any) -> np.ndarray:
+    try:
+        return np.asarray(action, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidAction(f"the action must be numbers; given {action!r}") from error
+
+
 class SoftEnv(CausalBanditEnv):
     """Causal bandit with soft interventions.
 
@@ -68,10 +75,7 @@ class SoftEnv(CausalBanditEnv):
         return SparseBox(self.problem.null_action, self.max_interventions)
 
     def decode(self, action: Any) -> Intervention:
-        try:
-            array = np.asarray(action, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidAction(f"the action must be numbers; given {action!r}") from error
+        array = _numbers(action)
         if array.shape != (self._action_dim,):
             raise InvalidAction(f"the action must have shape ({self._action_dim},); given shape {array.shape}")
         # Plain floats: on so few numbers they are several times faster than array operations.
@@ -89,7 +93,7 @@ class SoftEnv(CausalBanditEnv):
         return self._to_native(point)
 
     def decode_batch(self, actions: Any) -> Intervention:
-        array = np.asarray(actions, dtype=np.float64)
+        array = _numbers(actions)
         if array.ndim != 2 or array.shape[1] != self._action_dim:
             raise InvalidAction(f"the actions must have shape (n, {self._action_dim}); given {array.shape}")
         inside = ((array >= 0.0) & (array <= 1.0)).all(axis=1)

@@ -41,9 +41,12 @@ def make_task(
     if seed < 0:
         raise ValueError(f"seed must be at least 0; given {seed}")
     spec = env.spec
-    horizon = horizon or (spec.max_episode_steps if spec else None)
-    if not horizon:
+    if horizon is None and spec is not None:
+        horizon = spec.max_episode_steps
+    if horizon is None:
         raise ValueError("give a horizon; the environment was made without max_episode_steps")
+    if horizon < 1:
+        raise ValueError(f"horizon must be at least 1; given {horizon}")
     entry = find_entry(spec.id) if spec else None
     sizes = initial_data or (entry.initial_data if entry else InitialData(observational=0, random=0))
     problem = base.problem

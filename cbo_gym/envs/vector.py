@@ -67,13 +67,20 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
         self._round = 0
         self._total_reward = np.zeros(self.num_envs)
         self._values: dict[str, Any] = {}
+        self._masks: dict[str, np.ndarray] = {}
         self._truncated = False
         self._block: list[np.ndarray] = []
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Start all experiments. Without a seed the noise goes on where the random streams are."""
+        """Start all experiments. Without a seed the noise goes on where the random streams are.
+
+        Raises:
+            ValueError: for another number of seeds than sub-environments, or for the option ``reset_mask``.
+        """
+        if options and "reset_mask" in options:
+            raise ValueError("all sub-environments play the same round, so reset_mask is not supported")
         if isinstance(seed, int):
             seed = [seed + i for i in range(self.num_envs)]
         if seed is not None and len(seed) != self.num_envs:
@@ -100,6 +107,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
         intervention = self._one.decode_batch(actions)
+        self._require_one_each(actions)
         values = self._one.play(self._draw_noise(), intervention)
         nodes = np.empty((self.num_envs, len(self._one.scm.nodes)))
         for place, name in enumerate(self._one.scm.nodes):
@@ -110,8 +118,20 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
         truncated = np.full(self.num_envs, self._truncated)
+        self._masks = {name: mask for name, (mask, _) in intervention.hard.items()}
         info = self._info(self._one.describe_batch(intervention))
+        if self._one.with_oracle:
+            for key, number in self._one.oracle_info(intervention).items():
+                info[key] = np.broadcast_to(number, self.num_envs)
+                info[f"_{key}"] = info["_round"]
         return self._one.observation(nodes), reward, false, truncated, info
+
+    def _require_one_each(self, actions: Any) -> None:
+        for part in actions.values() if isinstance(actions, dict) else [actions]:
+            if len(part) != self.num_envs:
+                raise gym.error.InvalidAction(
+                    f"give one action for each of {self.num_envs} environments; given {len(part)}"
+                )
 
     def _draw_noise(self) -> tuple[np.ndarray, ...]:
         place = self._round % NOISE_BLOCK
@@ -135,6 +155,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame for each sub-environment."""
+        self._one.spec = self.spec
         frames = []
         for index in range(self.num_envs):
             self._one.round = self._round
@@ -142,6 +163,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             self._one.values = {
                 name: float(np.broadcast_to(value, self.num_envs)[index]) for name, value in self._values.items()
             }
+            self._one.intervened = frozenset(name for name, mask in self._masks.items() if mask[index])
             frames.append(self._one.render())
         return None if self.render_mode is None else tuple(frames)
 

@@ -19,10 +19,10 @@ BOOTSTRAP_DRAWS = 2000
 
 #: column -> its title, for every number of the per-environment table
 METRICS = {
-    "average_regret": "average regret R_T/T",
+    "average_regret": "average regret",
     "simple_regret": "simple regret",
     "best_so_far_regret": "best-so-far regret",
-    "cumulative_regret": "cumulative regret R_T",
+    "cumulative_regret": "cumulative regret",
     "score": "score",
     "average_score": "average score",
     "seconds": "seconds a round",

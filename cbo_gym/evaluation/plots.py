@@ -62,5 +62,6 @@ def _finish(axis: Axes, env: str, title: str) -> None:
     axis.set_title(env, fontsize=10)
     axis.set_xlabel("Round t")
     axis.set_ylabel(f"{title}\n(1 = random play)")
+    axis.xaxis.get_major_locator().set_params(integer=True)
     axis.grid(True, which="major", alpha=0.3)
     axis.margins(x=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from io import BytesIO
@@ -14,9 +15,9 @@ from cbo_gym.evaluation.results import Run
 from cbo_gym.files import replacing, write_text
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
-th, td { padding: .3rem .8rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
+th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 th { border-bottom: 2px solid #888; }
 .wide { overflow-x: auto; }
@@ -42,11 +43,13 @@ def overall_rows(board: Leaderboard) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def env_rows(board: Leaderboard, env: str) -> tuple[list[str], list[list[str]]]:
+def env_rows(
+    board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRICS)
+) -> tuple[list[str], list[list[str]]]:
     """Header and rows of one environment's table, as text: mean and half the 95 % interval."""
-    header = ["agent", "seeds", *METRICS.values()]
+    header = ["agent", "seeds", *(METRICS[name] for name in metrics)]
     rows = [
-        [row["agent"], str(row["seeds"]), *(_number(row[m], row[f"{m}_half"]) for m in METRICS)]
+        [row["agent"], str(row["seeds"]), *(_number(row[name], row[f"{name}_half"]) for name in metrics)]
         for row in board.per_env.iter_rows(named=True)
         if row["env"] == env
     ]
@@ -62,7 +65,11 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
 
 
 def _number(mean: float, half: float | None) -> str:
-    return f"{mean:.3g}" if half is None else f"{mean:.3g} ± {half:.2g}"
+    """``12.3 ± 4.5``: both with the decimals that show two digits of the interval."""
+    if not half:
+        return f"{mean:.4g}"
+    decimals = max(0, 1 - math.floor(math.log10(half)))
+    return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}" if decimals <= 4 else f"{mean:.2g}"
 
 
 def write_report(board: Leaderboard, folder: Path) -> Path:

@@ -54,7 +54,7 @@ def binary_tree(depth: int = 2, noise_std: float = 0.0) -> Problem:
     Raises:
         ValueError: if ``depth`` is out of range.
     """
-    if depth not in range(1, MAX_DEPTH + 1):
+    if not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
         raise ValueError(f"depth must be a whole number from 1 to {MAX_DEPTH}; given {depth!r}")
     noise = gaussian_noise(noise_std)
     size = 2 ** (depth + 1) - 1

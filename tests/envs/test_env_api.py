@@ -1,0 +1,270 @@
+"""Every registered environment: Gymnasium's contract, seeds, observations, info, truncation."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import cbo_gym  # noqa: F401  (registers the environments)
+from cbo_gym.envs import HardEnv, SoftEnv
+from cbo_gym.problems.hard_graphs import complete_graph
+from cbo_gym.registry import entries
+
+IDS = [entry.id for entry in entries()]
+NOISY = [env_id for env_id in IDS if gym.make(env_id).unwrapped.scm.noisy]
+LONGER_THAN_A_BLOCK = 300  # rounds; noise is drawn 256 rounds at a time
+
+
+def bare(env_id: str, seed: int | None = 0, **kwargs: Any) -> Any:
+    """The environment without wrappers, reset, with a seeded action space."""
+    env = gym.make(env_id, **kwargs).unwrapped
+    env.reset(seed=seed)
+    env.action_space.seed(0)
+    return env
+
+
+def play(env: Any, actions: list[Any]) -> np.ndarray:
+    return np.array([env.step(action)[0]["nodes"] for action in actions])
+
+
+def sampled(env: Any, count: int, seed: int) -> list[Any]:
+    env.action_space.seed(seed)
+    return [env.action_space.sample() for _ in range(count)]
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_gymnasium_checker(env_id: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_env(gym.make(env_id).unwrapped)
+    unexpected = [str(w.message) for w in caught if "infinity. This is probably too" not in str(w.message)]
+    assert unexpected == []
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_stable_baselines3_checker(env_id: str) -> None:
+    from stable_baselines3.common.env_checker import check_env as sb3_check_env
+
+    from cbo_gym.wrappers import FlattenAction
+
+    env = gym.make(env_id)
+    if isinstance(env.action_space, gym.spaces.Dict):
+        env = FlattenAction(env)
+    sb3_check_env(env, warn=False)  # it would advise float32 and a symmetric box
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_spaces(env_id: str) -> None:
+    env = gym.make(env_id).unwrapped
+    boxes = [env.action_space["values"] if env.mode == "hard" else env.action_space]
+    for box in boxes:
+        assert box.dtype == np.float64
+        assert (box.low == 0).all()
+        assert (box.high == 1).all()
+    nodes = env.observation_space["nodes"]
+    assert nodes.dtype == np.float64
+    assert nodes.shape == (len(env.scm.nodes),)
+    assert set(env.observation_space) == ({"nodes", "aggregate"} if env.mode == "aggregated" else {"nodes"})
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_equal_seeds_give_equal_bits(env_id: str) -> None:
+    one, two = bare(env_id, seed=11), bare(env_id, seed=11)
+    actions = sampled(one, LONGER_THAN_A_BLOCK, seed=1)
+    np.testing.assert_array_equal(play(one, actions), play(two, actions))
+    one.reset(seed=11)
+    two.reset(seed=11)
+    np.testing.assert_array_equal(play(one, actions), play(two, actions))
+
+
+@pytest.mark.parametrize("env_id", NOISY)
+def test_other_seeds_rounds_and_episodes_give_other_noise(env_id: str) -> None:
+    env = bare(env_id, seed=1)
+    actions = sampled(env, 1, seed=1) * LONGER_THAN_A_BLOCK
+    first = play(env, actions)
+    assert len(np.unique(first[:, -1])) == LONGER_THAN_A_BLOCK
+    env.reset()  # no seed: the stream goes on
+    second = play(env, actions)
+    env.reset(seed=2)
+    third = play(env, actions)
+    rewards = np.concatenate([episode[:, -1] for episode in (first, second, third)])
+    assert len(np.unique(rewards)) == 3 * LONGER_THAN_A_BLOCK
+
+
+@pytest.mark.parametrize("env_id", NOISY)
+def test_the_noise_of_a_round_does_not_depend_on_the_actions_before(env_id: str) -> None:
+    one, two = bare(env_id, seed=5), bare(env_id, seed=5)
+    ours, theirs = sampled(one, LONGER_THAN_A_BLOCK, 1), sampled(two, LONGER_THAN_A_BLOCK, 2)
+    for shared in range(0, LONGER_THAN_A_BLOCK, 7):
+        theirs[shared] = ours[shared]
+    left, right = play(one, ours), play(two, theirs)
+    np.testing.assert_array_equal(left[::7], right[::7])
+    assert (left != right).any()
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id in NOISY if "Graph" in env_id])
+def test_variables_upstream_of_an_intervention_keep_their_noise(env_id: str) -> None:
+    """Common random numbers within a round: what ``do`` cannot reach is the same as if nothing was done."""
+    observing, acting = bare(env_id, seed=3), bare(env_id, seed=3)
+    scm, targets = observing.scm, list(observing.problem.targets)
+    values = np.full(len(observing.problem.manipulable), 0.3)
+    untouched = play(observing, [{"target": targets.index(frozenset()), "values": values}] * len(targets))
+    for round_, target in enumerate(targets):
+        nodes = acting.step({"target": round_, "values": values})[0]["nodes"]
+        reached = scm.diagram.descendants(target)
+        kept = [place for place, name in enumerate(scm.nodes) if name not in reached]
+        np.testing.assert_array_equal(nodes[kept], untouched[round_][kept])
+        for name in target:
+            low, high = acting.problem.manipulable[name]
+            assert nodes[scm.nodes.index(name)] == pytest.approx(low + 0.3 * (high - low), rel=1e-12)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_reset_gives_zeros_and_round_zero(env_id: str) -> None:
+    env = bare(env_id)
+    env.step(env.action_space.sample())
+    observation, info = env.reset()
+    assert not observation["nodes"].any()
+    assert observation["nodes"].shape == (len(env.scm.nodes),)
+    assert info == {"round": 0, "intervention": {}}
+    assert env.round == 0
+    assert env.total_reward == 0.0
+    assert env.values == {}
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_an_observation_holds_the_observed_variables_in_causal_order_with_the_reward_last(env_id: str) -> None:
+    env = bare(env_id)
+    total = 0.0
+    for round_ in range(1, 6):
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        nodes = observation["nodes"]
+        assert observation in env.observation_space
+        assert nodes.tolist() == [float(env.values[name]) for name in env.scm.nodes]
+        assert type(reward) is float
+        assert reward == nodes[-1]
+        assert (terminated, truncated) == (False, False)
+        assert info["round"] == env.round == round_
+        assert set(info) == {"round", "intervention"}
+        total += reward
+    assert env.total_reward == pytest.approx(total)
+    assert env.scm.nodes[-1] == env.scm.reward
+    order = {name: place for place, name in enumerate(env.scm.nodes)}
+    assert all(order[a] < order[b] for a, b in env.scm.diagram.directed)
+
+
+def test_latent_variables_are_not_observed() -> None:
+    for env_id, latents in [("CBO/CompleteGraph-v0", {"U1", "U2"}), ("CBO/Dropwave-NoisyPublished-v0", {"U0"})]:
+        env = bare(env_id)
+        assert latents.isdisjoint(env.scm.nodes)
+        assert latents.isdisjoint(env.scm.diagram.nodes)
+        observation, *_ = env.step(env.action_space.sample())
+        assert len(observation["nodes"]) == len(env.scm.variables) - len(latents)
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id in IDS if gym.make(env_id).unwrapped.mode == "soft"])
+def test_soft_info_has_the_native_parameters_by_node(env_id: str) -> None:
+    env = bare(env_id)
+    action = env.action_space.sample()
+    described = env.step(action)[-1]["intervention"]
+    native = env.problem.to_native(action)
+    owners = {v.name: v.actions for v in env.scm.variables if v.actions}
+    assert set(described) == set(owners)
+    for name, places in owners.items():
+        np.testing.assert_allclose(np.atleast_1d(described[name]), native[list(places)], rtol=1e-15)
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id in IDS if gym.make(env_id).unwrapped.mode == "hard"])
+def test_hard_info_has_the_native_values_of_the_chosen_set_only(env_id: str) -> None:
+    env = bare(env_id)
+    names = list(env.problem.manipulable)
+    values = np.linspace(0.0, 1.0, len(names))
+    for index, target in enumerate(env.problem.targets):
+        described = env.step({"target": index, "values": values})[-1]["intervention"]
+        expected = {}
+        for name, value in zip(names, values, strict=True):
+            low, high = env.problem.manipulable[name]
+            if name in target:
+                expected[name] = pytest.approx(low + (high - low) * value)
+        assert described == expected
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_truncated_at_the_horizon_and_never_terminated(entry) -> None:
+    env = gym.make(entry.id)
+    env.reset(seed=0)
+    action = env.action_space.sample()
+    for round_ in range(1, entry.horizon + 1):
+        _, _, terminated, truncated, _ = env.step(action)
+        assert terminated is False
+        assert truncated is (round_ == entry.horizon)
+
+
+@pytest.mark.parametrize("env_id", ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0"])
+def test_a_pickled_environment_plays_on_as_if_nothing_had_happened(env_id: str) -> None:
+    env = bare(env_id)
+    actions = sampled(env, 20, seed=4)
+    play(env, actions[:10])
+    again = pickle.loads(pickle.dumps(env))
+    np.testing.assert_array_equal(play(env, actions[10:]), play(again, actions[10:]))
+
+
+def test_the_wrapped_environment_asks_for_a_reset() -> None:
+    env = gym.make("CBO/Alpine2-v0")
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(env.action_space.sample())
+
+
+def test_builder_parameters_pass_through_make() -> None:
+    env = gym.make("CBO/BinaryTree-v0", depth=3, noise_std=0.5)
+    assert env.action_space.shape == (14,)
+    assert len(env.unwrapped.scm.noisy) == 15
+    sparse = gym.make("CBO/Alpine2-v0", max_interventions=2)
+    assert sparse.action_space.max_interventions == 2
+    assert gym.make("CBO/Alpine2-v0", max_episode_steps=7).spec.max_episode_steps == 7
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: gym.make("CBO/Alpine2-v0", depth=3), r"given also \['depth'\]"),
+        (lambda: gym.make("CBO/Alpine2-v0", noise_std=-1.0), "noise_std"),
+        (lambda: gym.make("CBO/Alpine2-v0", max_interventions=0), "whole number from 1 to 6; given 0"),
+        (lambda: gym.make("CBO/Alpine2-v0", max_interventions=7), "given 7"),
+        (lambda: SoftEnv(complete_graph()), "CompleteGraph has no soft parameters"),
+        (lambda: HardEnv("cbo_gym.problems.function_networks:alpine2"), "lists no target sets"),
+        (lambda: SoftEnv("cbo_gym.problems.function_networks:alpine2", render_mode="human"), "render_mode"),
+    ],
+)
+def test_construction_errors_say_what_is_wrong(build, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def run_fresh(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_make_imports_the_package_by_itself() -> None:
+    code = (
+        "import gymnasium as gym; env = gym.make('cbo_gym:CBO/Alpine2-v0'); env.reset(seed=0);"
+        "print(env.step(env.action_space.sample())[0]['nodes'].shape)"
+    )
+    assert run_fresh(code).strip() == "(6,)"
+
+
+def test_import_and_a_step_load_neither_torch_nor_matplotlib() -> None:
+    code = (
+        "import sys, cbo_gym, gymnasium as gym; env = gym.make('CBO/Alpine2-Noisy-v0', render_mode='ansi');"
+        "env.reset(seed=0); env.step(env.action_space.sample()); env.render();"
+        "print([name for name in ('torch', 'matplotlib', 'scipy.stats') if name in sys.modules])"
+    )
+    assert run_fresh(code).strip() == "[]"

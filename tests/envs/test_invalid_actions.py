@@ -1,0 +1,171 @@
+"""Invalid actions: what is said about them, and that nothing happens."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import InvalidAction
+
+import cbo_gym  # noqa: F401  (registers the environments)
+from cbo_gym.registry import entries
+
+HALF = [0.5] * 6
+
+SOFT = [
+    pytest.param([0.5] * 5, r"shape \(6,\); given shape \(5,\)", id="too short"),
+    pytest.param([[0.5] * 6], r"shape \(6,\); given shape \(1, 6\)", id="batched"),
+    pytest.param(0.5, r"given shape \(\)", id="a number"),
+    pytest.param([0.5, 0.5, math.nan, 0.5, 0.5, 0.5], r"action\[2\] must lie in \[0, 1\]; given nan", id="NaN"),
+    pytest.param([0.5, 1.5, 0.5, 0.5, 0.5, 0.5], r"action\[1\] must lie in \[0, 1\]; given 1.5", id="above"),
+    pytest.param([0.5, 0.5, 0.5, 0.5, 0.5, -1e-9], r"action\[5\] must lie in \[0, 1\]; given -1e-09", id="below"),
+    pytest.param([math.inf] * 6, r"action\[0\] .* given inf", id="infinite"),
+    pytest.param(["a"] * 6, "must be numbers; given", id="text"),
+    pytest.param([0.5, [0.5], 0.5, 0.5, 0.5, 0.5], "must be numbers; given", id="ragged"),
+    pytest.param(object(), "must be numbers; given", id="an object"),
+    pytest.param({"target": 0, "values": HALF}, "must be numbers; given", id="a hard action"),
+    pytest.param(None, "must", id="None"),
+]
+
+HARD = [
+    pytest.param({"values": [0.5] * 3}, "a dict with 'target' and numeric 'values'", id="no target"),
+    pytest.param({"target": 1}, "a dict with 'target' and numeric 'values'", id="no values"),
+    pytest.param([0.5] * 3, "a dict with 'target'", id="an array"),
+    pytest.param(None, "a dict with 'target'", id="None"),
+    pytest.param({"target": 7, "values": [0.5] * 3}, "whole number from 0 to 6; given 7", id="target too large"),
+    pytest.param({"target": -1, "values": [0.5] * 3}, "from 0 to 6; given -1", id="negative target"),
+    pytest.param({"target": 1.5, "values": [0.5] * 3}, "from 0 to 6; given 1.5", id="fraction"),
+    pytest.param({"target": math.nan, "values": [0.5] * 3}, "from 0 to 6; given nan", id="NaN target"),
+    pytest.param({"target": math.inf, "values": [0.5] * 3}, "from 0 to 6; given inf", id="infinite target"),
+    pytest.param({"target": "B", "values": [0.5] * 3}, "from 0 to 6; given 'B'", id="name as target"),
+    pytest.param({"target": None, "values": [0.5] * 3}, "from 0 to 6; given None", id="no target at all"),
+    pytest.param({"target": [1, 2], "values": [0.5] * 3}, r"from 0 to 6; given \[1, 2\]", id="two targets"),
+    pytest.param({"target": 1, "values": [0.5] * 2}, r"shape \(3,\), .*'B', 'D', 'E'.*given shape \(2,\)", id="short"),
+    pytest.param({"target": 1, "values": [0.5, math.nan, 0.5]}, "value of D must lie in .* given nan", id="NaN"),
+    pytest.param({"target": 1, "values": [0.5, 0.5, 1.01]}, "value of E must lie in .* given 1.01", id="above"),
+    pytest.param({"target": 1, "values": [-0.1, 0.5, 0.5]}, "value of B must lie in .* given -0.1", id="below"),
+    pytest.param({"target": 1, "values": ["a"] * 3}, "numeric 'values'", id="text"),
+]
+
+SPARSE = [
+    pytest.param([0.5, 0.5, 0.5, 0.1, 0.2, 0.3], r"at most 2 .* null action \[0.5, .*given 3", id="three changed"),
+    pytest.param([0.0] * 6, "at most 2 coordinates may differ .* given 6", id="all changed"),
+]
+
+
+def check_refused(env_id: str, action: Any, message: str, **kwargs: Any) -> None:
+    """``action`` raises with ``message``, and the next rounds are those of an environment that never saw it."""
+    tried, twin = (gym.make(env_id, **kwargs).unwrapped for _ in range(2))
+    for env in (tried, twin):
+        env.reset(seed=9)
+    good = twin.action_space.sample()
+    for rounds in (0, 2):  # before the noise is first drawn, and in the middle of a block
+        for _ in range(rounds):
+            for env in (tried, twin):
+                env.step(good)
+        before = (tried.round, tried.total_reward, dict(tried.values))
+        with pytest.raises(InvalidAction, match=message):
+            tried.step(action)
+        assert (tried.round, tried.total_reward, dict(tried.values)) == before
+        ours, theirs = tried.step(good), twin.step(good)
+        np.testing.assert_array_equal(ours[0]["nodes"], theirs[0]["nodes"])
+        assert ours[1:] == theirs[1:]
+
+
+@pytest.mark.parametrize(("action", "message"), SOFT)
+def test_soft(action: Any, message: str) -> None:
+    check_refused("CBO/Alpine2-Noisy-v0", action, message)
+
+
+@pytest.mark.parametrize(("action", "message"), HARD)
+def test_hard(action: Any, message: str) -> None:
+    check_refused("CBO/CompleteGraph-v0", action, message)
+
+
+@pytest.mark.parametrize(("action", "message"), SPARSE + SOFT)
+def test_soft_with_a_cardinality_limit(action: Any, message: str) -> None:
+    check_refused("CBO/Alpine2-Noisy-v0", action, message, max_interventions=2)
+
+
+def test_as_many_interventions_as_allowed_are_fine() -> None:
+    env = gym.make("CBO/Alpine2-Noisy-v0", max_interventions=2).unwrapped
+    env.reset(seed=0)
+    env.step([0.5, 0.0, 0.5, 1.0, 0.5, 0.5])
+    env.step([0.5] * 6)
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_every_registered_environment_refuses_nonsense(entry) -> None:
+    for action in (None, "left", [0.5] * 1000, {"target": 10**6, "values": []}):
+        check_refused(entry.id, action, ".")
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_the_corners_of_the_box_are_valid(entry) -> None:
+    env = gym.make(entry.id).unwrapped
+    env.reset(seed=0)
+    for corner in (0.0, 1.0):
+        action = env.action_space.sample()
+        if isinstance(action, dict):
+            action["values"][:] = corner
+        elif entry.mode == "aggregated":  # a cell is not empty, so it has only one corner there
+            action[int(corner)] = corner
+        else:
+            action[:] = corner
+        assert np.isfinite(env.step(action)[0]["nodes"]).all()
+
+
+def with_row(batch: Any, row: Any) -> Any:
+    """A valid batch of three actions with ``row`` in the middle."""
+    return [batch[0], row, batch[2]]
+
+
+VECTOR_SOFT = [
+    pytest.param(np.full((3, 5), 0.5), r"shape \(n, 6\); given \(3, 5\)", id="too short"),
+    pytest.param(np.full((2, 6), 0.5), "one action for each of 3 environments; given 2", id="too few"),
+    pytest.param(np.full((1, 6), 0.5), "one action for each of 3 environments; given 1", id="a single one"),
+    pytest.param(np.full(6, 0.5), r"shape \(n, 6\); given \(6,\)", id="no batch"),
+    pytest.param(with_row([HALF] * 3, [0.5, 2.0, 0.5, 0.5, 0.5, 0.5]), r"actions\[1\] is outside .*2\.", id="above"),
+    pytest.param(with_row([HALF] * 3, [math.nan] * 6), r"actions\[1\] is outside .*nan", id="NaN"),
+    pytest.param([["a"] * 6] * 3, "must be numbers", id="text"),
+    pytest.param(None, "must", id="None"),
+]
+
+VECTOR_HARD = [
+    pytest.param({"target": [0, 1, 2], "values": np.full((3, 2), 0.5)}, r"\(n, 3\); given .*\(3, 2\)", id="short"),
+    pytest.param({"target": [0, 1], "values": np.full((2, 3), 0.5)}, "each of 3 environments; given 2", id="too few"),
+    pytest.param({"target": 1, "values": np.full((3, 3), 0.5)}, r"given \(\) and \(3, 3\)", id="one target"),
+    pytest.param({"target": [0, 7, 2], "values": np.full((3, 3), 0.5)}, "action 1 .*target 7", id="target"),
+    pytest.param({"target": [0, math.nan, 2], "values": np.full((3, 3), 0.5)}, "whole number.*nan", id="NaN"),
+    pytest.param({"target": ["B"] * 3, "values": np.full((3, 3), 0.5)}, "target must be a whole number", id="names"),
+    pytest.param({"target": [0, 1, 2], "values": [[0.5] * 3, [0.5] * 3, [2.0] * 3]}, "action 2 .*2\\.", id="above"),
+    pytest.param({"target": [0, 1, 2]}, "a dict with 'target'", id="no values"),
+]
+
+
+def check_vector_refused(env_id: str, actions: Any, message: str) -> None:
+    tried, twin = (gym.make_vec(env_id, num_envs=3, vectorization_mode="vector_entry_point") for _ in range(2))
+    good = twin.action_space.sample()
+    for envs in (tried, twin):
+        envs.reset(seed=9)
+        envs.step(good)
+    with pytest.raises(InvalidAction, match=message):
+        tried.step(actions)
+    ours, theirs = tried.step(good), twin.step(good)
+    np.testing.assert_array_equal(ours[0]["nodes"], theirs[0]["nodes"])
+    assert ours[-1]["round"].tolist() == theirs[-1]["round"].tolist() == [2, 2, 2]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(("actions", "message"), VECTOR_SOFT)
+def test_vector_soft(actions: Any, message: str) -> None:
+    check_vector_refused("CBO/Alpine2-Noisy-v0", actions, message)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(("actions", "message"), VECTOR_HARD)
+def test_vector_hard(actions: Any, message: str) -> None:
+    check_vector_refused("CBO/CompleteGraph-v0", actions, message)

@@ -1,0 +1,239 @@
+"""make_task: what an agent is told, and the initial data."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cbo_gym
+from cbo_gym import make_task
+from cbo_gym.envs import HardEnv, SoftEnv
+from cbo_gym.problems import Problem, build_problem
+from cbo_gym.registry import InitialData, entries
+from cbo_gym.scm import StructuralCausalModel
+
+HARD_IDS = [entry.id for entry in entries() if entry.mode == "hard"]
+SOFT_IDS = [entry.id for entry in entries() if entry.mode == "soft"]
+
+
+def rounds_as_arrays(task: cbo_gym.Task) -> list[Any]:
+    listed = []
+    for action, observation, reward in task.initial_data:
+        parts = list(action.values()) if isinstance(action, dict) else [action]
+        listed += [*parts, observation["nodes"], reward]
+    return listed
+
+
+def equal(left: cbo_gym.Task, right: cbo_gym.Task) -> bool:
+    ours, theirs = rounds_as_arrays(left), rounds_as_arrays(right)
+    return len(ours) == len(theirs) and all(map(np.array_equal, ours, theirs))
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_contents(entry) -> None:
+    env = gym.make(entry.id)
+    task, problem = make_task(env, seed=0), env.unwrapped.problem
+    assert task.env_id == entry.id
+    assert task.mode == entry.mode
+    assert task.horizon == entry.horizon
+    assert task.nodes == problem.scm.nodes
+    assert task.reward == problem.scm.reward == task.nodes[-1]
+    assert task.diagram == problem.scm.diagram
+    assert task.action_space == env.action_space
+    assert task.observation_space == env.observation_space
+    assert task.composition is problem.composition
+    assert set(task.noise) == set(task.nodes)
+
+
+@pytest.mark.parametrize("env_id", SOFT_IDS)
+def test_soft_fields(env_id: str) -> None:
+    env = gym.make(env_id)
+    task, problem = make_task(env, seed=0), env.unwrapped.problem
+    assert {i for places in task.action_nodes.values() for i in places} == set(range(problem.scm.action_dim))
+    assert set(task.action_nodes) <= set(task.nodes)
+    assert task.action_domains == tuple(problem.action_domains)
+    assert task.null_action == tuple(problem.null_action)
+    assert task.max_interventions is None
+    assert task.targets == ()
+
+
+def test_soft_fields_under_a_limit() -> None:
+    task = make_task(gym.make("CBO/Alpine2-v0", max_interventions=2), seed=0)
+    assert task.max_interventions == 2
+    assert all(task.action_space.contains(r.action) for r in task.initial_data)
+
+
+@pytest.mark.parametrize("env_id", HARD_IDS)
+def test_hard_fields(env_id: str) -> None:
+    env = gym.make(env_id)
+    task, problem = make_task(env, seed=0), env.unwrapped.problem
+    assert task.targets == tuple(problem.targets)
+    assert task.manipulable == dict(problem.manipulable)
+    assert task.action_nodes == {}
+    assert task.action_space["target"].n == len(task.targets)
+
+
+def reachable(thing: Any, seen: dict[int, Any]) -> dict[int, Any]:
+    """Every object that can be reached from ``thing`` by attributes and containers."""
+    if id(thing) in seen or isinstance(thing, (str, bytes, int, float, np.ndarray, type)):
+        return seen
+    seen[id(thing)] = thing
+    inside = [*getattr(thing, "__dict__", {}).values()]
+    if isinstance(thing, dict):
+        inside += [*thing.keys(), *thing.values()]
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        inside += list(thing)
+    for part in inside:
+        reachable(part, seen)
+    return seen
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_a_task_leads_neither_to_the_mechanisms_nor_to_the_environment(entry) -> None:
+    task = make_task(gym.make(entry.id), seed=0)
+    found = reachable(task, {}).values()
+    assert len(found) > 10
+    assert not [thing for thing in found if isinstance(thing, (StructuralCausalModel, Problem, gym.Env))]
+
+
+def test_a_task_is_frozen() -> None:
+    task = make_task(gym.make("CBO/Alpine2-v0"), seed=0)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        task.horizon = 1
+
+
+@pytest.mark.parametrize("env_id", SOFT_IDS)
+def test_soft_initial_data_are_2q_plus_1_random_actions(env_id: str) -> None:
+    env = gym.make(env_id)
+    task = make_task(env, seed=0)
+    assert len(task.initial_data) == 2 * env.action_space.shape[0] + 1
+    actions = np.array([r.action for r in task.initial_data])
+    assert len(np.unique(actions, axis=0)) == len(actions)
+
+
+@pytest.mark.parametrize("env_id", HARD_IDS)
+def test_hard_initial_data_are_10_observations_and_2_of_each_other_target(env_id: str) -> None:
+    env = gym.make(env_id)
+    task = make_task(env, seed=0)
+    played = [task.targets[r.action["target"]] for r in task.initial_data]
+    assert played[:10] == [frozenset()] * 10
+    for target in task.targets:
+        assert played.count(target) == (2 if target else 10)
+    domains = task.manipulable
+    for action, observation, _ in task.initial_data:
+        for place, (name, (low, high)) in enumerate(domains.items()):
+            if name in task.targets[action["target"]]:
+                native = low + (high - low) * action["values"][place]
+                assert observation["nodes"][task.nodes.index(name)] == pytest.approx(native, rel=1e-12)
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_initial_rounds_are_valid_rounds(entry) -> None:
+    task = make_task(gym.make(entry.id), seed=3)
+    for action, observation, reward in task.initial_data:
+        assert task.action_space.contains(action)
+        assert task.observation_space.contains(observation)
+        assert type(reward) is float
+        assert reward == observation["nodes"][-1]
+
+
+@pytest.mark.parametrize("env_id", ["CBO/Alpine2-v0", "CBO/Ackley-v0", "CBO/BinaryTree-v0"])
+def test_initial_rounds_are_what_the_environment_would_have_answered(env_id: str) -> None:
+    env = gym.make(env_id)
+    env.reset(seed=0)
+    for action, observation, reward in make_task(env, seed=1).initial_data:
+        again = env.step(action)
+        np.testing.assert_allclose(observation["nodes"], again[0]["nodes"], rtol=1e-12, atol=1e-12)
+        assert reward == pytest.approx(again[1], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_initial_data_depend_on_the_seed_alone(entry) -> None:
+    fresh, used = gym.make(entry.id), gym.make(entry.id)
+    used.reset(seed=99)
+    used.step(used.action_space.sample())
+    assert equal(make_task(fresh, seed=5), make_task(used, seed=5))
+    if make_task(fresh, seed=5).initial_data:
+        assert not equal(make_task(fresh, seed=5), make_task(fresh, seed=6))
+
+
+def test_making_a_task_does_not_touch_the_environment() -> None:
+    left, right = (gym.make("CBO/CompleteGraph-v0") for _ in range(2))
+    for env in (left, right):
+        env.reset(seed=2)
+        env.action_space.seed(0)
+    for _ in range(3):
+        make_task(left, seed=2)
+        assert left.action_space.sample()["target"] == right.action_space.sample()["target"]
+        action = {"target": 0, "values": [0.5] * 3}
+        np.testing.assert_array_equal(left.step(action)[0]["nodes"], right.step(action)[0]["nodes"])
+
+
+def test_initial_noise_is_independent_of_the_noise_of_the_rounds() -> None:
+    """With one seed for both, the initial data do not give the noise of the coming rounds away."""
+    nothing = {"target": 0, "values": [0.5, 0.5]}
+    task_noise, round_noise = [], []
+    for seed in range(200):
+        env = gym.make("CBO/ToyGraph-v0")
+        env.reset(seed=seed)
+        rounds = [env.step(nothing)[0]["nodes"][0] for _ in range(100)]
+        initial = [r.observation["nodes"][0] for r in make_task(env, seed=seed).initial_data[:10]]
+        assert not set(initial) & set(rounds)  # not even the same numbers in another order
+        round_noise.append(rounds[:2])
+        task_noise.append(initial[:2])
+    both = np.corrcoef(np.hstack([task_noise, round_noise]).T)
+    assert np.abs(both[:2, 2:]).max() < 4.5 / math.sqrt(200)
+
+
+def test_sizes_can_be_given() -> None:
+    soft = make_task(gym.make("CBO/Alpine2-v0"), 0, initial_data=InitialData(observational=4, random=3))
+    assert len(soft.initial_data) == 7
+    null = np.array(soft.null_action)
+    assert [np.array_equal(r.action, null) for r in soft.initial_data] == [True] * 4 + [False] * 3
+    hard = make_task(gym.make("CBO/ToyGraph-v0"), 0, initial_data=InitialData(observational=0, random=5))
+    assert len(hard.initial_data) == 10
+    nothing = make_task(gym.make("CBO/ToyGraph-v0"), 0, initial_data=InitialData(observational=0, random=0))
+    assert nothing.initial_data == ()
+
+
+def test_an_unregistered_environment_needs_a_horizon_and_has_no_initial_data() -> None:
+    env = SoftEnv("cbo_gym.problems.function_networks:alpine2")
+    with pytest.raises(ValueError, match="give a horizon"):
+        make_task(env, seed=0)
+    task = make_task(env, seed=0, horizon=12)
+    assert task.horizon == 12
+    assert task.initial_data == ()
+    assert task.env_id == "Alpine2"
+
+
+def test_the_horizon_can_be_overridden() -> None:
+    assert make_task(gym.make("CBO/Alpine2-v0"), 0, horizon=5).horizon == 5
+    assert make_task(gym.make("CBO/Alpine2-v0", max_episode_steps=9), 0).horizon == 9
+
+
+def test_noise_is_withheld_where_the_problem_says_so() -> None:
+    problem = build_problem("cbo_gym.problems.hard_graphs:toy_graph")
+    secret = dataclasses.replace(problem, noise_known=False)
+    assert make_task(HardEnv(secret), 0, horizon=1).noise is None
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (lambda: make_task(gym.make("CartPole-v1"), 0), TypeError, "environment of cbo_gym; given CartPoleEnv"),
+        (lambda: make_task(gym.make("CBO/Alpine2-v0"), -1), ValueError, "seed must be at least 0; given -1"),
+        (
+            lambda: make_task(gym.make("CBO/Alpine2-v0"), 0, horizon=0),
+            ValueError,
+            "horizon must be at least 1; given 0",
+        ),
+    ],
+)
+def test_errors_say_what_is_wrong(build, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        build()

@@ -1,0 +1,200 @@
+"""The native vector environments against Gymnasium's SyncVectorEnv and against single environments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import cbo_gym  # noqa: F401  (registers the environments)
+from cbo_gym.envs.vector import SoftVectorEnv
+from cbo_gym.registry import entries
+
+IDS = [entry.id for entry in entries()]
+ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0"]
+TWO_EPISODES_AND_A_BIT = 230  # rounds; the horizon is 100
+
+
+def native(env_id: str, num_envs: int = 3, **kwargs: Any) -> Any:
+    return gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
+
+
+def same(ours: Any, theirs: Any, where: str) -> None:
+    """Equal nested dictionaries of arrays; a tuple a sub-environment is the same as a row of an array."""
+    if isinstance(theirs, dict):
+        assert set(ours) == set(theirs), where
+        for key in theirs:
+            same(ours[key], theirs[key], f"{where}.{key}")
+        return
+    if theirs.dtype == object:
+        theirs = np.array([np.zeros(ours.shape[1]) if row is None else row for row in theirs], dtype=float)
+    assert ours.dtype.kind == theirs.dtype.kind, where
+    assert ours.shape == theirs.shape, where
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12, err_msg=where)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_equals_gymnasiums_own_vectorisation_step_by_step(env_id: str) -> None:
+    ours, theirs = native(env_id), gym.make_vec(env_id, num_envs=3, vectorization_mode="sync")
+    assert ours.metadata["autoreset_mode"] == theirs.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    assert ours.single_action_space == theirs.single_action_space
+    assert ours.action_space == theirs.action_space
+    assert ours.observation_space == theirs.observation_space
+    for ours_part, theirs_part in zip(ours.reset(seed=7), theirs.reset(seed=7), strict=True):
+        same(ours_part, theirs_part, "reset")
+    ours.action_space.seed(0)
+    resets = 0
+    for round_ in range(TWO_EPISODES_AND_A_BIT):
+        actions = ours.action_space.sample()
+        left, right = ours.step(actions), theirs.step(actions)
+        for ours_part, theirs_part in zip(left, right, strict=True):
+            same(ours_part, theirs_part, f"round {round_}")
+        resets += left[-1]["round"][0] == 0
+        assert left[0] in ours.observation_space
+    assert resets == 2
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_sub_environment_i_is_the_single_environment_with_seed_plus_i(env_id: str) -> None:
+    envs = type(native(env_id))(3, **gym.spec(env_id).kwargs)  # without a horizon: past a block of noise
+    envs.reset(seed=20)
+    envs.action_space.seed(1)
+    batches = [envs.action_space.sample() for _ in range(300)]
+    nodes = np.array([envs.step(actions)[0]["nodes"] for actions in batches])
+    for i in range(3):
+        one = gym.make(env_id).unwrapped
+        one.reset(seed=20 + i)
+        for round_, actions in enumerate(batches):
+            action = {k: v[i] for k, v in actions.items()} if isinstance(actions, dict) else actions[i]
+            expected = one.step(action)[0]["nodes"]
+            np.testing.assert_allclose(nodes[round_, i], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("env_id", ONE_OF_EACH_MODE)
+def test_a_list_of_seeds_with_gaps(env_id: str) -> None:
+    """None keeps that sub-environment's stream going, as in SyncVectorEnv."""
+    ours, theirs = native(env_id), gym.make_vec(env_id, num_envs=3, vectorization_mode="sync")
+    ours.action_space.seed(0)
+    for seed in (4, [8, None, 15], None):
+        for ours_part, theirs_part in zip(ours.reset(seed=seed), theirs.reset(seed=seed), strict=True):
+            same(ours_part, theirs_part, f"reset({seed})")
+        for _ in range(5):
+            actions = ours.action_space.sample()
+            same(ours.step(actions)[0], theirs.step(actions)[0], f"after reset({seed})")
+
+
+def test_wrong_number_of_seeds() -> None:
+    with pytest.raises(ValueError, match="one seed for each of 3 environments; given 2"):
+        native("CBO/Alpine2-v0").reset(seed=[1, 2])
+
+
+def test_a_partial_reset_is_refused_rather_than_ignored() -> None:
+    envs = native("CBO/Alpine2-v0")
+    with pytest.raises(ValueError, match="reset_mask"):
+        envs.reset(options={"reset_mask": np.array([True, False, False])})
+
+
+@pytest.mark.parametrize("env_id", ONE_OF_EACH_MODE)
+def test_without_seeds_the_sub_environments_differ(env_id: str) -> None:
+    envs = native(env_id)
+    envs.reset()
+    one = envs.single_action_space.sample()
+    batch = {k: np.stack([v] * 3) for k, v in one.items()} if isinstance(one, dict) else np.stack([one] * 3)
+    assert len(np.unique(envs.step(batch)[1])) == 3
+
+
+def test_step_needs_a_reset() -> None:
+    with pytest.raises(gym.error.ResetNeeded):
+        native("CBO/Alpine2-v0").step(np.zeros((3, 6)))
+
+
+def test_at_least_one_environment() -> None:
+    with pytest.raises(ValueError, match="num_envs must be at least 1; given 0"):
+        SoftVectorEnv(0, "cbo_gym.problems.function_networks:alpine2")
+
+
+def test_results_are_not_overwritten_by_later_steps() -> None:
+    envs = native("CBO/Alpine2-Noisy-v0")
+    observation, _ = envs.reset(seed=0)
+    kept = [observation["nodes"]]
+    for _ in range(3):
+        observation, reward, *_ = envs.step(envs.action_space.sample())
+        np.testing.assert_array_equal(reward, observation["nodes"][:, -1])
+        kept.append(observation["nodes"])
+    assert not kept[0].any()
+    assert len({row.tobytes() for row in kept}) == 4
+
+
+@pytest.mark.parametrize("env_id", ONE_OF_EACH_MODE)
+@pytest.mark.parametrize("render_mode", ["ansi", "rgb_array"])
+def test_render_gives_the_frames_of_the_single_environments(env_id: str, render_mode: str) -> None:
+    envs = native(env_id, num_envs=2, render_mode=render_mode)
+    envs.reset(seed=3)
+    envs.action_space.seed(0)
+    batches = [envs.action_space.sample() for _ in range(3)]
+    for actions in batches:
+        envs.step(actions)
+    frames = envs.render()
+    assert isinstance(frames, tuple)
+    assert len(frames) == 2
+    assert not np.array_equal(frames[0], frames[1])
+    for i, frame in enumerate(frames):
+        one = gym.make(env_id, render_mode=render_mode).unwrapped
+        one.reset(seed=3 + i)
+        for actions in batches:
+            one.step({k: v[i] for k, v in actions.items()} if isinstance(actions, dict) else actions[i])
+        assert np.array_equal(frame, one.render())
+
+
+@pytest.mark.parametrize("env_id", ONE_OF_EACH_MODE)
+def test_the_oracle_tells_what_it_tells_the_single_environments(env_id: str) -> None:
+    envs = native(env_id, num_envs=3, oracle=True)
+    envs.reset(seed=3)
+    envs.action_space.seed(0)
+    actions = envs.action_space.sample()
+    info = envs.step(actions)[4]
+    for i in range(3):
+        one = gym.make(env_id, oracle=True)
+        one.reset(seed=3 + i)
+        single = {k: v[i] for k, v in actions.items()} if isinstance(actions, dict) else actions[i]
+        alone = one.step(single)[4]
+        for key in ("expected_reward", "instant_regret"):
+            assert info[key][i] == pytest.approx(alone[key], abs=0.02)
+            assert info[f"_{key}"].all()
+
+
+def test_render_without_a_mode_gives_nothing() -> None:
+    envs = native("CBO/Alpine2-v0")
+    envs.reset(seed=0)
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert envs.render() is None
+
+
+@pytest.mark.parametrize("env_id", ONE_OF_EACH_MODE)
+def test_async_vector_env_plays_the_same_game(env_id: str) -> None:
+    ours = native(env_id, num_envs=2)
+    theirs = gym.make_vec(env_id, num_envs=2, vectorization_mode="async")
+    try:
+        ours.reset(seed=1)
+        theirs.reset(seed=1)
+        ours.action_space.seed(0)
+        for _ in range(3):
+            actions = ours.action_space.sample()
+            left, right = ours.step(actions), theirs.step(actions)
+            same(left[0], right[0], "observation")
+            same(left[-1], right[-1], "info")
+    finally:
+        theirs.close()
+
+
+def test_a_cardinality_limit_holds_in_the_batch() -> None:
+    envs = native("CBO/Alpine2-v0", max_interventions=2)
+    envs.reset(seed=0)
+    actions = envs.action_space.sample()
+    envs.step(actions)
+    actions[1] = 0.1
+    with pytest.raises(gym.error.InvalidAction, match=r"actions\[1\] is outside SparseBox"):
+        envs.step(actions)

@@ -1,0 +1,242 @@
+"""Function networks against their formulas, written out again with math alone, and their known optima."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize
+
+from cbo_gym.problems import Problem
+from cbo_gym.problems.function_networks import ackley, alpine2, dropwave, rosenbrock
+from cbo_gym.scm import Intervention
+
+Draw = dict[str, float]  # exogenous value of each noisy variable; absent where there is none
+
+
+def ripple(radius: float) -> float:
+    return (1 + math.cos(12 * radius)) / (2 + 0.5 * radius**2)
+
+
+def dropwave_by_hand(a: list[float], u: Draw) -> Draw:
+    x0 = math.sqrt((10.24 * a[0] - 5.12) ** 2 + (10.24 * a[1] - 5.12) ** 2) + u.get("X0", 0.0)
+    return {"X0": x0, "Y": ripple(x0) + u.get("Y", 0.0)}
+
+
+def published_dropwave_by_hand(a: list[float], u: Draw) -> Draw:
+    norm = math.hypot(10.24 * a[0] - 5.12, 10.24 * a[1] - 5.12)
+    return {"X0": norm + u["U0"], "Y": ripple(norm) + u["Y"]}
+
+
+def wave(x: float) -> float:
+    return math.sqrt(x) * math.sin(x)
+
+
+def alpine2_by_hand(a: list[float], u: Draw) -> Draw:
+    values = {"X0": -wave(10 * a[0]) + u.get("X0", 0.0)}
+    previous = "X0"
+    for i, name in enumerate(["X1", "X2", "X3", "X4", "Y"], start=1):
+        values[name] = wave(10 * a[i]) * values[previous] + u.get(name, 0.0)
+        previous = name
+    return values
+
+
+def rosenbrock_by_hand(a: list[float], u: Draw) -> Draw:
+    x = [4 * (coordinate - 0.5) for coordinate in a]
+    values: Draw = {}
+    running = 0.0
+    for i, name in enumerate(["X0", "X1", "X2", "Y"]):
+        running += -100 * (x[i + 1] - x[i] ** 2) ** 2 - (1 - x[i]) ** 2 + u.get(name, 0.0)
+        values[name] = running
+    return values
+
+
+def ackley_by_hand(a: list[float], u: Draw) -> Draw:
+    x = [4 * (coordinate - 0.5) for coordinate in a]
+    x0 = sum(v**2 for v in x) / 6
+    x1 = sum(math.cos(2 * math.pi * v) for v in x) / 6
+    return {"X0": x0, "X1": x1, "Y": 20 * math.exp(-0.2 * math.sqrt(x0)) + math.exp(x1) - 20 - math.e}
+
+
+CASES = [
+    pytest.param(dropwave(), dropwave_by_hand, id="Dropwave"),
+    pytest.param(dropwave(noise_std=0.1), dropwave_by_hand, id="Dropwave-Noisy"),
+    pytest.param(dropwave(0.1, noise_free_parent=True), published_dropwave_by_hand, id="Dropwave-NoisyPublished"),
+    pytest.param(alpine2(), alpine2_by_hand, id="Alpine2"),
+    pytest.param(alpine2(noise_std=1.0), alpine2_by_hand, id="Alpine2-Noisy"),
+    pytest.param(rosenbrock(), rosenbrock_by_hand, id="Rosenbrock"),
+    pytest.param(rosenbrock(noise_std=1.0), rosenbrock_by_hand, id="Rosenbrock-Noisy"),
+    pytest.param(ackley(), ackley_by_hand, id="Ackley"),
+]
+
+
+def expected_reward(problem: Problem, action: list[float]) -> float:
+    """The noiseless reward: E[Y | a] for the problems whose noise enters linearly or not at all."""
+    scm = problem.scm
+    zeros = tuple(0.0 for _ in scm.noisy)
+    return float(scm.propagate(zeros, Intervention.parameters(problem.to_native(action)))[scm.reward])
+
+
+@pytest.mark.parametrize(("problem", "by_hand"), CASES)
+def test_every_node_equals_its_formula(problem: Problem, by_hand: Callable[[list[float], Draw], Draw]) -> None:
+    rng = np.random.default_rng(0)
+    scm = problem.scm
+    actions = rng.random((300, scm.action_dim))
+    noise = scm.draw_noise(rng, 300)
+    values = scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
+    for i, action in enumerate(actions.tolist()):
+        draw = {v.name: float(column[i]) for v, column in zip(scm.noisy, noise, strict=True)}
+        for name, expected in by_hand(action, draw).items():
+            assert values[name][i] == pytest.approx(expected, rel=1e-11, abs=1e-11), (name, action)
+
+
+@pytest.mark.parametrize(
+    ("problem", "stds"),
+    [
+        (dropwave(0.1), {"X0": 0.1, "Y": 0.1}),
+        (dropwave(0.1, noise_free_parent=True), {"U0": 0.1, "Y": 0.1}),
+        (alpine2(1.0), dict.fromkeys(["X0", "X1", "X2", "X3", "X4", "Y"], 1.0)),
+        (rosenbrock(1.0), dict.fromkeys(["X0", "X1", "X2", "Y"], 1.0)),
+        (alpine2(), {}),
+        (ackley(), {}),
+    ],
+)
+def test_every_node_has_noise_of_the_stated_size(problem: Problem, stds: dict[str, float]) -> None:
+    assert {v.name: v.noise.std for v in problem.scm.noisy} == stds
+    assert all(v.noise.mean == 0.0 for v in problem.scm.noisy)
+
+
+def test_graphs() -> None:
+    assert dropwave().scm.diagram.directed == {("X0", "Y")}
+    assert dropwave(0.1).scm.diagram.bidirected == frozenset()
+    published = dropwave(0.1, noise_free_parent=True).scm.diagram
+    assert published.directed == {("X0", "Y")}
+    assert published.bidirected == {frozenset({"X0", "Y"})}
+    chain = ["X0", "X1", "X2", "X3", "X4", "Y"]
+    assert alpine2().scm.diagram.directed == set(itertools.pairwise(chain))
+    assert rosenbrock().scm.diagram.directed == set(itertools.pairwise(["X0", "X1", "X2", "Y"]))
+    assert ackley().scm.diagram.directed == {("X0", "Y"), ("X1", "Y")}
+    assert [v.actions for v in rosenbrock().scm.variables] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("problem", "best"),
+    [
+        (dropwave(), 1.0),
+        (dropwave(0.1, noise_free_parent=True), 1.0),
+        (alpine2(), 381.149),
+        (alpine2(1.0), 381.149),
+        (rosenbrock(), 0.0),
+        (rosenbrock(1.0), 0.0),
+        (ackley(), 0.0),
+    ],
+)
+def test_the_stated_maximiser_reaches_the_known_optimum(problem: Problem, best: float) -> None:
+    assert expected_reward(problem, problem.optimal_action) == pytest.approx(best, abs=6e-4 if best > 1 else 1e-12)
+
+
+@pytest.mark.parametrize("problem", [dropwave(), rosenbrock(), ackley()], ids=lambda p: p.name)
+def test_nothing_found_by_search_beats_the_stated_maximiser(problem: Problem) -> None:
+    best = expected_reward(problem, problem.optimal_action)
+    rng = np.random.default_rng(0)
+    points = rng.random((20_000, problem.scm.action_dim))
+    rewards = problem.scm.propagate((), Intervention.parameters(problem.to_native(points)))["Y"]
+    assert rewards.max() <= best
+    for start in points[np.argsort(rewards)[-5:]]:
+        bounds = [(0.0, 1.0)] * len(start)
+        found = optimize.minimize(lambda a: -expected_reward(problem, a), start, bounds=bounds)
+        assert -found.fun <= best + 1e-9
+
+
+def test_alpine2_has_six_maximisers() -> None:
+    """The factors are independent of each other, so a maximiser takes only factors of extreme size."""
+    grid = np.linspace(0.0, 10.0, 200_001)
+    factor = np.sqrt(grid) * np.sin(grid)
+    peak, trough = grid[factor.argmax()], grid[factor.argmin()]
+    assert (peak, trough) == (pytest.approx(7.91705, abs=1e-4), pytest.approx(4.81584, abs=1e-4))
+    corners = list(itertools.product([trough / 10, peak / 10], repeat=6))
+    rewards = np.array([alpine2_by_hand(list(corner), {})["Y"] for corner in corners])
+    best = rewards.max()
+    assert best == pytest.approx(381.149, abs=6e-4)
+    winners = [corner for corner, reward in zip(corners, rewards, strict=True) if reward > best - 1e-6]
+    assert len(winners) == 6
+    assert all(corner.count(trough / 10) == 1 for corner in winners)
+    problem = alpine2()
+    for place in range(6):
+        action = [0.7917052684666207] * 6
+        action[place] = 0.4815842317845935
+        assert expected_reward(problem, action) == pytest.approx(best, abs=1e-5)
+    assert list(problem.optimal_action) in [pytest.approx(list(corner), abs=1e-5) for corner in winners]
+
+
+def test_alpine2_null_action_does_not_wipe_out_the_chain() -> None:
+    assert abs(expected_reward(alpine2(), alpine2().null_action)) > 10
+
+
+def noisy_dropwave_mean(radius: float) -> float:
+    """E[ripple(radius + u)], u ~ Normal(0, 0.1), by adaptive quadrature."""
+
+    def integrand(u: float) -> float:
+        return ripple(radius + u) * math.exp(-0.5 * (u / 0.1) ** 2) / (0.1 * math.sqrt(2 * math.pi))
+
+    return integrate.quad(integrand, -1.0, 1.0, epsabs=1e-12, limit=200)[0]
+
+
+def test_noisy_dropwave_optimum_is_a_ring_of_its_own_height() -> None:
+    radii = np.linspace(0.0, 5.12 * math.sqrt(2.0), 1500)
+    coarse = [noisy_dropwave_mean(radius) for radius in radii]
+    assert max(coarse) == pytest.approx(0.7424, abs=5e-5)
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    problem = dropwave(0.1)
+    best = radii[int(np.argmax(coarse))]
+    for radius in [best, 0.0, 0.4, 2.0]:
+        action = problem.to_native([0.5 + radius / 10.24, 0.5])
+        rewards = problem.scm.propagate((0.1 * nodes, 0.0), Intervention.parameters(action))["Y"]
+        by_package = float(rewards @ weights) / weights.sum()
+        assert by_package == pytest.approx(noisy_dropwave_mean(radius), abs=1e-9)
+    assert problem.optimal_action is None
+
+
+def test_published_dropwave_reward_averages_to_the_noiseless_one() -> None:
+    noisy, clean = dropwave(0.1, noise_free_parent=True), dropwave()
+    rng = np.random.default_rng(0)
+    for action in rng.random((10, 2)):
+        intervention = Intervention.parameters(noisy.to_native(action))
+        rewards = noisy.scm.sample(4000, rng, intervention)["Y"]
+        standard_error = 0.1 / math.sqrt(rewards.size)
+        assert abs(rewards.mean() - expected_reward(clean, action)) < 4.5 * standard_error
+        assert rewards.std() == pytest.approx(0.1, rel=0.06)
+
+
+@pytest.mark.parametrize("problem", [alpine2(1.0), rosenbrock(1.0)], ids=lambda p: p.name)
+def test_noiseless_mean_holds_where_it_is_claimed(problem: Problem) -> None:
+    assert problem.noiseless_mean
+    rng = np.random.default_rng(0)
+    for action in rng.random((8, problem.scm.action_dim)):
+        intervention = Intervention.parameters(problem.to_native(action))
+        rewards = problem.scm.sample(20_000, rng, intervention)["Y"]
+        standard_error = rewards.std() / math.sqrt(rewards.size)
+        assert abs(rewards.mean() - expected_reward(problem, action)) < 4.5 * standard_error
+
+
+def test_noiseless_mean_is_not_claimed_for_noisy_dropwave() -> None:
+    assert not dropwave(0.1).noiseless_mean
+
+
+def test_ackley_composition_is_the_reward() -> None:
+    problem = ackley(known_composition=True)
+    points = np.random.default_rng(0).random((50, 6))
+    values = problem.scm.propagate((), Intervention.parameters(problem.to_native(points)))
+    np.testing.assert_allclose(problem.composition(values), values["Y"], rtol=1e-12, atol=1e-12)
+    assert ackley().composition is None
+
+
+@pytest.mark.parametrize("build", [dropwave, alpine2, rosenbrock])
+@pytest.mark.parametrize("noise_std", [-0.1, math.nan, math.inf])
+def test_noise_must_be_finite_and_not_negative(build: Callable[..., Problem], noise_std: float) -> None:
+    with pytest.raises(ValueError, match=f"noise_std must be .* at least 0; given {noise_std}"):
+        build(noise_std=noise_std)

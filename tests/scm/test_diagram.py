@@ -1,0 +1,217 @@
+"""CausalDiagram against definitions that are spelled out here by path search."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+import re
+
+import pytest
+
+from cbo_gym.scm import CausalDiagram
+
+DIAMOND = CausalDiagram("ABCD", [("A", "B"), ("A", "C"), ("B", "D"), ("C", "D")], [("A", "D")])
+
+
+def random_diagram(rng: random.Random, size: int, with_bidirected: bool = True) -> CausalDiagram:
+    nodes = [f"V{i}" for i in range(size)]
+    causal_order = rng.sample(nodes, size)
+    pairs = list(itertools.combinations(causal_order, 2))
+    directed = [pair for pair in pairs if rng.random() < 0.35]
+    bidirected = [pair for pair in pairs if with_bidirected and rng.random() < 0.15]
+    return CausalDiagram(nodes, directed, bidirected)
+
+
+def reachable(diagram: CausalDiagram, start: str) -> set[str]:
+    """``start`` and everything below it, by following single edges until nothing new turns up."""
+    found = {start}
+    while new := {b for a, b in diagram.directed if a in found and b not in found}:
+        found |= new
+    return found
+
+
+def hops(diagram: CausalDiagram) -> list[tuple[str, bool, bool, str]]:
+    """Each edge in both directions: from, arrowhead at from, arrowhead at to, to."""
+    listed = [(a, False, True, b) for a, b in diagram.directed]
+    listed += [(b, True, False, a) for a, b in diagram.directed]
+    listed += [(a, True, True, b) for pair in diagram.bidirected for a, b in itertools.permutations(pair)]
+    return listed
+
+
+def simple_paths(diagram: CausalDiagram, start: str, end: str, through: set[str]):
+    """All paths over edges of either kind whose inner nodes lie in ``through``."""
+    step = hops(diagram)
+
+    def extend(path, seen):
+        here = path[-1][3] if path else start
+        if path and here == end:
+            yield path
+            return
+        if path and here not in through:
+            return
+        for hop in step:
+            if hop[0] == here and hop[3] not in seen:
+                yield from extend([*path, hop], seen | {hop[3]})
+
+    yield from extend([], {start})
+
+
+def projection_by_definition(diagram: CausalDiagram, latents: set[str]) -> CausalDiagram:
+    """Tian & Pearl (2002), sec. 5: inner nodes latent and no collider; heads at the ends tell which edge."""
+    observed = [node for node in diagram.nodes if node not in latents]
+    directed, bidirected = set(), set()
+    for a, b in itertools.permutations(observed, 2):
+        for path in simple_paths(diagram, a, b, latents):
+            colliders = any(into[2] and out[1] for into, out in itertools.pairwise(path))
+            if colliders:
+                continue
+            tail_at_start = not path[0][1]
+            # With a tail at the start and no collider, every later edge points away from it too.
+            if tail_at_start and path[-1][2]:
+                directed.add((a, b))
+            if path[0][1] and path[-1][2]:
+                bidirected.add((a, b))
+    return CausalDiagram(observed, directed, bidirected)
+
+
+def test_topological_order_puts_causes_first_and_breaks_ties_by_the_given_order() -> None:
+    rng = random.Random(0)
+    for _ in range(50):
+        diagram = random_diagram(rng, 7)
+        order = diagram.topological_order
+        assert sorted(order) == sorted(diagram.nodes)
+        assert all(order.index(a) < order.index(b) for a, b in diagram.directed)
+    assert CausalDiagram("CBA", []).topological_order == ("C", "B", "A")
+    assert CausalDiagram("ZYX", [("X", "Z")]).topological_order == ("Y", "X", "Z")
+
+
+def test_a_cycle_is_rejected_and_named() -> None:
+    edges = [("A", "B"), ("B", "C"), ("C", "D"), ("D", "B"), ("D", "E")]
+    with pytest.raises(ValueError, match="acyclic") as caught:
+        CausalDiagram("ABCDE", edges)
+    named = re.search(r"cycle (.*) -> \.\.\.", str(caught.value)).group(1).split(" -> ")
+    assert sorted(named) == ["B", "C", "D"]
+    assert all(pair in edges for pair in itertools.pairwise([*named, named[0]]))
+
+
+def test_an_allowed_cycle_has_no_topological_order() -> None:
+    diagram = CausalDiagram("AB", [("A", "B"), ("B", "A")], allow_cycles=True)
+    assert not diagram.is_acyclic
+    assert diagram.ancestors(["A"]) == {"A", "B"}
+    with pytest.raises(ValueError, match="cyclic diagram has no topological order"):
+        _ = diagram.topological_order
+    assert diagram.mutilate("A").is_acyclic
+
+
+@pytest.mark.parametrize("kind", ["directed", "bidirected"])
+@pytest.mark.parametrize("allow_cycles", [False, True])
+def test_self_loops_are_rejected(kind: str, allow_cycles: bool) -> None:
+    edges = {"directed": [], "bidirected": [], kind: [("A", "A")]}
+    with pytest.raises(ValueError, match=r"self loop at.*A"):
+        CausalDiagram("AB", **edges, allow_cycles=allow_cycles)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: CausalDiagram("AB", [("A", "Q")]),
+        lambda: CausalDiagram("AB", [], [("Q", "A")]),
+        lambda: DIAMOND.parents("Q"),
+        lambda: DIAMOND.children("Q"),
+        lambda: DIAMOND.ancestors(["A", "Q"]),
+        lambda: DIAMOND.descendants(["Q"]),
+        lambda: DIAMOND.c_component("Q"),
+        lambda: DIAMOND.mutilate(["Q"]),
+        lambda: DIAMOND.subgraph(["Q"]),
+        lambda: DIAMOND.latent_projection(["Q"]),
+    ],
+)
+def test_unknown_nodes_are_named(ask) -> None:
+    with pytest.raises(ValueError, match=r"unknown variables \['Q'\]; the diagram has \['A', 'B'"):
+        ask()
+
+
+def test_repeated_nodes_are_named() -> None:
+    with pytest.raises(ValueError, match=r"distinct; repeated: \['A'\]"):
+        CausalDiagram(["A", "B", "A"], [])
+
+
+def test_parents_and_children_come_in_the_order_of_the_nodes() -> None:
+    diagram = CausalDiagram("DCBA", [("A", "D"), ("C", "D"), ("B", "C"), ("B", "A"), ("B", "D")])
+    assert diagram.parents("D") == ("C", "B", "A")
+    assert diagram.children("B") == ("D", "C", "A")
+    assert diagram.parents("B") == ()
+
+
+def test_ancestors_and_descendants_match_reachability() -> None:
+    rng = random.Random(1)
+    for _ in range(60):
+        diagram = random_diagram(rng, 6)
+        below = {node: reachable(diagram, node) for node in diagram.nodes}
+        chosen = rng.sample(diagram.nodes, 2)
+        assert diagram.descendants(chosen) == below[chosen[0]] | below[chosen[1]]
+        above = {node for node in diagram.nodes if below[node] & set(chosen)}
+        assert diagram.ancestors(chosen) == above
+    assert DIAMOND.ancestors([]) == DIAMOND.descendants([]) == frozenset()
+
+
+def test_c_components_are_the_classes_of_bidirected_reachability() -> None:
+    diagram = CausalDiagram("ABCDEF", [("A", "B"), ("E", "F")], [("A", "C"), ("C", "D"), ("E", "F")])
+    assert set(diagram.c_components) == {frozenset("ACD"), frozenset("B"), frozenset("EF")}
+    assert diagram.c_component("D") == set("ACD")
+    assert diagram.c_component("B") == {"B"}
+
+
+def test_mutilation_cuts_every_edge_into_the_targets_and_nothing_else() -> None:
+    rng = random.Random(2)
+    for _ in range(40):
+        diagram = random_diagram(rng, 6)
+        targets = set(rng.sample(diagram.nodes, 2))
+        cut = diagram.mutilate(targets)
+        assert cut.nodes == diagram.nodes
+        assert cut.directed == {(a, b) for a, b in diagram.directed if b not in targets}
+        assert cut.bidirected == {pair for pair in diagram.bidirected if not set(pair) & targets}
+    assert DIAMOND.mutilate([]) == DIAMOND
+
+
+def test_a_subgraph_keeps_edges_with_both_ends_inside() -> None:
+    assert DIAMOND.subgraph("ABD") == CausalDiagram("ABD", [("A", "B"), ("B", "D")], [("A", "D")])
+    assert DIAMOND.subgraph("BC") == CausalDiagram("BC", [])
+
+
+def test_projection_of_a_chain_of_latents_is_one_edge() -> None:
+    chain = CausalDiagram("ALMNB", [("A", "L"), ("L", "M"), ("M", "N"), ("N", "B")])
+    assert chain.latent_projection("LMN") == CausalDiagram("AB", [("A", "B")])
+
+
+def test_projection_of_a_latent_tree_confounds_all_observed_leaves() -> None:
+    edges = [("U", "V"), ("U", "A"), ("V", "B"), ("V", "C")]
+    projected = CausalDiagram("UVABC", edges).latent_projection("UV")
+    assert projected == CausalDiagram("ABC", [], itertools.combinations("ABC", 2))
+
+
+def test_projection_of_a_latent_with_an_observed_parent() -> None:
+    edges = [("P", "L"), ("L", "A"), ("L", "B")]
+    projected = CausalDiagram("PLAB", edges).latent_projection("L")
+    assert projected == CausalDiagram("PAB", [("P", "A"), ("P", "B")], [("A", "B")])
+
+
+def test_projection_matches_its_definition_on_random_diagrams() -> None:
+    rng = random.Random(3)
+    for trial in range(300):
+        diagram = random_diagram(rng, rng.randint(3, 6), with_bidirected=trial % 2 == 1)
+        latents = {node for node in diagram.nodes if rng.random() < 0.45}
+        expected = projection_by_definition(diagram, latents)
+        assert diagram.latent_projection(latents) == expected, f"{diagram!r} without {latents}"
+
+
+def test_equality_hash_repr_and_pickling_do_not_depend_on_order() -> None:
+    same = CausalDiagram("DCBA", sorted(DIAMOND.directed, reverse=True), [("D", "A")])
+    assert same == DIAMOND
+    assert hash(same) == hash(DIAMOND)
+    assert pickle.loads(pickle.dumps(DIAMOND)) == DIAMOND
+    assert CausalDiagram("ABCD", DIAMOND.directed) != DIAMOND
+    assert DIAMOND != "ABCD"
+    assert "A -> B" in repr(DIAMOND)
+    assert "A <-> D" in repr(DIAMOND)

@@ -1,0 +1,153 @@
+"""Exogenous distributions against scipy.stats."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cbo_gym.scm import Arcsine, GaussianMixture, Normal, Uniform, Zero
+
+
+class Mixture:
+    """A Gaussian mixture from scipy's normals."""
+
+    def __init__(self, weights, means, stds) -> None:
+        self.weights, self.parts = weights, [stats.norm(m, s) for m, s in zip(means, stds, strict=True)]
+
+    def cdf(self, x):
+        return sum(w * part.cdf(x) for w, part in zip(self.weights, self.parts, strict=True))
+
+    def mean(self):
+        return sum(w * part.mean() for w, part in zip(self.weights, self.parts, strict=True))
+
+    def std(self):
+        between = [w * (part.mean() - self.mean()) ** 2 for w, part in zip(self.weights, self.parts, strict=True)]
+        within = [w * part.var() for w, part in zip(self.weights, self.parts, strict=True)]
+        return math.sqrt(sum(between) + sum(within))
+
+
+def arcsine(mean: float, std: float):
+    half = math.sqrt(2.0) * std
+    return stats.arcsine(loc=mean - half, scale=2.0 * half)
+
+
+CASES = [
+    pytest.param(Normal(), stats.norm(), id="standard normal"),
+    pytest.param(Normal(-3.0, 0.2), stats.norm(-3.0, 0.2), id="normal"),
+    pytest.param(Normal(0.0, 7.0), stats.norm(0.0, 7.0), id="normal, scale only"),
+    pytest.param(Uniform(), stats.uniform(), id="unit uniform"),
+    pytest.param(Uniform(55.0, 75.0), stats.uniform(55.0, 20.0), id="uniform"),
+    pytest.param(Arcsine(), stats.arcsine(), id="standard arcsine"),
+    pytest.param(Arcsine(1.3, 0.4), arcsine(1.3, 0.4), id="arcsine"),
+    pytest.param(GaussianMixture([1.0], [2.0], [0.5]), stats.norm(2.0, 0.5), id="one component"),
+    pytest.param(
+        GaussianMixture([0.5, 0.5], [-0.2, 0.4], [0.12, 0.1]),
+        Mixture([0.5, 0.5], [-0.2, 0.4], [0.12, 0.1]),
+        id="two components",
+    ),
+    pytest.param(
+        GaussianMixture([0.2, 0.0, 0.7, 0.1], [3.0, 99.0, -1.0, 0.0], [0.1, 1.0, 2.0, 0.01]),
+        Mixture([0.2, 0.0, 0.7, 0.1], [3.0, 99.0, -1.0, 0.0], [0.1, 1.0, 2.0, 0.01]),
+        id="unequal components, one without weight",
+    ),
+]
+
+
+@pytest.mark.parametrize(("distribution", "reference"), CASES)
+def test_moments(distribution, reference) -> None:
+    assert distribution.mean == pytest.approx(reference.mean(), abs=1e-12)
+    assert distribution.std == pytest.approx(reference.std(), rel=1e-12)
+
+
+@pytest.mark.parametrize(("distribution", "reference"), CASES)
+def test_samples_follow_the_distribution(distribution, reference) -> None:
+    draws = distribution.sample(np.random.default_rng(7), 20_000)
+    assert draws.shape == (20_000,)
+    assert stats.kstest(draws, reference.cdf).pvalue > 1e-3
+    standard_error = reference.std() / math.sqrt(draws.size)
+    assert abs(draws.mean() - reference.mean()) < 4.0 * standard_error
+
+
+@pytest.mark.parametrize(("distribution", "reference"), CASES)
+def test_evenly_spaced_uniforms_give_the_distribution_almost_exactly(distribution, reference) -> None:
+    """Stratified uniforms leave an empirical CDF off by at most about one point a component."""
+    n = 5_000
+    uniforms = (np.arange(n) + 0.5) / n
+    draws = np.sort(distribution.from_uniform(uniforms))
+    assert stats.kstest(draws, reference.cdf).statistic < 5.0 / n
+
+
+@pytest.mark.parametrize(("distribution", "reference"), [case for case in CASES if "component" not in case.id])
+def test_from_uniform_is_the_quantile_function(distribution, reference) -> None:
+    uniforms = np.random.default_rng(0).random((40, 5))
+    np.testing.assert_allclose(distribution.from_uniform(uniforms), reference.ppf(uniforms), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("distribution", "reference"), CASES)
+def test_draws_keep_the_shape_and_are_independent(distribution, reference) -> None:
+    rng = np.random.default_rng(1)
+    draws = distribution.sample(rng, (3000, 2))
+    assert draws.shape == (3000, 2)
+    assert abs(np.corrcoef(draws.T)[0, 1]) < 4.0 / math.sqrt(3000)
+    assert distribution.from_uniform(rng.random((4, 3, 2))).shape == (4, 3, 2)
+    assert distribution.sample(rng, ()).shape == ()
+
+
+@pytest.mark.parametrize(("distribution", "reference"), CASES)
+def test_draws_are_finite_at_the_ends_of_the_generators_range(distribution, reference) -> None:
+    # Generator.random() can return 0 but never 1; quasi-Monte Carlo points lie inside
+    ends = np.array([np.finfo(float).eps, 1.0 - np.finfo(float).epsneg])
+    assert np.isfinite(distribution.from_uniform(ends)).all()
+
+
+def test_a_mixture_is_finite_at_zero_and_at_the_seams() -> None:
+    mixture = GaussianMixture([0.3, 0.7], [0.0, 1.0], [1.0, 1.0])
+    assert np.isfinite(mixture.from_uniform(np.array([0.0, 0.3, np.nextafter(0.3, 0), np.nextafter(1, 0)]))).all()
+
+
+def test_zero_takes_nothing_from_the_stream() -> None:
+    rng, untouched = np.random.default_rng(0), np.random.default_rng(0)
+    assert not Zero().sample(rng, (2, 3)).any()
+    assert rng.random() == untouched.random()
+    assert not Zero().from_uniform(np.full(4, 0.3)).any()
+    assert Zero().mean == Zero().std == 0.0
+
+
+@pytest.mark.parametrize(("distribution", "reference"), CASES)
+def test_pickling_equality_and_hash(distribution, reference) -> None:
+    again = pickle.loads(pickle.dumps(distribution))
+    assert again == distribution
+    assert hash(again) == hash(distribution)
+    draws = [one.sample(np.random.default_rng(3), 10) for one in (distribution, again)]
+    np.testing.assert_array_equal(*draws)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Normal(0.0, 0.0), "std must be a finite number above 0; given 0.0"),
+        (lambda: Normal(0.0, -1.0), "given -1.0"),
+        (lambda: Normal(0.0, math.nan), "given nan"),
+        (lambda: Normal(0.0, math.inf), "given inf"),
+        (lambda: Normal(math.nan, 1.0), "mean must be a finite number; given nan"),
+        (lambda: Uniform(1.0, 1.0), "high - low must be a finite number above 0"),
+        (lambda: Uniform(2.0, 1.0), "given -1.0"),
+        (lambda: Uniform(0.0, math.inf), "given inf"),
+        (lambda: Arcsine(0.0, 0.0), "std must be"),
+        (lambda: Arcsine(math.inf, 1.0), "mean must be a finite number; given inf"),
+        (lambda: GaussianMixture([], [], []), "at least one"),
+        (lambda: GaussianMixture([0.5, 0.5], [0.0], [1.0, 1.0]), "one entry a component"),
+        (lambda: GaussianMixture([0.5, 0.6], [0.0, 0.0], [1.0, 1.0]), "sum to 1"),
+        (lambda: GaussianMixture([1.5, -0.5], [0.0, 0.0], [1.0, 1.0]), "non-negative"),
+        (lambda: GaussianMixture([math.nan, 1.0], [0.0, 0.0], [1.0, 1.0]), "weights"),
+        (lambda: GaussianMixture([0.5, 0.5], [0.0, 0.0], [1.0, 0.0]), "every std must be"),
+        (lambda: GaussianMixture([1.0], [math.nan], [1.0]), "every mean must be a finite number"),
+    ],
+)
+def test_invalid_parameters_say_what_is_wrong(build, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()

@@ -1,0 +1,42 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path, tmp_path):
+    done = subprocess.run([sys.executable, str(path), "--quick"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_readme_code_runs(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 2
+    code = "\n".join(blocks).replace('"CBO/Alpine2-v0", seed=0)', '"CBO/Alpine2-v0", seed=0, horizon=5)')
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MPLBACKEND": "x"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) >= 9
+
+
+def test_the_readme_names_every_environment_and_agent():
+    from cbo_gym.evaluation.specs import known_agents
+    from cbo_gym.registry import entries
+
+    text = (ROOT / "README.md").read_text()
+    assert [name for name in known_agents() if f"`{name}`" not in text] == []
+    bases = {re.sub(r"(-[A-Za-z]+)*-v0$", "", entry.id) for entry in entries()}
+    assert [base for base in bases if f"`{base}-v0`" not in text] == []
