@@ -14,6 +14,7 @@ import numpy as np
 
 INTEGRAL_POINTS = 1021  # a prime; the mean over so many points stands for the integral over a cell
 MULTIPLIERS = 256  # candidates tried for the generating vector of a lattice
+WEIGHT = 0.3  # of each coordinate; with 1 interactions of all coordinates at once would decide on small lattices
 
 
 def unit_cell(dim: int) -> np.ndarray:
@@ -51,8 +52,8 @@ def unit_points(count: int, dim: int) -> np.ndarray:
 
     Each coordinate runs over the centres of ``count`` equal sub-intervals: in one dimension these are the points. In
     more they are paired as in Korobov's lattices, ``z = (1, a, a^2, ...) mod count``; of the multipliers ``a``
-    prime to ``count`` the one with the smallest worst-case error in the Korobov space of smoothness 2 is taken
-    (Sloan & Joe, Lattice Methods for Multiple Integration, 1994). A prime ``count`` gives the best choice.
+    prime to ``count`` the one with the smallest worst-case error in a weighted Korobov space of smoothness 2 is
+    taken (Sloan & Joe, Lattice Methods for Multiple Integration, 1994). A prime ``count`` gives the best choice.
 
     Raises:
         ValueError: if ``count`` is below 1.
@@ -68,9 +69,9 @@ def unit_points(count: int, dim: int) -> np.ndarray:
 
 
 def _korobov_error(points: np.ndarray) -> float:
-    """The squared worst-case error of a lattice that holds the origin, up to a constant: P_2 + 1."""
+    """The squared worst-case error of a lattice that holds the origin, up to a constant: weighted P_2 + 1."""
     bernoulli = points * points - points + 1.0 / 6.0
-    return float((1.0 + 2.0 * np.pi**2 * bernoulli).prod(axis=-1).mean())
+    return float((1.0 + WEIGHT * 2.0 * np.pi**2 * bernoulli).prod(axis=-1).mean())
 
 
 def require_points(count: int) -> None:
