@@ -96,7 +96,8 @@ class CellModel:
         self.gp = self._new_process()
         for cell, reward in zip(self._cells, standardised, strict=True):
             self.gp.add(cell, float(reward))
-        self.gp.track(tracked)
+        if len(tracked):
+            self.gp.track(tracked)
 
     def _most_likely(self, cells: np.ndarray, rewards: np.ndarray) -> Hyperparameters:
         """The grid's best: ``s^2 (K + r I)`` is the rewards' covariance, K at unit variance, s^2 integrated out."""
