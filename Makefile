@@ -24,7 +24,7 @@ leaderboard: $(READY)  ## run a small leaderboard (a few minutes) and print it
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
 test: $(READY)  ## the default tests, on all cores
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable
 
 test-slow: $(READY)  ## the long statistical tests
 	$(BIN)/python -m pytest -m slow
