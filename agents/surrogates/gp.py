@@ -8,8 +8,8 @@ lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised o
   Cholesky factor, a row each, at unchanged hyper-parameters and standardisation (quadratic instead of cubic cost);
 * predictions come from the cached factor in a few matrix products, about five times faster than a GPyTorch
   posterior for the small batches of acquisition optimisation, and they are differentiable;
-* the noise may be fixed to (almost) none where the agent is told that there is none. A learned noise level then
-  hampers the search: on Dropwave the most probable explanation of 100 random points is one third noise.
+* the noise may be fixed to (almost) none where the agent is told that there is none. A learned level can be badly
+  wrong then: on noiseless Dropwave the most probable explanation of 100 random points is one third noise.
 """
 
 from __future__ import annotations
