@@ -1,0 +1,132 @@
+"""maximise: the action with the highest value of an acquisition function.
+
+Random search points and points around the best actions played are screened in one batch. For each of the most
+promising target sets (or sets of changed coordinates) a few of them start a gradient ascent, and BoTorch's batched
+L-BFGS runs all of these at once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import torch
+from botorch.exceptions.errors import OptimizationGradientError
+from botorch.exceptions.warnings import BadInitialCandidatesWarning, OptimizationWarning
+from botorch.optim import optimize_acqf
+from botorch.optim.initializers import initialize_q_batch
+from torch import Tensor
+
+from agents.features import ActionFeatures
+from cbo_gym.task import Action
+
+INCUMBENTS = 3  # distinct actions played that are among the starts
+RAW_SAMPLES = 1024  # random points that are screened
+PERTURBED = 64  # random points around each of them
+PERTURBATION = 0.05  # standard deviation of these
+SUPPORTS = 8  # most target sets, or sets of changed coordinates, that are optimised
+RESTARTS = 12  # starts of the ascent, shared by these sets, at least two for each
+MAX_ITERATIONS = 60
+
+Acquisition = Callable[[Tensor], Tensor]
+
+
+def maximise(
+    acquisition: Acquisition,
+    features: ActionFeatures,
+    played: Sequence[Action],
+    *,
+    seed: int,
+    device: str | torch.device = "cpu",
+) -> Action:
+    """Search for the action that maximises ``acquisition``.
+
+    Args:
+        acquisition: GP inputs of shape ``b x 1 x input_dim`` to values of shape ``b``, differentiable, each value
+            depending on its own row only.
+        features: of the task.
+        played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
+        seed: of the random starts. The global random state of torch is left as it was.
+        device: torch device on which ``acquisition`` computes.
+
+    Returns:
+        an element of the action space.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def value(points: Tensor) -> Tensor:
+        return acquisition(features.inputs(points))
+
+    incumbents = _first_distinct(played, features)
+    drawn = features.draw(RAW_SAMPLES, generator)
+    candidates = torch.cat([drawn, _perturb(incumbents, features, generator)]).to(device)
+    with torch.no_grad():
+        screened = value(candidates.unsqueeze(-2))
+    starts = _choose_starts(candidates, screened, features, generator)
+    starts = torch.cat([starts, incumbents.to(device)])
+    finalists = torch.stack([candidates[screened.argmax()], _ascend(value, starts)])
+    with torch.no_grad():
+        winner = value(finalists.unsqueeze(-2)).argmax()
+    return features.decode(finalists[winner])
+
+
+def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tensor:
+    """The first ``INCUMBENTS`` search points that differ in their GP inputs."""
+    distinct: dict[tuple[float, ...], Tensor] = {}
+    for action in played:
+        point = features.encode(action)
+        distinct.setdefault(tuple(features.inputs(point).tolist()), point)
+        if len(distinct) == INCUMBENTS:
+            break
+    return torch.stack(list(distinct.values()))
+
+
+def _perturb(incumbents: Tensor, features: ActionFeatures, generator: torch.Generator) -> Tensor:
+    """Points around ``incumbents`` with the same membership."""
+    around = incumbents.repeat_interleave(PERTURBED, 0)
+    moves = PERTURBATION * torch.randn(around.shape, dtype=around.dtype, generator=generator)
+    if chosen := features.membership(around).shape[-1]:
+        moves[:, -chosen:] = 0.0
+    return (around + moves).clamp(0.0, 1.0)
+
+
+def _choose_starts(candidates: Tensor, values: Tensor, features: ActionFeatures, generator: torch.Generator) -> Tensor:
+    """Starts for the ascent: in each of the best supports its best point, and others by their value."""
+    chosen = features.membership(candidates)
+    if chosen.shape[-1]:
+        _, group = chosen.unique(dim=0, return_inverse=True)
+    else:
+        group = torch.zeros(len(candidates), dtype=torch.long, device=candidates.device)
+    best = torch.stack([values[group == g].max() for g in range(int(group.max()) + 1)])
+    kept = best.topk(min(SUPPORTS, len(best))).indices
+    each = max(2, RESTARTS // len(kept))
+    starts = []
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", BadInitialCandidatesWarning)  # a set without any effect
+        torch.default_generator.set_state(generator.get_state())
+        for g in kept:
+            members = (group == g).nonzero()[:, 0].cpu()
+            points, scores = candidates.cpu()[members].unsqueeze(-2), values.cpu()[members]
+            starts.append(initialize_q_batch(points, scores, min(each, len(members)))[0].squeeze(-2))
+    return torch.cat(starts).to(candidates)
+
+
+def _ascend(value: Acquisition, starts: Tensor) -> Tensor:
+    """The best end of gradient ascents from ``starts`` of shape ``n x search_dim``."""
+    bounds = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
+    try:
+        with warnings.catch_warnings():
+            # An ascent that stops early leaves a good enough point.
+            warnings.simplefilter("ignore", OptimizationWarning)
+            end, _ = optimize_acqf(
+                value,  # type: ignore[arg-type]  # any function of points will do
+                bounds,
+                q=1,
+                num_restarts=len(starts),
+                batch_initial_conditions=starts.unsqueeze(-2),
+                options={"maxiter": MAX_ITERATIONS},
+                retry_on_optimization_warning=False,
+            )
+    except OptimizationGradientError:  # where an acquisition has no slope, screening has to do
+        return starts[0]
+    return end[0]
