@@ -2,7 +2,7 @@
 
 Modules are loaded on use, so that importing this package stays cheap: ``agents.GPUCB`` imports torch, ``import agents``
 does not. What several agents share is in ``agents.features`` (actions as GP inputs), ``agents.search`` (maximising an
-acquisition function) and ``agents.surrogates``.
+acquisition function), ``agents.partition`` and ``agents.tree_search`` (trees of cells) and ``agents.surrogates``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
+    "AVEStoOO": "agents.stooo",
+    "CellGPUCB": "agents.cell_gp_ucb",
     "EICF": "agents.eicf",
+    "GPOO": "agents.gpoo",
+    "GPTree": "agents.gptree",
     "GPUCB": "agents.gp_ucb",
     "Random": "agents.random",
+    "StoOO": "agents.stooo",
 }
 
-__all__ = ["EICF", "GPUCB", "Random"]
+__all__ = ["EICF", "GPOO", "GPUCB", "AVEStoOO", "CellGPUCB", "GPTree", "Random", "StoOO"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,9 @@ The candidates are all cells of the K-ary partition down to the greatest depth t
 plays the one with the highest ``mean + sqrt(beta_t) std`` of the Gaussian process over cells that GPOO uses, with the
 same schedules of ``beta_t``: what differs from GPOO is that there is no tree and no ``delta(h)``. Recommended is, of
 the cells played, the one with the highest posterior mean.
+
+With the default schedule it often stays in a local maximum, since it lacks the push of ``delta(h)``; with
+``beta="theory"`` it is as good as GPOO on GPBandit1 and 2.
 """
 
 from __future__ import annotations

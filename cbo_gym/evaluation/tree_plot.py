@@ -63,6 +63,7 @@ class TreeSnapshot:
 def draw_tree(axis: Axes, tree: TreeSnapshot) -> None:
     """The nodes at the centres of their cells, the root on top, coloured by how often they were played."""
     from matplotlib.collections import LineCollection
+    from matplotlib.ticker import MaxNLocator
 
     places = np.column_stack([tree.centre, tree.depth])
     edges = np.stack([places, places[tree.parent]], axis=1)[1:]
@@ -70,9 +71,9 @@ def draw_tree(axis: Axes, tree: TreeSnapshot) -> None:
     classes = np.minimum(tree.draws, len(DRAWS) - 1)
     for kind, (label, colour) in enumerate(DRAWS.items()):
         chosen = places[classes == kind]
-        axis.scatter(*chosen.T, s=13, color=colour, label=label, linewidths=0, zorder=2)
+        axis.scatter(chosen[:, 0], chosen[:, 1], s=13, color=colour, label=label, linewidths=0, zorder=2)
     axis.set(ylabel="Depth h", xlim=(-0.01, 1.01), ylim=(tree.depth.max() + 0.6, -0.6))
-    axis.yaxis.get_major_locator().set_params(integer=True)
+    axis.yaxis.set_major_locator(MaxNLocator(integer=True))
     axis.grid(True, axis="y", alpha=0.25)
 
 
