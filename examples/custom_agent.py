@@ -38,8 +38,8 @@ def main() -> None:
         horizon=20 if arguments.quick else 100,
     )
     print(count)
-    columns = ["env", "agent", "seeds", "simple_regret", "simple_regret_half", "score"]
-    print(leaderboard(arguments.out).per_env.select(columns))
+    for row in leaderboard(arguments.out).per_env.iter_rows(named=True):
+        print(f"{row['env']:28} {row['agent']:34} simple regret {row['simple_regret']:8.2f}, score {row['score']:.3f}")
 
 
 if __name__ == "__main__":
