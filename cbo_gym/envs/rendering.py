@@ -227,7 +227,9 @@ class _Canvas:
 
     def pixels(self) -> np.ndarray:
         self.agg.draw()
-        return np.asarray(self.agg.buffer_rgba())[..., :3].copy()
+        pixels = np.asarray(self.agg.buffer_rgba())[..., :3]
+        height, width = (size // 2 * 2 for size in pixels.shape[:2])  # even, as video encoders want it
+        return pixels[:height, :width].copy()
 
 
 def _picture(env: CausalBanditEnv) -> np.ndarray:
