@@ -1,0 +1,25 @@
+"""The zoo: published methods as agents, one module a method, named after it.
+
+Modules are loaded on use, so that importing this package stays cheap: ``agents.GPUCB`` imports torch, ``import agents``
+does not. What several agents share is in ``agents.features`` (actions as GP inputs), ``agents.search`` (maximising an
+acquisition function) and ``agents.surrogates``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_MODULES = {
+    "EICF": "agents.eicf",
+    "GPUCB": "agents.gp_ucb",
+    "Random": "agents.random",
+}
+
+__all__ = ["EICF", "GPUCB", "Random"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module 'agents' has no attribute {name!r}")

@@ -1,0 +1,40 @@
+"""The plain loop, and actions as arrays, for the tests of the agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import cbo_gym
+from cbo_gym import Agent, Task
+from cbo_gym.task import Action
+
+AGENT_SEED = 12345  # not the environment's: equal seeds would give equal random streams
+
+
+def make(env_id: str, seed: int, rounds: int, **kwargs: Any) -> tuple[gym.Env[Any, Any], Task]:
+    env = gym.make(env_id, **kwargs)
+    return env, cbo_gym.make_task(env, seed=seed, horizon=rounds)
+
+
+def play(agent: Agent, env: gym.Env[Any, Any], task: Task, seed: int) -> tuple[list[Action], np.ndarray]:
+    """The actions and rewards of one run over the task's horizon."""
+    agent.reset(task, seed=AGENT_SEED + seed)
+    observation, _ = env.reset(seed=seed)
+    actions, rewards = [], []
+    for _ in range(task.horizon):
+        action = agent.act(observation)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, reward, info)
+        actions.append(action)
+        rewards.append(float(reward))
+    return actions, np.array(rewards)
+
+
+def flat(action: Action) -> np.ndarray:
+    """An action as one vector."""
+    if isinstance(action, dict):
+        return np.concatenate([[action["target"]], action["values"]])
+    return np.asarray(action)

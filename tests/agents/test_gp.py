@@ -1,0 +1,179 @@
+import numpy as np
+import pytest
+import torch
+
+from agents.surrogates.gp import NO_NOISE, GaussianProcess, RefitSchedule, SurrogateError, is_noiseless
+from tests.agents.helpers import make
+
+
+def filled(n: int = 12, dim: int = 2, *, seed: int = 0, noise: float = 0.0, **options) -> GaussianProcess:
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, dim))
+    gp = GaussianProcess("X", dim, **options)
+    gp.add(x, 3.0 + 2.0 * np.sin(5.0 * x).sum(-1) + noise * rng.standard_normal(n))
+    return gp
+
+
+def textbook_posterior(gp: GaussianProcess, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rasmussen & Williams (2006), eq. 2.25 and 2.26, with the GP's own hyper-parameters."""
+    lengthscale = gp.kernel.lengthscale.numpy().ravel()
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.exp(-0.5 * (((a[:, None] - b[None]) / lengthscale) ** 2).sum(-1))
+
+    x, y = gp.inputs.numpy(), gp.outputs.numpy()
+    location, scale = y.mean(), y.std(ddof=1)
+    precision = np.linalg.inv(kernel(x, x) + float(gp.noise) * np.eye(len(x)))
+    cross = kernel(points, x)
+    mean = float(gp.constant) + cross @ precision @ ((y - location) / scale - float(gp.constant))
+    variance = 1.0 - np.einsum("ij,jk,ik->i", cross, precision, cross)
+    return location + scale * mean, scale * np.sqrt(variance)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_posterior_is_the_textbook_one(noise: float) -> None:
+    gp = filled(noise=noise)
+    points = np.random.default_rng(1).random((50, 2))
+    mean, std = gp.posterior(torch.as_tensor(points))
+    expected_mean, expected_std = textbook_posterior(gp, points)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-8)
+    np.testing.assert_allclose(std, expected_std, rtol=1e-6)
+
+
+def test_posterior_keeps_batch_shapes_and_is_differentiable() -> None:
+    gp = filled()
+    points = torch.rand(3, 4, 2, dtype=torch.float64, requires_grad=True)
+    mean, std = gp.posterior(points)
+    assert mean.shape == std.shape == (3, 4)
+    torch.autograd.gradcheck(gp.posterior, points)
+
+
+def test_extended_factor_equals_a_new_one() -> None:
+    gp = filled(12, noise=0.3)
+    gp.schedule = RefitSchedule(every_time=1, growth=10.0)
+    gp.update()
+    more = filled(20, noise=0.3, seed=1)
+    for x, y in zip(more.inputs[:17].numpy(), more.outputs[:17].numpy(), strict=True):
+        gp.add(x, y)
+        gp.update()
+    gp.add(more.inputs[17:].numpy(), more.outputs[17:].numpy())
+    points = torch.rand(30, 2, dtype=torch.float64)
+    extended = gp.posterior(points)
+    assert gp.schedule.fits == 1
+    gp._factorise(0)
+    for one, other in zip(extended, gp.posterior(points), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_refits_follow_all_arrivals_then_growth_by_a_tenth() -> None:
+    schedule = RefitSchedule()
+    fitted_at = []
+    for size in range(10, 60):
+        if schedule.due(size):
+            schedule.record(size)
+            fitted_at.append(size)
+        assert not schedule.due(size)
+    assert fitted_at == [*range(10, 30), 32, 36, 40, 44, 49, 54]
+
+
+def test_prediction_refits_as_scheduled() -> None:
+    gp = filled(10)
+    for expected in range(1, 4):
+        gp.posterior(gp.inputs)
+        gp.posterior(gp.inputs)
+        assert gp.schedule.fits == expected
+        gp.add([0.1 * expected, 0.5], 3.0)
+
+
+def test_noiseless_gp_interpolates() -> None:
+    gp = filled(30, noise_std=0.0)
+    mean, std = gp.posterior(gp.inputs)
+    assert float(gp.noise) == NO_NOISE
+    torch.testing.assert_close(mean, gp.outputs, rtol=0.0, atol=1e-3)
+    assert std.max() < 0.01
+
+
+def test_rescaled_columns_make_units_immaterial() -> None:
+    plain = filled(15)
+    other = GaussianProcess("X", 2, rescale=[1])
+    unit = plain.inputs.clone()
+    low, high = unit[:, 1].min(), unit[:, 1].max()
+    unit[:, 1] = (unit[:, 1] - low) / (high - low)
+    reference = GaussianProcess("X", 2)
+    reference.add(unit.numpy(), plain.outputs.numpy())
+    native = unit * torch.tensor([1.0, 400.0]) + torch.tensor([0.0, -90.0])
+    other.add(native.numpy(), plain.outputs.numpy())
+    for one, two in zip(other.posterior(native), reference.posterior(unit), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("noise_std", [None, 0.0, 0.1])
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        ([[0.2, 0.4]], [3.0]),
+        ([[0.2, 0.4]], [0.0]),
+        (np.random.default_rng(0).random((9, 2)), [0.1] * 9),
+        (np.random.default_rng(0).random((9, 2)), [0.0] * 9),
+        ([[0.3, 0.3]] * 8, [1.0] * 8),
+        ([[0.3, 0.3]] * 8, list(range(8))),
+        (np.random.default_rng(0).random((9, 2)), 1e6 * np.random.default_rng(1).random(9)),
+        (np.random.default_rng(0).random((9, 2)), 1e6 + np.random.default_rng(1).random(9)),
+        (np.random.default_rng(0).random((9, 2)), [0.0] * 8 + [1e6]),
+    ],
+    ids=["single", "zero", "constant", "zeros", "duplicates", "clash", "large", "offset", "outlier"],
+)
+def test_awkward_data_give_finite_predictions(inputs, outputs, noise_std: float | None) -> None:
+    gp = GaussianProcess("X", 2, noise_std=noise_std)
+    for x, y in zip(np.asarray(inputs), outputs, strict=True):
+        gp.add(x, y)
+        points = torch.cat([gp.inputs, torch.rand(5, 2, dtype=torch.float64)])
+        mean, std = gp.posterior(points)
+        assert mean.isfinite().all()
+        assert std.isfinite().all()
+        assert (std > 0.0).all()
+
+
+def test_indefinite_covariance_names_the_node() -> None:
+    gp = filled(2)
+    with pytest.raises(SurrogateError, match="node X"):
+        gp._cholesky(torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64))
+
+
+def test_singular_covariance_is_saved_by_jitter() -> None:
+    root = filled(2)._cholesky(torch.ones(3, 3, dtype=torch.float64))
+    torch.testing.assert_close(root @ root.T, torch.ones(3, 3, dtype=torch.float64), rtol=0.0, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "message"),
+    [
+        ([0.1, 0.2], float("nan"), "finite"),
+        ([0.1, float("inf")], 1.0, "finite"),
+        ([[0.1, 0.2]], [1.0, 2.0], "1 inputs but 2 outputs"),
+    ],
+)
+def test_bad_observations_name_the_node(inputs, output, message: str) -> None:
+    with pytest.raises(ValueError, match=f"node X.*{message}"):
+        GaussianProcess("X", 2).add(inputs, output)
+
+
+def test_bad_construction_and_use() -> None:
+    with pytest.raises(ValueError, match="at least one input"):
+        GaussianProcess("X", 0)
+    with pytest.raises(ValueError, match="columns from 0 to 1"):
+        GaussianProcess("X", 2, rescale=[2])
+    with pytest.raises(ValueError, match="no data"):
+        GaussianProcess("X", 2).posterior(torch.zeros(1, 2, dtype=torch.float64))
+
+
+def test_global_random_state_is_left_alone() -> None:
+    before = torch.get_rng_state()
+    filled().update()
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_what_the_task_tells_about_noise() -> None:
+    assert is_noiseless(make("CBO/Alpine2-v0", 0, 1)[1], "Y")
+    assert not is_noiseless(make("CBO/Alpine2-Noisy-v0", 0, 1)[1], "X0")
+    assert not is_noiseless(make("CBO/Dropwave-NoisyPublished-v0", 0, 1)[1], "X0")

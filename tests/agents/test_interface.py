@@ -1,0 +1,136 @@
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import agents
+from cbo_gym import Agent, Mode, Round, UnsupportedModeError
+from tests.agents.helpers import AGENT_SEED, flat, make, play
+
+ZOO = {"Random": agents.Random, "GP-UCB": agents.GPUCB, "EICF": agents.EICF}
+TASKS = {
+    "Dropwave": ("CBO/Dropwave-v0", {}),
+    "Dropwave-limited": ("CBO/Dropwave-v0", {"max_interventions": 1}),
+    "Alpine2-Noisy": ("CBO/Alpine2-Noisy-v0", {}),
+    "ToyGraph": ("CBO/ToyGraph-v0", {}),
+}
+ROUNDS = 3
+
+every_agent = pytest.mark.parametrize("build", ZOO.values(), ids=ZOO.keys())
+every_task = pytest.mark.parametrize(("env_id", "kwargs"), TASKS.values(), ids=TASKS.keys())
+
+
+def test_importing_the_zoo_does_not_import_torch() -> None:
+    code = "import sys, agents; assert 'torch' not in sys.modules; agents.Random; agents.GPUCB"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="Oracle"):
+        agents.Oracle  # noqa: B018
+
+
+@every_task
+@every_agent
+def test_agent_keeps_its_contract(build: type[Agent], env_id: str, kwargs: dict) -> None:
+    env, task = make(env_id, 0, ROUNDS, **kwargs)
+    space_state = str(task.action_space.np_random.bit_generator.state)
+    torch_state = torch.get_rng_state()
+    agent = build()
+    actions, _ = play(agent, env, task, 0)
+    assert all(env.action_space.contains(action) for action in actions)
+    assert len(agent.history) == len(task.initial_data) + ROUNDS
+    played = [flat(past.action) for past in agent.history]
+    assert any(np.array_equal(flat(agent.recommend()), action) for action in played)
+    estimates = agent.estimated_rewards()
+    assert estimates.shape == (len(agent.history),)
+    assert np.isfinite(estimates).all()
+    assert str(task.action_space.np_random.bit_generator.state) == space_state
+    assert torch.equal(torch.get_rng_state(), torch_state)
+
+
+@every_task
+@every_agent
+def test_runs_repeat_and_reset_equals_fresh(build: type[Agent], env_id: str, kwargs: dict) -> None:
+    env, task = make(env_id, 0, ROUNDS, **kwargs)
+    other_env, other_task = make(env_id, 1, 1, **kwargs)
+    used = build()
+    play(used, other_env, other_task, 1)
+    again, _ = play(used, env, task, 0)
+    fresh, _ = play(build(), env, task, 0)
+    for one, other in zip(again, fresh, strict=True):
+        np.testing.assert_array_equal(flat(one), flat(other))
+
+
+@every_agent
+def test_seeds_differ(build: type[Agent]) -> None:
+    _, task = make("CBO/Alpine2-v0", 0, 1)
+    agent = build()
+    first = []
+    for seed in (1, 2):
+        agent.reset(replace(task, initial_data=()), seed)
+        first.append(agent.act({}))
+    assert not np.array_equal(*first)
+
+
+@every_agent
+def test_without_any_data_actions_are_random(build: type[Agent]) -> None:
+    env, task = make("CBO/ToyGraph-v0", 0, ROUNDS)
+    agent = build()
+    actions, _ = play(agent, env, replace(task, initial_data=()), 0)
+    assert all(task.action_space.contains(action) for action in actions)
+    agent.reset(replace(task, initial_data=()), AGENT_SEED)
+    with pytest.raises(ValueError, match="nothing has been played"):
+        agent.recommend()
+
+
+@pytest.mark.parametrize("mode", [Mode.CONTEXTUAL, Mode.AGGREGATED, Mode.MASKED])
+@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF])
+def test_unsupported_mode_is_refused(build: type[Agent], mode: Mode) -> None:
+    _, task = make("CBO/Dropwave-v0", 0, 1)
+    with pytest.raises(UnsupportedModeError, match=f"plays hard, soft.*{mode}"):
+        build().reset(replace(task, mode=mode), 0)
+
+
+def test_random_plays_every_mode() -> None:
+    assert agents.Random.modes == frozenset(Mode)
+
+
+@pytest.mark.parametrize(
+    "rewards",
+    [[0.3] * 6, [5.0], [1e6, -1e6, 2e6, 0.0, 1e6, 3e6], [1.0, 1.0, 1.0, 1.0, 1.0, 1e6]],
+    ids=["constant", "single", "large", "outlier"],
+)
+@pytest.mark.parametrize("duplicates", [False, True])
+@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF])
+def test_awkward_rewards_do_not_end_a_run(build: type[Agent], duplicates: bool, rewards: list[float]) -> None:
+    _, task = make("CBO/Dropwave-v0", 0, 10)
+    points = np.random.default_rng(0).random((len(rewards), 2))
+    if duplicates:
+        points[:] = points[0]
+    past = [
+        Round(point, {"nodes": np.array([1.0, reward])}, reward) for point, reward in zip(points, rewards, strict=True)
+    ]
+    agent = build()
+    agent.reset(replace(task, initial_data=tuple(past)), 0)
+    for reward in rewards[:2]:
+        action = agent.act({})
+        assert task.action_space.contains(action)
+        agent.update(action, {"nodes": np.array([1.0, reward])}, reward, {})
+    assert np.isfinite(agent.estimated_rewards()).all()
+    assert task.action_space.contains(agent.recommend())
+
+
+@pytest.mark.parametrize("beta", [-1.0, float("nan"), float("inf")])
+def test_beta_is_validated(beta: float) -> None:
+    with pytest.raises(ValueError, match=r"beta must be a finite number of at least 0; given"):
+        agents.GPUCB(beta=beta)
+
+
+@pytest.mark.parametrize("samples", [0, -3, 1.5])
+def test_samples_are_validated(samples: int) -> None:
+    with pytest.raises(ValueError, match="samples must be a whole number of at least 1; given"):
+        agents.EICF(samples=samples)

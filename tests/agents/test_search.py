@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+import torch
+
+from agents.features import features_of
+from agents.search import maximise
+from tests.agents.helpers import flat, make
+
+TASKS = {
+    "soft": ("CBO/Alpine2-v0", {}),
+    "sparse": ("CBO/Alpine2-v0", {"max_interventions": 2}),
+    "hard": ("CBO/CompleteGraph-v0", {}),
+}
+
+
+def task_of(kind: str):
+    env_id, kwargs = TASKS[kind]
+    return make(env_id, 0, 10, **kwargs)[1]
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_encoding_round_trip(kind: str) -> None:
+    task = task_of(kind)
+    features = features_of(task)
+    task.action_space.seed(3)
+    for action in [past.action for past in task.initial_data] + [task.action_space.sample() for _ in range(20)]:
+        point = features.encode(action)
+        assert point.shape == (features.search_dim,)
+        assert features.inputs(point).shape == (features.input_dim,)
+        np.testing.assert_array_equal(flat(features.decode(point)), flat(action))
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_draws_are_actions_and_follow_the_generator(kind: str) -> None:
+    task = task_of(kind)
+    features = features_of(task)
+    points = features.draw(200, torch.Generator().manual_seed(1))
+    assert all(task.action_space.contains(features.decode(point)) for point in points)
+    assert torch.equal(points, features.draw(200, torch.Generator().manual_seed(1)))
+    assert not torch.equal(points, features.draw(200, torch.Generator().manual_seed(2)))
+
+
+def test_values_outside_the_target_do_not_reach_the_gp() -> None:
+    features = features_of(task_of("hard"))
+    points = features.draw(100, torch.Generator().manual_seed(0)).requires_grad_()
+    features.inputs(points).sum().backward()
+    members = features.membership(points)
+    assert torch.equal(points.grad, torch.cat([members, torch.zeros_like(members)], -1).double())
+
+
+def test_soft_maximum_is_found() -> None:
+    task = task_of("soft")
+    peak = torch.tensor([0.2, 0.7, 0.5, 1.2, -0.1, 0.33], dtype=torch.float64)
+    action = maximise(lambda x: -(x - peak).square().sum((-1, -2)), features_of(task), [task.null_action], seed=0)
+    np.testing.assert_allclose(action, peak.clamp(0.0, 1.0), atol=1e-4)
+    assert task.action_space.contains(action)
+
+
+def test_sparse_maximum_is_found() -> None:
+    task = task_of("sparse")
+    peak = torch.tensor([0.5, 0.9, 0.45, 0.5, 0.02, 0.6], dtype=torch.float64)
+    action = maximise(lambda x: -(x - peak).square().sum((-1, -2)), features_of(task), [task.null_action], seed=0)
+    np.testing.assert_allclose(action, [0.5, 0.9, 0.5, 0.5, 0.02, 0.5], atol=1e-4)
+    assert task.action_space.contains(action)
+
+
+@pytest.mark.parametrize("best", range(7))
+def test_hard_maximum_is_found(best: int) -> None:
+    task = task_of("hard")
+    features = features_of(task)
+    peak = torch.tensor([0.2, 0.9, 0.6], dtype=torch.float64)
+    members = torch.tensor([name in task.targets[best] for name in task.manipulable])
+    played = [past.action for past in task.initial_data]
+
+    def acquisition(inputs: torch.Tensor) -> torch.Tensor:
+        values, target = inputs[:, 0, :3], inputs[:, 0, 3:]
+        misses = (target - members.double()).abs().sum(-1)
+        return -misses - (target * (values - peak).square()).sum(-1)
+
+    action = maximise(acquisition, features, played, seed=0)
+    assert action["target"] == best
+    np.testing.assert_allclose(action["values"][members], peak[members], atol=1e-4)
+    assert task.action_space.contains(action)
+
+
+def test_best_played_action_is_a_start() -> None:
+    task = task_of("soft")
+    needle = np.full(6, 0.123)
+
+    def acquisition(inputs: torch.Tensor) -> torch.Tensor:
+        distance = (inputs[:, 0] - torch.as_tensor(needle)).square().sum(-1)
+        return torch.exp(-distance / 1e-6)
+
+    action = maximise(acquisition, features_of(task), [needle + 1e-4], seed=0)
+    np.testing.assert_allclose(action, needle, atol=1e-5)
+
+
+def test_acquisition_without_usable_gradient_is_screened() -> None:
+    task = task_of("soft")
+
+    def acquisition(inputs: torch.Tensor) -> torch.Tensor:
+        return inputs[:, 0, 0] + (inputs[:, 0] * 0.0).sum(-1).sqrt()
+
+    action = maximise(acquisition, features_of(task), [np.zeros(6)], seed=0)
+    assert action[0] > 0.99
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_search_follows_the_seed_and_leaves_the_global_state(kind: str) -> None:
+    task = task_of(kind)
+    features = features_of(task)
+    played = [past.action for past in task.initial_data]
+    before = torch.get_rng_state()
+
+    def search(seed: int) -> np.ndarray:
+        return flat(maximise(lambda x: torch.sin(40.0 * x).sum((-1, -2)), features, played, seed=seed))
+
+    np.testing.assert_array_equal(search(1), search(1))
+    assert not np.array_equal(search(1), search(2))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_other_modes_have_no_features() -> None:
+    from dataclasses import replace
+
+    from cbo_gym import Mode
+
+    with pytest.raises(ValueError, match="soft and hard"):
+        features_of(replace(task_of("soft"), mode=Mode.MASKED))
