@@ -20,11 +20,12 @@ $(READY): pyproject.toml constraints.txt
 
 leaderboard: $(READY)  ## run a small leaderboard (a few minutes) and print it
 	$(BIN)/cbo-gym sweep $(QUICK) --seeds 3 --horizon 30 \
-	  -a Random -a GP-UCB -a EICF -e CBO/Dropwave-v0 -e CBO/Alpine2-Noisy-v0 -e CBO/ToyGraph-v0
+	  -a Random -a GP-UCB -a EICF \
+	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
 test: $(READY)  ## the default tests, on all cores
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable
 
 test-slow: $(READY)  ## the long statistical tests
 	$(BIN)/python -m pytest -m slow

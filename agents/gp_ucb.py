@@ -33,7 +33,8 @@ class GPUCB(Agent):
     """Upper confidence bound on one GP from action to reward. Plays soft and hard tasks.
 
     Args:
-        beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0.
+        beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0. With a
+            small one the search stays at the first local optimum that stands out (see Dropwave).
         device: torch device.
 
     Raises:
@@ -53,7 +54,7 @@ class GPUCB(Agent):
         self._surrogate = GaussianProcess(
             self.task.reward,
             self._features.input_dim,
-            noise_std=0.0 if is_noiseless(self.task, self.task.reward) else None,
+            noiseless=is_noiseless(self.task, self.task.reward),
             device=self.device,
         )
 

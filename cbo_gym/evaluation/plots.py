@@ -58,10 +58,12 @@ def _curve(axis: Axes, runs: Sequence[Run], column: str, label: str, place: int)
 
 
 def _finish(axis: Axes, env: str, title: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axis.set_yscale("log")
     axis.set_title(env, fontsize=10)
     axis.set_xlabel("Round t")
     axis.set_ylabel(f"{title}\n(1 = random play)")
-    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.grid(True, which="major", alpha=0.3)
     axis.margins(x=0.01)
