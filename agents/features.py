@@ -1,0 +1,173 @@
+"""ActionFeatures: between the actions of a task and the inputs of a GP.
+
+A *search point* is a vector in [0, 1]: the values of the action and, where the action also chooses coordinates, a
+0/1 membership for each of them.
+
+=================  ==========================  =======================================================
+task               search point                GP inputs
+=================  ==========================  =======================================================
+soft               values                      the action
+soft with a limit  values, membership          the action: null where not a member
+hard               values, membership          values, 0.5 where not in the target set; membership
+=================  ==========================  =======================================================
+
+Values of coordinates that are not members have no effect on the GP inputs, so their gradient is zero, and so is that
+of the membership: a gradient ascent keeps the membership that it started with.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from cbo_gym.envs.spaces import SparseBox
+from cbo_gym.task import Action, Mode, Task
+
+PERTURBATION = 0.05  # standard deviation of the values of points around another
+NOT_SET = 0.5  # GP input of a variable outside the target set: the middle, so that no value is far from it
+
+
+class ActionFeatures(ABC):
+    """How the actions of one task are searched, and what a GP sees of them. All tensors are float64.
+
+    Attributes:
+        search_dim: length of a search point.
+        input_dim: number of GP inputs.
+    """
+
+    search_dim: int
+    input_dim: int
+
+    @abstractmethod
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        """About ``count`` random search points, quasi-random in their values; shape ``n x search_dim``."""
+
+    def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        """Random points around ``points`` that choose the same coordinates, same shape."""
+        moves = PERTURBATION * torch.randn(points.shape, dtype=points.dtype, generator=generator)
+        if chosen := self.membership(points).shape[-1]:
+            moves[:, -chosen:] = 0.0
+        return (points + moves).clamp(0.0, 1.0)
+
+    @abstractmethod
+    def encode(self, action: Action) -> Tensor:
+        """The search point of an action, shape ``(search_dim,)``."""
+
+    @abstractmethod
+    def decode(self, point: Tensor) -> Action:
+        """The action of a search point, clipped to the action space."""
+
+    @abstractmethod
+    def inputs(self, points: Tensor) -> Tensor:
+        """The GP inputs of search points: ``... x search_dim`` to ``... x input_dim``, differentiable."""
+
+    @abstractmethod
+    def membership(self, points: Tensor) -> Tensor:
+        """The coordinates that search points choose: ``... x m``, boolean; m is 0 where there is no choice."""
+
+
+class BoxFeatures(ActionFeatures):
+    """Soft actions without a limit."""
+
+    def __init__(self, task: Task) -> None:
+        self.search_dim = self.input_dim = len(task.null_action)
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        return _sobol(count, self.search_dim, generator)
+
+    def encode(self, action: Action) -> Tensor:
+        return torch.as_tensor(np.asarray(action, dtype=np.float64))
+
+    def decode(self, point: Tensor) -> Action:
+        return np.clip(point.cpu().numpy(), 0.0, 1.0)
+
+    def inputs(self, points: Tensor) -> Tensor:
+        return points
+
+    def membership(self, points: Tensor) -> Tensor:
+        return points[..., :0] > 0.5
+
+
+class SparseFeatures(ActionFeatures):
+    """Soft actions that may differ from the null action in a limited number of coordinates."""
+
+    def __init__(self, task: Task, space: SparseBox) -> None:
+        self.input_dim = len(task.null_action)
+        self.search_dim = 2 * self.input_dim
+        self._null = torch.tensor(task.null_action, dtype=torch.float64)
+        self._limit = space.max_interventions
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        values = _sobol(count, self.input_dim, generator)
+        order = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1)
+        return torch.cat([values, (order < self._limit).double()], -1)
+
+    def encode(self, action: Action) -> Tensor:
+        values = torch.as_tensor(np.asarray(action, dtype=np.float64))
+        return torch.cat([values, (values != self._null).double()])
+
+    def decode(self, point: Tensor) -> Action:
+        return np.clip(self.inputs(point).cpu().numpy(), 0.0, 1.0)
+
+    def inputs(self, points: Tensor) -> Tensor:
+        values = points[..., : self.input_dim]
+        return torch.where(self.membership(points), values, self._null.to(points.device))
+
+    def membership(self, points: Tensor) -> Tensor:
+        return points[..., self.input_dim :] > 0.5
+
+
+class HardFeatures(ActionFeatures):
+    """Hard actions: a target set and values for its variables."""
+
+    def __init__(self, task: Task) -> None:
+        self._count = len(task.manipulable)
+        self.search_dim = self.input_dim = 2 * self._count
+        rows = [[name in target for name in task.manipulable] for target in task.targets]
+        self._targets = torch.tensor(rows)
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        each = -(-count // len(self._targets))
+        members = self._targets.double().repeat(each, 1)
+        return torch.cat([_sobol(len(members), self._count, generator), members], -1)
+
+    def encode(self, action: Action) -> Tensor:
+        values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64))
+        return torch.cat([values, self._targets[int(action["target"])].double()])
+
+    def decode(self, point: Tensor) -> Action:
+        target = (self._targets == self.membership(point).cpu()).all(-1).nonzero()[0, 0]
+        values = np.clip(point[: self._count].cpu().numpy(), 0.0, 1.0)
+        return {"target": np.int64(target), "values": values}
+
+    def inputs(self, points: Tensor) -> Tensor:
+        members = self.membership(points)
+        values = points[..., : self._count].where(members, torch.full_like(points[..., :1], NOT_SET))
+        return torch.cat([values, members.to(points)], -1)
+
+    def membership(self, points: Tensor) -> Tensor:
+        return points[..., self._count :] > 0.5
+
+
+def features_of(task: Task) -> ActionFeatures:
+    """The features of a soft or hard task.
+
+    Raises:
+        ValueError: for any other mode.
+    """
+    if task.mode is Mode.HARD:
+        return HardFeatures(task)
+    if task.mode is not Mode.SOFT:
+        raise ValueError(f"features exist for soft and hard tasks; {task.env_id} is {task.mode}")
+    if isinstance(task.action_space, SparseBox):
+        return SparseFeatures(task, task.action_space)
+    return BoxFeatures(task)
+
+
+def _sobol(count: int, dim: int, generator: torch.Generator) -> Tensor:
+    seed = int(torch.randint(2**31, (1,), generator=generator))
+    return SobolEngine(dim, scramble=True, seed=seed).draw(count, dtype=torch.float64)

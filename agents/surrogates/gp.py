@@ -1,0 +1,292 @@
+"""GaussianProcess: the exact GP that the agents put on a reward or on a node.
+
+The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel with the dimension-scaled lognormal
+lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs; it is fitted by BoTorch's
+``fit_gpytorch_mll`` in float64. Added here is what a bandit needs and BoTorch lacks:
+
+* hyper-parameters are refitted with a warm start on a schedule; between refits new data only extend the cached
+  Cholesky factor, a row each, at unchanged hyper-parameters and standardisation (quadratic instead of cubic cost);
+* predictions come from the cached factor in a few matrix products, about five times faster than a GPyTorch
+  posterior for the small batches of acquisition optimisation, and they are differentiable;
+* the noise may be fixed where the agent is told how large it is. A learned level can be badly wrong: on noiseless
+  Dropwave the most probable explanation of 100 random points is one third noise;
+* another kernel may take the place of the default one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.exceptions import BotorchWarning, InputDataWarning, ModelFittingError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import Kernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from linear_operator.utils.errors import NanError, NotPSDError
+from linear_operator.utils.warnings import NumericalWarning
+from torch import Tensor
+
+from cbo_gym.scm.noise import Zero
+from cbo_gym.task import Task
+
+NO_NOISE = 1e-6  # variance of standardised outputs: too small to matter, enough for a stable Cholesky factor
+MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
+FIT_ITERATIONS = 100
+
+
+class SurrogateError(RuntimeError):
+    """Raised when a surrogate cannot be computed from its data; the message names the node."""
+
+
+@dataclass
+class RefitSchedule:
+    """When to refit hyper-parameters: with any new data at first, later when the data grew enough.
+
+    Args:
+        every_time: this many fits follow every arrival of data.
+        growth: afterwards a fit is due when the number of points is ``growth`` times that of the last fit.
+    """
+
+    every_time: int = 20
+    growth: float = 1.1
+    fits: int = 0
+    size: int = 0
+
+    def due(self, size: int) -> bool:
+        """Whether a fit is due now that there are ``size`` points."""
+        if self.fits < self.every_time:
+            return size > self.size
+        return size >= self.growth * self.size
+
+    def record(self, size: int) -> None:
+        """Note that a fit to ``size`` points was made."""
+        self.fits += 1
+        self.size = size
+
+
+class GaussianProcess:
+    """Exact GP regression of one scalar, with a refit schedule and cached factors.
+
+    Data are added at any time; the next prediction brings the model up to date. Nothing here draws from, or seeds,
+    torch's global random state.
+
+    Args:
+        name: of the modelled node, for error messages.
+        dim: number of inputs d, at least 1.
+        noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
+        covariance: makes the kernel for d inputs; BoTorch's default if None.
+        rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
+        device: torch device of data and computations.
+
+    Raises:
+        ValueError: if ``dim`` is below 1 or ``rescale`` names a column that does not exist.
+
+    References:
+        Hvarfner, Hellsten & Nardi (2024), Vanilla Bayesian optimization performs great in high dimensions.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dim: int,
+        *,
+        noise_std: float | None = None,
+        covariance: Callable[[int], Kernel] | None = None,
+        rescale: Sequence[int] = (),
+        device: str | torch.device = "cpu",
+    ) -> None:
+        if dim < 1:
+            raise ValueError(f"the GP of node {name} needs at least one input; given dim={dim}")
+        if outside := [column for column in rescale if column not in range(dim)]:
+            raise ValueError(f"rescale of node {name} takes columns from 0 to {dim - 1}; given {outside}")
+        self.name = name
+        self.dim = dim
+        self.noise_std = noise_std
+        self.covariance = covariance
+        self.rescale = list(rescale)
+        self.schedule = RefitSchedule()
+        self.kernel: Any = None
+        self.noise = self.constant = torch.empty(0)
+        self._device = torch.device(device)
+        self._hyperparameters: dict[str, Tensor] = {}
+        self.inputs = self._tensor(np.empty((0, dim)))
+        self.outputs = self._tensor([])
+        self._location = self._scale = self.outputs
+        self._low = self._tensor([0.0] * dim)
+        self._span = self._tensor([1.0] * dim)
+        # Of the points that the model knows (the first ones added): the points rescaled, the inverse W of the
+        # Cholesky factor of their covariance, and the weights W'W (y - mean).
+        self._points = self._inverse_root = self._weights = self.outputs
+
+    def __len__(self) -> int:
+        """Number of observations added."""
+        return len(self.outputs)
+
+    def add(self, inputs: Any, outputs: Any) -> None:
+        """Add observations.
+
+        Args:
+            inputs: shape ``(n, d)`` or, for one observation, ``(d,)``; in [0, 1] except for the rescaled columns.
+            outputs: shape ``(n,)``, or a scalar.
+
+        Raises:
+            ValueError: if the shapes do not fit or a number is not finite.
+        """
+        x = self._tensor(inputs).reshape(-1, self.dim)
+        y = self._tensor(outputs).reshape(-1)
+        if len(x) != len(y):
+            raise ValueError(f"node {self.name}: {len(x)} inputs but {len(y)} outputs")
+        if not (x.isfinite().all() and y.isfinite().all()):
+            raise ValueError(f"node {self.name}: observations must be finite; given {inputs} -> {outputs}")
+        self.inputs = torch.cat([self.inputs, x])
+        self.outputs = torch.cat([self.outputs, y])
+
+    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
+
+        Args:
+            points: shape ``batch_shape x d``.
+
+        Returns:
+            two tensors of shape ``batch_shape``; the marginals of each point.
+
+        Raises:
+            ValueError: if nothing has been added yet.
+            SurrogateError: if the covariance matrix cannot be factorised.
+        """
+        self.update()
+        scaled = self.rescaled(points)
+        flat = scaled.reshape(-1, self.dim)
+        cross = self.kernel.forward(flat, self._points)
+        mean = self.constant + cross @ self._weights
+        variance = self.kernel.forward(flat, flat, diag=True) - (cross @ self._inverse_root.T).square().sum(-1)
+        std = variance.clamp_min(MIN_VARIANCE).sqrt()
+        shape = points.shape[:-1]
+        return (self._location + self._scale * mean).reshape(shape), (self._scale * std).reshape(shape)
+
+    def rescaled(self, points: Tensor) -> Tensor:
+        """Points ``... x d`` with the columns of ``rescale`` divided by their range in the data at the last refit."""
+        return (points - self._low) / self._span
+
+    @property
+    def noise_scale(self) -> Tensor:
+        """Standard deviation of the outputs' noise, known or learned, in their units."""
+        self.update()
+        return self._scale * self.noise.sqrt()
+
+    def update(self) -> None:
+        """Bring the model up to date with the data: refit if the schedule says so, else extend the factor.
+
+        Raises:
+            ValueError: if nothing has been added yet.
+            SurrogateError: if the covariance matrix cannot be factorised.
+        """
+        if not len(self):
+            raise ValueError(f"the GP of node {self.name} has no data yet")
+        known = len(self._points)
+        if self.schedule.due(len(self)):
+            self._standardise()
+            self._fit()
+            self.schedule.record(len(self))
+            self._factorise(0)
+        elif known < len(self):
+            self._factorise(known)
+
+    def _tensor(self, numbers: Any) -> Tensor:
+        return torch.as_tensor(np.asarray(numbers, dtype=np.float64), device=self._device)
+
+    def _standardise(self) -> None:
+        self._location = self.outputs.mean()
+        spread = self.outputs.std(correction=min(1, len(self) - 1))
+        # Constant outputs keep their unit: what spread they show is rounding.
+        informative = spread > 1e-12 * self._location.abs()
+        self._scale = torch.where(informative, spread, torch.ones_like(spread))
+        if self.rescale:
+            columns = self.inputs[:, self.rescale]
+            largest = columns.abs().amax(0)
+            self._span[self.rescale] = torch.where(largest > 0, largest, torch.ones_like(largest))
+
+    def _fit(self) -> None:
+        """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors."""
+        model = self._build_model()
+        likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
+        cuda = [self._device] if self._device.type == "cuda" else []
+        with torch.enable_grad(), torch.random.fork_rng(cuda), warnings.catch_warnings():
+            torch.manual_seed(0)  # a failed attempt restarts from a draw of the priors
+            for expected in (BotorchWarning, NumericalWarning, RuntimeWarning):
+                warnings.simplefilter("ignore", expected)
+            try:
+                fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": {"maxiter": FIT_ITERATIONS}})
+            except (ModelFittingError, NanError, ValueError):
+                model = self._build_model()  # what the fit starts from is a valid model too
+        model.eval().requires_grad_(False)
+        self._hyperparameters = dict(model.named_parameters())
+        self.kernel = model.covar_module
+        self.constant = model.mean_module.constant
+        self.noise = model.likelihood.noise.reshape(-1)[0]
+
+    def _build_model(self) -> SingleTaskGP:
+        points = (self.inputs - self._low) / self._span
+        targets = ((self.outputs - self._location) / self._scale).unsqueeze(-1)
+        known = None
+        if self.noise_std is not None:
+            variance = (self.noise_std / self._scale) ** 2
+            known = torch.ones_like(targets) * variance.clamp_min(NO_NOISE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputDataWarning)  # a constant or a single output has no spread
+            kernel = self.covariance(self.dim) if self.covariance else None
+            model = SingleTaskGP(points, targets, known, covar_module=kernel, outcome_transform=None)
+        model.load_state_dict(self._hyperparameters, strict=False)
+        return model
+
+    def _factorise(self, known: int) -> None:
+        """Extend the factor of the first ``known`` points to all of them; 0 computes it anew.
+
+        With ``W`` the inverse Cholesky factor of the known block, ``B`` the covariance of old and new points and
+        ``C`` that of the new ones, the new rows are ``[-V (W B)' W, V]``, where ``V`` inverts the Cholesky factor
+        of the Schur complement ``C - (W B)' (W B)``.
+        """
+        points = (self.inputs - self._low) / self._span
+        new = points[known:]
+        covariance = self.kernel.forward(new, new) + self.noise * torch.eye(len(new)).to(new)
+        if known:
+            projected = self._inverse_root @ self.kernel.forward(points[:known], new)
+            covariance = covariance - projected.T @ projected
+        root = self._cholesky(covariance)
+        corner = torch.linalg.solve_triangular(root, torch.eye(len(new)).to(new), upper=False)
+        inverse_root = new.new_zeros((len(points), len(points)))
+        inverse_root[known:, known:] = corner
+        if known:
+            inverse_root[:known, :known] = self._inverse_root
+            inverse_root[known:, :known] = -corner @ projected.T @ self._inverse_root
+        residuals = (self.outputs - self._location) / self._scale - self.constant
+        self._points, self._inverse_root = points, inverse_root
+        self._weights = inverse_root.T @ (inverse_root @ residuals)
+
+    def _cholesky(self, covariance: Tensor) -> Tensor:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NumericalWarning)
+                return psd_safe_cholesky(covariance, max_tries=6)
+        except (NotPSDError, NanError) as error:
+            raise SurrogateError(
+                f"the covariance matrix of node {self.name} ({len(self)} points) cannot be factorised, even with "
+                "jitter on its diagonal"
+            ) from error
+
+
+def is_noiseless(task: Task, node: str) -> bool:
+    """Whether the task tells that ``node`` is a function of the action alone.
+
+    True if the noise is known to be zero at the node and all its ancestors, and none of them has a latent cause.
+    """
+    upstream = task.diagram.ancestors([node])
+    if task.noise is None or any(pair & upstream for pair in task.diagram.bidirected):
+        return False
+    return all(isinstance(task.noise[name], Zero) for name in upstream)
