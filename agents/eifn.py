@@ -33,6 +33,9 @@ from agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agent import Agent
 from cbo_gym.task import Action, Mode, Observation
 
+SCREENING_SAMPLES = 16
+RESTARTS = 6
+
 
 class EIFN(Agent):
     """Expected improvement on a network of GPs. Plays soft and hard tasks.
@@ -57,8 +60,12 @@ class EIFN(Agent):
         self._features = features_of(self.task)
         self._network = GPNetwork(self.task, self.device)
         self._model = NetworkModel(self._network)
-        self._sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
+        self._sampler = self._make_sampler(self.samples)
+        self._coarse_sampler = self._make_sampler(min(self.samples, SCREENING_SAMPLES))
         self._inputs = torch.empty((0, self._features.input_dim), dtype=torch.float64, device=self.device)
+
+    def _make_sampler(self, samples: int) -> SobolQMCNormalSampler:
+        return SobolQMCNormalSampler(torch.Size([samples]), seed=int(self.rng.integers(2**31)))
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
@@ -71,9 +78,17 @@ class EIFN(Agent):
         if not self.history:
             return seeded_copy(self.task.action_space, seed).sample()
         estimates = self.estimated_rewards()
-        improvement = qLogExpectedImprovement(self._model, float(estimates.max()), self._sampler)
+        best = float(estimates.max())
         played = [self.history[index].action for index in np.argsort(-estimates, kind="stable")]
-        return maximise(improvement, self._features, played, seed=seed, device=self.device)
+        return maximise(
+            qLogExpectedImprovement(self._model, best, self._sampler),
+            self._features,
+            played,
+            seed=seed,
+            screening=qLogExpectedImprovement(self._model, best, self._coarse_sampler),
+            restarts=RESTARTS,
+            device=self.device,
+        )
 
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():

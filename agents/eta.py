@@ -46,8 +46,11 @@ class WithEta(ActionFeatures):
         return eta[torch.randperm(count, generator=generator)]
 
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        moved = self._features.perturb(points[:, len(self._nodes) :], generator)
-        return torch.cat([self._draw_eta(len(points), generator), moved], -1)
+        """As of ``features``; each eta is kept or, in one of four cases, drawn anew."""
+        eta = points[:, : len(self._nodes)]
+        redraw = torch.rand(eta.shape, generator=generator) < 0.25
+        eta = torch.where(redraw, self._draw_eta(len(points), generator), eta)
+        return torch.cat([eta, self._features.perturb(points[:, len(self._nodes) :], generator)], -1)
 
     def encode(self, action: Action) -> Tensor:
         point = self._features.encode(action)

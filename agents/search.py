@@ -22,7 +22,10 @@ from cbo_gym.task import Action
 
 INCUMBENTS = 3  # distinct actions played that are among the starts
 RAW_SAMPLES = 1024  # random points that are screened
-PERTURBED = 64  # random points around each of them
+PERTURBED = 128  # random points around each of them
+GENERATIONS = 4  # of points around the best ones so far
+SURVIVORS = 32
+CHILDREN = 16  # around each survivor
 SUPPORTS = 8  # most target sets, or sets of changed coordinates, that are optimised
 RESTARTS = 12  # starts of the ascent, shared by these sets, at least two for each
 MAX_ITERATIONS = 60
@@ -36,6 +39,7 @@ def maximise(
     played: Sequence[Action],
     *,
     seed: int,
+    screening: Acquisition | None = None,
     raw_samples: int = RAW_SAMPLES,
     restarts: int = RESTARTS,
     device: str | torch.device = "cpu",
@@ -48,6 +52,7 @@ def maximise(
         features: of the task.
         played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
         seed: of the random starts. The global random state of torch is left as it was.
+        screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
         raw_samples: random points that are screened.
         restarts: starts of the ascent, shared by the target sets, at least two for each.
         device: torch device on which ``acquisition`` computes.
@@ -56,7 +61,13 @@ def maximise(
         an element of the action space.
     """
     starts = screen(
-        acquisition, features, played, seed=seed, raw_samples=raw_samples, restarts=restarts, device=device
+        screening or acquisition,
+        features,
+        played,
+        seed=seed,
+        raw_samples=raw_samples,
+        restarts=restarts,
+        device=device,
     )
 
     def value(points: Tensor) -> Tensor:
@@ -83,11 +94,19 @@ def screen(
     Arguments are those of :func:`maximise`; the first distinct actions played come last.
     """
     generator = torch.Generator().manual_seed(seed)
+
+    def value(points: Tensor) -> Tensor:
+        with torch.no_grad():
+            return acquisition(features.inputs(points.unsqueeze(-2)))
+
     incumbents = _first_distinct(played, features)
     around = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)
     candidates = torch.cat([features.draw(raw_samples, generator), around]).to(device)
-    with torch.no_grad():
-        values = acquisition(features.inputs(candidates.unsqueeze(-2)))
+    values = value(candidates)
+    for _ in range(GENERATIONS):
+        fittest = candidates[values.topk(SURVIVORS).indices].cpu()
+        children = features.perturb(fittest.repeat_interleave(CHILDREN, 0), generator).to(device)
+        candidates, values = torch.cat([candidates, children]), torch.cat([values, value(children)])
     best = candidates[values.argmax()][None]
     starts = _choose_starts(candidates, values, features, restarts, generator)
     return torch.cat([best, starts, incumbents.to(device)])

@@ -171,7 +171,7 @@ class GaussianProcess:
         return (self._location + self._scale * mean).reshape(shape), (self._scale * std).reshape(shape)
 
     def rescaled(self, points: Tensor) -> Tensor:
-        """Points ``... x d`` with the columns of ``rescale`` divided by their range in the data at the last refit."""
+        """Points ``... x d`` with the columns of ``rescale`` mapped so that the data of the last refit fill [0, 1]."""
         return (points - self._low) / self._span
 
     @property
@@ -209,8 +209,9 @@ class GaussianProcess:
         self._scale = torch.where(informative, spread, torch.ones_like(spread))
         if self.rescale:
             columns = self.inputs[:, self.rescale]
-            largest = columns.abs().amax(0)
-            self._span[self.rescale] = torch.where(largest > 0, largest, torch.ones_like(largest))
+            low, high = columns.amin(0), columns.amax(0)
+            self._low[self.rescale] = low
+            self._span[self.rescale] = torch.where(high > low, high - low, torch.ones_like(low))
 
     def _fit(self) -> None:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors."""

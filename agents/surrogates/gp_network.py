@@ -120,9 +120,7 @@ class GPNetwork:
             values[node] = value
         return values
 
-    def _natural(
-        self, node: str, values: Mapping[str, Tensor], inputs: Tensor, plausible: Plausible
-    ) -> Tensor:
+    def _natural(self, node: str, values: Mapping[str, Tensor], inputs: Tensor, plausible: Plausible) -> Tensor:
         columns = [values[parent] for parent in self.parents[node]]
         columns += [inputs[:, [index]] for index in self.actions[node]]
         columns = columns or [torch.zeros_like(inputs[:, :1])]
@@ -147,44 +145,48 @@ def posterior_mean(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tens
 
 
 class MechanismKernel(Kernel):
-    """Prior of a mechanism: a smooth function of everything, plus one that is linear in the parents.
+    """Prior of a mechanism: a smooth function of everything, plus one that is affine in the parents.
 
-    ``k = scale RBF(parents, actions) + (sum of weight parent parent') RBF'(actions)``: products and sums of a parent
-    with a function of the action, frequent in structural equations, extrapolate beyond the parents' values seen.
+    ``k = v RBF(parents, actions) + (w_0 + sum_i w_i x_i x_i') RBF'(actions)`` with BoTorch's dimension-scaled prior
+    of the lengthscales and Gamma(2, 1) priors of the variances v and w. Structural equations are often sums or
+    products of a parent and a function of the action. The affine part lets these extrapolate to values of the parent
+    that were never seen, which optimisation in a chain asks for all the time; a stationary kernel falls back to the
+    mean there, with a variance that is far too small.
 
     Args:
-        dim: number of inputs, parents first.
-        parents: number of parents.
+        parents: number of parents, at least 1; they are the first inputs.
+        dim: number of inputs.
     """
 
     def __init__(self, dim: int, parents: int) -> None:
         super().__init__()
-        self.parents = parents
-        self.smooth = get_covar_module_with_dim_scaled_prior(dim)
-        self.modulation = get_covar_module_with_dim_scaled_prior(dim - parents) if parents < dim else None
-        self.register_parameter("raw_variances", torch.nn.Parameter(torch.zeros(1 + parents)))
+        self._parents = parents
+        self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        self.modulation = get_covar_module_with_dim_scaled_prior(ard_num_dims=max(1, dim - parents))
+        self.register_parameter("raw_variances", torch.nn.Parameter(torch.zeros(2 + parents)))
         self.register_constraint("raw_variances", Positive(initial_value=1.0))
         self.register_prior(
-            "variances_prior", GammaPrior(2.0, 1.0), lambda m: m.variances, lambda m, v: m._set_variances(v)
+            "variances_prior",
+            GammaPrior(2.0, 1.0),
+            lambda kernel: kernel.variances,
+            lambda kernel, value: kernel.initialize(
+                raw_variances=kernel.raw_variances_constraint.inverse_transform(value)
+            ),
         )
 
     @property
     def variances(self) -> Tensor:
+        """v, w_0 and the w_i, shape ``(2 + parents,)``."""
         return self.raw_variances_constraint.transform(self.raw_variances)
-
-    def _set_variances(self, value: Tensor) -> None:
-        self.initialize(raw_variances=self.raw_variances_constraint.inverse_transform(value))
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
         variances = self.variances
-        first, second = x1[..., : self.parents], x2[..., : self.parents]
-        smooth = variances[0] * self.smooth.forward(x1, x2, diag=diag)
+        first, second = x1[..., : self._parents], x2[..., : self._parents]
         if diag:
-            linear = (first * variances[1:] * second).sum(-1)
+            affine = variances[1] + (first * variances[2:] * second).sum(-1)
         else:
-            linear = (first * variances[1:]) @ second.transpose(-1, -2)
-        if self.modulation is not None:
-            linear = linear * self.modulation.forward(
-                x1[..., self.parents :], x2[..., self.parents :], diag=diag
-            )
-        return smooth + linear
+            affine = variances[1] + (first * variances[2:]) @ second.transpose(-1, -2)
+        if x1.shape[-1] > self._parents:
+            first, second = x1[..., self._parents :], x2[..., self._parents :]
+            affine = affine * self.modulation.forward(first, second, diag=diag)
+        return variances[0] * self.smooth.forward(x1, x2, diag=diag) + affine
