@@ -11,12 +11,15 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
+    "CBO": "agents.cbo",
     "EICF": "agents.eicf",
+    "EIFN": "agents.eifn",
     "GPUCB": "agents.gp_ucb",
+    "MCBO": "agents.mcbo",
     "Random": "agents.random",
 }
 
-__all__ = ["EICF", "GPUCB", "Random"]
+__all__ = ["CBO", "EICF", "EIFN", "GPUCB", "MCBO", "Random"]
 
 
 def __getattr__(name: str) -> Any:
