@@ -2,7 +2,7 @@
 
 Modules are loaded on use, so that importing this package stays cheap: ``agents.GPUCB`` imports torch, ``import agents``
 does not. What several agents share is in ``agents.features`` (actions as GP inputs), ``agents.search`` (maximising an
-acquisition function) and ``agents.surrogates``.
+acquisition function), ``agents.partition`` and ``agents.tree_search`` (trees of cells) and ``agents.surrogates``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,32 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
+    "AVEStoOO": "agents.stooo",
     "CBO": "agents.cbo",
+    "CellGPUCB": "agents.cell_gp_ucb",
     "EICF": "agents.eicf",
     "EIFN": "agents.eifn",
+    "GPOO": "agents.gpoo",
+    "GPTree": "agents.gptree",
     "GPUCB": "agents.gp_ucb",
     "MCBO": "agents.mcbo",
     "Random": "agents.random",
+    "StoOO": "agents.stooo",
 }
 
-__all__ = ["CBO", "EICF", "EIFN", "GPUCB", "MCBO", "Random"]
+__all__ = [
+    "CBO",
+    "EICF",
+    "EIFN",
+    "GPOO",
+    "GPUCB",
+    "MCBO",
+    "AVEStoOO",
+    "CellGPUCB",
+    "GPTree",
+    "Random",
+    "StoOO",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ Only the evaluator and ``oracle=True`` environments use it; agents never do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ FEWEST_POINTS = 2**8  # a replicate
 MOST_POINTS = 2**13
 SEARCH_POINTS = 2**6
 CHUNK = 2**17  # values of one variable held at a time
+RANDOM_ACTIONS = 2**11  # decoded at a time
 RELATIVE_TOLERANCE = 0.002  # of the gap between the optimum and a random action
 
 
@@ -75,7 +77,10 @@ class Oracle:
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
 
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
-        """E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``)."""
+        """E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).
+
+        Axes in front of the batch's, the mode's own, are not counted.
+        """
         if self._is_exact(intervention):
             value = self._rewards(intervention.expand(), self._no_noise)[..., 0]
             return Estimate(value, np.zeros_like(value))
@@ -100,16 +105,17 @@ class Oracle:
 
     def _rewards(self, intervention: Intervention, noise: tuple[Any, ...]) -> np.ndarray:
         """Rewards of shape ``batch + (number of draws,)`` of an expanded batch."""
-        reward = self.scm.propagate(noise, intervention)[self.scm.reward]
+        reward = self.env.play(noise, intervention)[self.scm.reward]
         draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
-        shape = np.broadcast_shapes(intervention.batch_shape, draws or (1,))
+        shape = np.broadcast_shapes(intervention.batch_shape[self.env.own_axes :], draws or (1,))
         return np.broadcast_to(reward, shape)
 
     def _quasi_monte_carlo(self, intervention: Intervention, points: int) -> Estimate:
-        shape = intervention.batch_shape
+        own = intervention.batch_shape[: self.env.own_axes]
+        shape = intervention.batch_shape[self.env.own_axes :]
         count = shape[0] if shape else 1
-        batch = intervention.broadcast((count,))
-        size = max(1, CHUNK // (REPLICATES * points))
+        batch = intervention.broadcast(shape) if shape else intervention.expand()
+        size = max(1, CHUNK // (REPLICATES * points * math.prod(own)))
         noise = self._noise(points)
         means = []
         for start in range(0, count, size):
@@ -193,10 +199,17 @@ class Oracle:
         space = batch_space(self.env.action_space, count)
         space.seed(self._seed)
         rng = np.random.default_rng(self._seed)
-        intervention = self.env.decode_batch(space.sample())
+        actions = space.sample()
         noise = self.scm.draw_noise(rng, (count, 8))
-        exact = self._is_exact(intervention)
-        rewards = self._rewards(intervention.expand(), self._no_noise if exact else noise).mean(axis=1)
+        parts = []
+        for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may be a thousand points
+            rows = slice(start, start + RANDOM_ACTIONS)
+            chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
+            intervention = self.env.decode_batch(chosen)
+            exact = self._is_exact(intervention)
+            part = self._no_noise if exact else tuple(column[rows] for column in noise)
+            parts.append(self._rewards(intervention.expand(), part).mean(axis=1))
+        rewards = np.concatenate(parts)
         return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(count))
 
 

@@ -49,12 +49,18 @@ class Task:
         horizon: number of rounds.
         action_space: as the environment's; actions are in [0, 1] per coordinate.
         observation_space: as the environment's.
-        action_nodes: soft mode: node -> indices of the action coordinates that enter its mechanism.
-        action_domains: soft mode: native ``(low, high)`` of each coordinate.
+        action_nodes: soft and aggregated mode: node -> indices of the action coordinates that enter its mechanism.
+        action_domains: soft and aggregated mode: native ``(low, high)`` of each coordinate.
         null_action: soft mode: the action that counts as no intervention.
         max_interventions: soft mode: how many coordinates may differ from ``null_action``; None if all.
         manipulable: hard mode: variable -> native ``(low, high)``, in the order of the action's ``values``.
         targets: hard mode: the target sets, in the order of the action's ``target``; one is empty.
+        arity: aggregated mode: the number K of parts into which a cell is split.
+        representative_points: aggregated mode: the number S of points over which feedback is the mean.
+        integral: aggregated mode: feedback is the mean over the whole cell instead.
+        kernel: aggregated mode: ``(lengthscale, variance)`` of the squared-exponential kernel of a zero-mean Gaussian
+            process over [0, 1] coordinates from which the reward function is drawn, where the method's paper takes it
+            as known; else None.
         noise: variable -> exogenous distribution, for methods whose paper takes it as known; None where agents
             are not told.
         composition: the reward as a known function of the other nodes (name -> array or tensor), or None.
@@ -75,6 +81,10 @@ class Task:
     max_interventions: int | None = None
     manipulable: Mapping[str, Interval] = field(default_factory=dict)
     targets: tuple[frozenset[str], ...] = ()
+    arity: int = 2
+    representative_points: int = 1
+    integral: bool = False
+    kernel: tuple[float, float] | None = None
     noise: Mapping[str, Distribution] | None = None
     composition: Callable[[Mapping[str, Any]], Any] | None = None
     initial_data: tuple[Round, ...] = ()

@@ -1,8 +1,9 @@
 """Gymnasium environments, one file a feedback mode."""
 
+from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import CausalBanditEnv
 from cbo_gym.envs.hard import HardEnv
 from cbo_gym.envs.soft import SoftEnv
-from cbo_gym.envs.spaces import SparseBox
+from cbo_gym.envs.spaces import CellBox, SparseBox
 
-__all__ = ["CausalBanditEnv", "HardEnv", "SoftEnv", "SparseBox"]
+__all__ = ["AggregatedEnv", "CausalBanditEnv", "CellBox", "HardEnv", "SoftEnv", "SparseBox"]

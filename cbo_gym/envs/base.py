@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.scm import Intervention, StructuralCausalModel
+from cbo_gym.scm.model import Noise, Values
 from cbo_gym.task import Action, Mode, Observation
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
     mode: ClassVar[Mode]
+    #: axes of an intervention's entries in front of the batch's; :meth:`play` reduces them
+    own_axes: ClassVar[int] = 0
 
     def __init__(
         self,
@@ -89,7 +92,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.with_oracle = oracle
         self.action_space: spaces.Space[Any] = self.build_action_space()
         nodes = spaces.Box(-np.inf, np.inf, (len(self.scm.nodes),), dtype=np.float64)
-        self.observation_space: spaces.Dict = spaces.Dict({"nodes": nodes})  # type: ignore[assignment]
+        keys = self.empty_observation()
+        self.observation_space: spaces.Dict = spaces.Dict(dict.fromkeys(keys, nodes))  # type: ignore[assignment]
         self._observed = itemgetter(*self.scm.nodes)
         self._oracle: Oracle | None = None
         self._begin()
@@ -164,7 +168,15 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._noise: NoiseStream | None = None
 
     def empty_observation(self) -> Observation:
-        return {"nodes": np.zeros(len(self.scm.nodes))}
+        return self.observation(np.zeros(len(self.scm.nodes)))
+
+    def observation(self, nodes: np.ndarray) -> Observation:
+        """What an agent sees of rounds in which the observed variables were ``nodes``, shape ``(..., n)``."""
+        return {"nodes": nodes}
+
+    def play(self, noise: Noise, intervention: Intervention) -> Values:
+        """What rounds with this noise give, by variable, of the shape of the noise and the batch together."""
+        return self.scm.propagate(noise, intervention)
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one round.
@@ -175,7 +187,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         intervention = self.decode(action)
         if self._noise is None:
             self._noise = NoiseStream(self.scm, self.np_random)
-        values = self.scm.propagate(self._noise.draw(), intervention)
+        values = self.play(self._noise.draw(), intervention)
         reward = float(values[self.scm.reward])
         self.values = values
         self.intervened = frozenset(intervention.hard)
@@ -184,8 +196,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         info = {"round": self.round, "intervention": self.describe(intervention)}
         if self.with_oracle:
             info |= self.oracle_info(intervention)
-        observation = {"nodes": np.array(self._observed(values))}
-        return observation, reward, False, False, info
+        nodes = np.array(self._observed(values), ndmin=1)
+        return self.observation(nodes), reward, False, False, info
 
     def oracle_info(self, intervention: Intervention) -> dict[str, Any]:
         """What ``oracle=True`` adds to ``info``, of the intervention's batch shape."""

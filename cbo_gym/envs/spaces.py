@@ -69,3 +69,45 @@ class SparseBox(spaces.Box):
 @batch_space.register(SparseBox)
 def _batch_sparse_box(space: SparseBox, n: int = 1) -> SparseBox:
     return SparseBox(space.null, space.max_interventions, seed=deepcopy(space.np_random), batch=n)
+
+
+class CellBox(spaces.Box):
+    """Non-empty cells of the unit box: a lower and an upper corner, lower < upper in every coordinate.
+
+    Args:
+        dim: number of coordinates d, at least 1.
+        batch: None for the space of one cell (shape ``(2, d)``), or the number of independent cells.
+
+    Raises:
+        ValueError: if ``dim`` is below 1.
+    """
+
+    def __init__(self, dim: int, seed: int | np.random.Generator | None = None, batch: int | None = None) -> None:
+        if dim < 1:
+            raise ValueError(f"a cell needs at least one coordinate; given dim={dim}")
+        self.dim = dim
+        super().__init__(0.0, 1.0, (2, dim) if batch is None else (batch, 2, dim), np.float64, seed=seed)
+
+    def sample(self, mask: None = None, probability: None = None) -> np.ndarray:
+        """Two uniform points; coordinate by coordinate the smaller goes to the lower corner."""
+        corners = np.sort(super().sample(mask, probability), axis=-2)
+        if np.all(corners[..., 0, :] < corners[..., 1, :]):
+            return corners
+        return self.sample(mask, probability)  # equal coordinates have probability zero, but floats can be equal
+
+    def contains(self, x: Any) -> bool:
+        if not super().contains(x):
+            return False
+        corners = np.asarray(x)
+        return bool((corners[..., 0, :] < corners[..., 1, :]).all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CellBox) and super().__eq__(other)
+
+    def __repr__(self) -> str:
+        return f"CellBox(0.0, 1.0, {self.shape})"
+
+
+@batch_space.register(CellBox)
+def _batch_cell_box(space: CellBox, n: int = 1) -> CellBox:
+    return CellBox(space.dim, seed=deepcopy(space.np_random), batch=n)

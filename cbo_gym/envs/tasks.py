@@ -74,9 +74,9 @@ def _draw_initial_data(env: CausalBanditEnv, seed: int, sizes: InitialData) -> t
     if count == 0:
         return ()
     intervention = env.decode_batch(actions)
-    values = env.scm.propagate(env.scm.draw_noise(rng, count), intervention)
+    values = env.play(env.scm.draw_noise(rng, count), intervention)
     nodes = np.broadcast_to(env.scm.stack(values), (count, len(env.scm.nodes)))
     single = iterate(batch_space(env.action_space, count), actions)
     return tuple(
-        Round(action, {"nodes": row.copy()}, float(row[-1])) for action, row in zip(single, nodes, strict=True)
+        Round(action, env.observation(row.copy()), float(row[-1])) for action, row in zip(single, nodes, strict=True)
     )

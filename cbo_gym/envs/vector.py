@@ -14,6 +14,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.hard import HardEnv
 from cbo_gym.envs.soft import SoftEnv
@@ -107,7 +108,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             return observation, np.zeros(self.num_envs), false, false.copy(), info
         intervention = self._one.decode_batch(actions)
         self._require_one_each(actions)
-        values = self._one.scm.propagate(self._draw_noise(), intervention)
+        values = self._one.play(self._draw_noise(), intervention)
         nodes = np.empty((self.num_envs, len(self._one.scm.nodes)))
         for place, name in enumerate(self._one.scm.nodes):
             nodes[:, place] = values[name]
@@ -123,7 +124,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             for key, number in self._one.oracle_info(intervention).items():
                 info[key] = np.broadcast_to(number, self.num_envs)
                 info[f"_{key}"] = info["_round"]
-        return {"nodes": nodes}, reward, false, truncated, info
+        return self._one.observation(nodes), reward, false, truncated, info
 
     def _require_one_each(self, actions: Any) -> None:
         for part in actions.values() if isinstance(actions, dict) else [actions]:
@@ -177,3 +178,9 @@ class HardVectorEnv(CausalBanditVectorEnv):
     """Vectorised :class:`HardEnv`."""
 
     env_class = HardEnv
+
+
+class AggregatedVectorEnv(CausalBanditVectorEnv):
+    """Vectorised :class:`AggregatedEnv`."""
+
+    env_class = AggregatedEnv

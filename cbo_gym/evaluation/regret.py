@@ -42,7 +42,12 @@ def best_so_far_regret(optimum: float, expected: Array) -> Array:
 
 
 def simple_regret(optimum: float, recommended: Array) -> Array:
-    """mu* - mu(the action that the agent recommends after round t)."""
+    """mu* - mu(the action that the agent recommends after round t).
+
+    In aggregated mode mu of a cell X is Fbar(X), the mean of f over its representative points, and mu* is f(x*): this
+    then is the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong 2022, Definition 2), for one representative
+    point the simple regret of the cell's centre.
+    """
     return instant_regret(optimum, recommended)
 
 

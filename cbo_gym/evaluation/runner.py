@@ -181,4 +181,4 @@ def _score(played: dict[str, list[Any]], oracle: Oracle, env: CausalBanditEnv) -
 def _flat(space: spaces.Space[Any], action: Action) -> list[float]:
     if isinstance(space, spaces.Dict):  # the values alone: the target has a column of its own
         return np.asarray(action["values"], dtype=float).tolist()
-    return np.asarray(action, dtype=float).tolist()
+    return np.asarray(action, dtype=float).ravel().tolist()  # of a cell: its lower corner, then its upper

@@ -35,6 +35,8 @@ class Problem:
         composition: the reward as a *known* function of the other observed nodes (name -> value; plain operators
             only, so that it takes NumPy arrays and torch tensors), for methods of composite optimisation; else None.
         noise_known: whether agents are told the exogenous distributions.
+        kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
+            in [0, 1], where agents are told it; else None.
 
     Raises:
         ValueError: if domains, null action, targets and SCM do not fit together.
@@ -52,6 +54,7 @@ class Problem:
     noiseless_mean: bool = False
     composition: Callable[[Mapping[str, Any]], Any] | None = None
     noise_known: bool = True
+    kernel: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         q = self.scm.action_dim

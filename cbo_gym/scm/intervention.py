@@ -47,12 +47,12 @@ class Intervention(NamedTuple):
         return np.broadcast_shapes(*[np.shape(entry) for entry in entries])
 
     def broadcast(self, shape: tuple[int, ...]) -> Intervention:
-        """The same interventions with every entry an array of ``shape``."""
-        return self._map(lambda entry: np.broadcast_to(entry, shape))
+        """The same interventions with every entry an array of ``shape``, behind further axes that it may have."""
+        return self._map(lambda entry: np.broadcast_to(entry, np.broadcast_shapes(np.shape(entry), shape)))
 
     def rows(self, rows: slice) -> Intervention:
-        """A slice of a batch whose entries are all arrays."""
-        return self._map(lambda entry: entry[rows])
+        """A slice along the last axis of a batch whose entries are all arrays."""
+        return self._map(lambda entry: entry[..., rows])
 
     def expand(self) -> Intervention:
         """The same batch with an axis added at the end, for broadcasting against many noise draws."""

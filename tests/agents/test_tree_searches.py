@@ -1,0 +1,323 @@
+"""GPOO and its rivals against naive re-implementations, and what a tree search promises."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from agents.cell_gp_ucb import CellGPUCB
+from agents.gpoo import GPOO
+from agents.gptree import GPTree
+from agents.partition import PartitionTree
+from agents.stooo import AVEStoOO, StoOO
+from cbo_gym import UnsupportedModeError, evaluate, make_task
+from cbo_gym.envs.cells import representative_points
+from cbo_gym.evaluation.specs import create_agent
+from cbo_gym.registry import InitialData
+
+AGENTS = ["GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB"]
+
+
+def start(agent: Any, env_id: str, horizon: int, **keywords: Any) -> Any:
+    """The environment, with the agent reset to its task."""
+    env = gym.make(env_id, max_episode_steps=horizon, **keywords)
+    env.reset(seed=0)
+    agent.reset(make_task(env, seed=0, horizon=horizon), seed=0)
+    return env
+
+
+def play_round(agent: Any, env: Any) -> tuple[np.ndarray, float]:
+    action = agent.act({})
+    observation, reward, _, _, info = env.step(action)
+    agent.update(action, observation, reward, info)
+    return action, reward
+
+
+class TestPartitionTree:
+    def test_children_follow_their_parent(self) -> None:
+        tree = PartitionTree(2, 3)
+        np.testing.assert_array_equal(tree.expand(0), [1, 2, 3])
+        tree.expand(2)
+        np.testing.assert_array_equal(tree.parent, [0, 0, 0, 0, 2, 2, 2])
+        np.testing.assert_array_equal(tree.depth, [0, 1, 1, 1, 2, 2, 2])
+        np.testing.assert_array_equal(tree.leaves, [1, 3, 4, 5, 6])
+        np.testing.assert_array_equal(tree.deepest_expanded(), [2])
+        volumes = (tree.cells[:, 1] - tree.cells[:, 0]).prod(axis=1)
+        assert volumes[tree.leaves].sum() == pytest.approx(1.0)
+
+    def test_nodes_are_found_by_their_cells(self) -> None:
+        tree = PartitionTree(1, 2)
+        tree.expand(0)
+        assert [tree.find(cell) for cell in tree.cells] == [0, 1, 2]
+        assert tree.find(np.array([[0.1], [0.2]])) is None
+
+    def test_a_node_is_expanded_once_and_the_root_is_the_first_recommendation(self) -> None:
+        tree = PartitionTree(1, 2)
+        np.testing.assert_array_equal(tree.deepest_expanded(), [0])
+        tree.expand(0)
+        with pytest.raises(ValueError, match="node 0 has been expanded already"):
+            tree.expand(0)
+        with pytest.raises(ValueError, match="arity K"):
+            PartitionTree(1, 1)
+
+
+class NaiveGPOO:
+    """Algorithm 1 on [0, 1], node by node, with the posterior from scratch."""
+
+    def __init__(self, points: int, arity: int) -> None:
+        self.points, self.arity = points, arity
+        self.leaves = [(0, 0.0, 1.0)]
+        self.expanded: list[tuple[int, float, float]] = []
+        self.data: list[tuple[tuple[int, float, float], float]] = []
+
+    def k(self, a: tuple, b: tuple) -> float:
+        x, y = ([n[1] + (n[2] - n[1]) * (s + 0.5) / self.points for s in range(self.points)] for n in (a, b))
+        return 0.1 * np.mean([np.exp(-((p - q) ** 2) / (2 * 0.05**2)) for p in x for q in y])
+
+    def posterior(self, node: tuple) -> tuple[float, float]:
+        if not self.data:
+            return 0.0, np.sqrt(self.k(node, node))
+        nodes, rewards = zip(*self.data, strict=True)
+        inverse = np.linalg.inv([[self.k(a, b) + 0.01 * (i == j) for j, b in enumerate(nodes)]
+                                 for i, a in enumerate(nodes)])  # fmt: skip
+        cross = np.array([self.k(node, a) for a in nodes])
+        return cross @ inverse @ np.array(rewards), np.sqrt(self.k(node, node) - cross @ inverse @ cross)
+
+    def radius(self, node: tuple, t: int) -> float:
+        return np.sqrt(0.1 * np.log(np.pi**2 * t**2 / 0.6)) * self.posterior(node)[1]
+
+    def bound(self, node: tuple, t: int) -> float:
+        return self.posterior(node)[0] + self.radius(node, t) + 14 * 2.0 ** -node[0]
+
+    def learn(self, node: tuple, reward: float, t: int) -> None:
+        self.data.append((node, reward))
+        h, low, high = node
+        if 14 * 2.0**-h >= self.radius(node, t) and h <= 10:
+            self.leaves.remove(node)
+            self.expanded.append(node)
+            edges = np.linspace(low, high, self.arity + 1)
+            self.leaves += [(h + 1, a, b) for a, b in pairwise(edges)]
+
+    def recommend(self) -> tuple:
+        deepest = max(node[0] for node in self.expanded)
+        return max((n for n in self.expanded if n[0] == deepest), key=lambda n: self.posterior(n)[0])
+
+
+@pytest.mark.parametrize(("points", "arity"), [(1, 2), (4, 2), (3, 3)])
+def test_gpoo_plays_what_algorithm_1_says(points: int, arity: int) -> None:
+    agent, naive = GPOO(), NaiveGPOO(points, arity)
+    env = start(agent, "CBO/GPBandit1-v0", 22, points=points, arity=arity)
+    for t in range(1, 23):
+        action, reward = play_round(agent, env)
+        node = next(n for n in naive.leaves if np.allclose(action[:, 0], n[1:]))
+        bounds = {n: naive.bound(n, t) for n in naive.leaves}
+        assert bounds[node] >= max(bounds.values()) - 1e-9  # of equals either may be played
+        naive.learn(node, reward, t)
+        recommended = naive.recommend()
+        ours = next(n for n in naive.expanded if np.allclose(agent.recommend()[:, 0], n[1:]))
+        assert ours[0] == recommended[0]
+        assert naive.posterior(ours)[0] == pytest.approx(naive.posterior(recommended)[0], abs=1e-9)
+    assert len(agent.tree) == len(naive.leaves) + len(naive.expanded)
+
+
+@pytest.mark.parametrize("agent", [StoOO(variation=2.0), AVEStoOO(variation=2.0)], ids=["StoOO", "AVE-StoOO"])
+def test_stooo_by_hand(agent: AVEStoOO) -> None:
+    """A naive dictionary of rewards; the radii of Munos (2014) and of Eq. 12."""
+    env = start(agent, "CBO/GPBandit1-v0", 60)
+    seen: dict[bytes, list[float]] = {}
+
+    def radius(cell: np.ndarray, t: int) -> float:
+        count = len(seen.get(cell.tobytes(), []))
+        if count == 0:
+            return np.inf
+        inside = np.log(60**2 / 0.1) / 2 if isinstance(agent, StoOO) else 2 * np.log(t**2 / 0.1)
+        return float(np.sqrt(inside / count))
+
+    for t in range(1, 61):
+        tree = agent.tree
+        leaves = tree.leaves
+        bounds = [
+            np.mean(seen.get(tree.cells[i].tobytes(), [0.0])) + radius(tree.cells[i], t) + 2.0 * 0.5 ** tree.depth[i]
+            for i in leaves
+        ]
+        expected = tree.cells[leaves[int(np.argmax(bounds))]]
+        action, reward = play_round(agent, env)
+        np.testing.assert_array_equal(action, expected)
+        seen.setdefault(action.tobytes(), []).append(reward)
+        node = tree.find(action)
+        assert node is not None
+        assert tree.is_leaf[node] == (radius(action, t) > 2.0 * 0.5 ** tree.depth[node])
+        best = max(tree.deepest_expanded(), key=lambda i: np.mean(seen[tree.cells[i].tobytes()]))
+        np.testing.assert_array_equal(agent.recommend(), tree.cells[best])
+    assert agent.draws.sum() == 60
+
+
+def test_stooo_needs_the_budget_and_ave_stooo_does_not() -> None:
+    def first_actions(agent: Any, horizon: int) -> list[float]:
+        env = start(agent, "CBO/GPBandit1-v0", horizon)
+        return [float(play_round(agent, env)[0][0, 0]) for _ in range(40)]
+
+    assert first_actions(StoOO(), 40) != first_actions(StoOO(), 4000)
+    assert first_actions(AVEStoOO(), 40) == first_actions(AVEStoOO(), 4000)
+
+
+def test_gptree_plays_a_leaf_that_is_narrow_enough_and_has_the_highest_index() -> None:
+    agent = GPTree(scale=1.0)
+    env = start(agent, "CBO/GPBandit1-v0", 80)
+    width = np.sqrt(np.log(80) + 2.0)
+
+    def v(h: Any) -> Any:
+        g = 2.0 ** -np.asarray(h, dtype=float)
+        inner = 4 + 1 + 2 * np.log(80**2 * np.pi**2 / 6) + np.asarray(h) * np.log(2) + 4 * np.log(1 / g)
+        return 4 * g * (np.sqrt(inner) + 1)
+
+    for _ in range(20):
+        action = agent.act({})
+        tree, gp = agent.tree, agent.model.gp
+        mean, std = gp.posterior(tree.cells)
+        upper = mean + width * std
+        index = np.minimum(upper, upper[tree.parent] + v(np.maximum(tree.depth - 1, 0))) + v(tree.depth)
+        node = tree.find(action)
+        assert node is not None
+        assert index[node] == pytest.approx(index[tree.leaves].max(), rel=1e-12)
+        assert width * std[node] > v(tree.depth[node])
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, reward, info)
+
+
+def test_cell_gp_ucb_plays_the_highest_bound_of_all_cells() -> None:
+    agent = CellGPUCB(max_cells=31)
+    env = start(agent, "CBO/GPBandit1-v0", 20)
+    for t in range(1, 21):
+        action = agent.act({})
+        cells = agent.model.gp.tracked
+        assert len(cells) == 31
+        mean, std = agent.model.gp.posterior(cells)
+        bounds = mean + np.sqrt(0.1 * np.log(np.pi**2 * t**2 / 0.6)) * std
+        place = int(np.flatnonzero((cells == action).all(axis=(1, 2)))[0])
+        assert bounds[place] == pytest.approx(bounds.max(), rel=1e-9)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, reward, info)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    ("env_id", "keywords"),
+    [
+        ("CBO/GPBandit2-v0", {}),
+        ("CBO/GPBandit2-v0", {"arity": 3, "integral": True}),
+        ("CBO/Dropwave-Aggregated-v0", {"noise_std": 0.1, "points": 5}),
+        ("CBO/Alpine2-Aggregated-v0", {"points": 3}),
+    ],
+)
+def test_every_agent_runs_and_is_deterministic(agent: str, env_id: str, keywords: dict[str, Any]) -> None:
+    runs = []
+    for made in (create_agent(agent), create_agent(agent)):
+        env = start(made, env_id, 15, **keywords)
+        runs.append([(*play_round(made, env), made.recommend()) for _ in range(15)])
+    for ours, theirs in zip(*runs, strict=True):
+        for left, right in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(left, right)
+        assert ours[2] in made.task.action_space
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_initial_data_on_other_cells_and_other_modes(agent: str) -> None:
+    env = gym.make("CBO/GPBandit1-v0")
+    made = create_agent(agent)
+    made.reset(make_task(env, seed=0, initial_data=InitialData(observational=1, random=4)), seed=0)
+    assert made.act({}) in env.action_space
+    assert made.recommend() in env.action_space
+    with pytest.raises(UnsupportedModeError, match="plays aggregated; CBO/Dropwave-v0 is soft"):
+        evaluate(agent, "CBO/Dropwave-v0", seed=0, horizon=1)
+
+
+def test_a_kernel_that_is_not_told_is_fitted() -> None:
+    agent = GPOO(fit=True)
+    env = start(agent, "CBO/GPBandit1-v0", 80)
+    for _ in range(80):
+        play_round(agent, env)
+    lengthscale, variance, noise_std = agent.model.hyperparameters
+    assert 0.02 < lengthscale < 0.15  # 0.05
+    scale = agent.model.scale
+    assert 0.05 < noise_std * scale < 0.2  # 0.1
+    assert variance * scale**2 > 0.03  # 0.1
+    untold = GPOO()
+    start(untold, "CBO/Ackley-Aggregated-v0", 10)
+    assert untold.model.fitted
+
+
+def test_fitting_finds_the_generating_kernel() -> None:
+    """Rewards drawn from the model itself, on a lengthscale of the grid."""
+    from agents.surrogates.aggregated_gp import AverageKernel
+    from agents.surrogates.cell_model import CellModel
+
+    rng = np.random.default_rng(0)
+    task = make_task(gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, points=4), seed=0)
+    lengthscale = 0.02 * np.sqrt(2.0) * 10.0
+    cells = np.sort(rng.random((150, 2, 2)), axis=1)
+    covariance = AverageKernel(lengthscale, 4.0, 4).covariance(cells, cells) + 0.04 * np.eye(150)
+    rewards = 50.0 + np.linalg.cholesky(covariance) @ rng.normal(size=150)
+    model = CellModel(task)
+    for cell, reward in zip(cells, rewards, strict=True):
+        model.add(cell, float(reward))
+    assert lengthscale / 1.7 < model.hyperparameters.lengthscale < lengthscale * 1.7
+    assert model.scale * model.hyperparameters.noise_std == pytest.approx(0.2, rel=0.5)
+    mean, _ = model.gp.posterior(cells)
+    assert np.corrcoef(model.location + model.scale * mean, rewards)[0, 1] > 0.98
+
+
+def test_recommendations_at_once_and_of_points_that_represent_the_cell() -> None:
+    agent = GPOO()
+    start(agent, "CBO/GPBandit1-v0", 5)
+    np.testing.assert_array_equal(agent.recommend(), [[0.0], [1.0]])
+    assert representative_points(agent.recommend(), agent.task.representative_points).shape == (10, 1)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: GPOO(variation=0.0), "variation must be a finite number above 0; given 0.0"),
+        (lambda: GPOO(beta="wide"), r"beta must be one of \['practical', 'theory'\]; given 'wide'"),
+        (lambda: GPOO(error=1.0), "error must lie between 0 and 1; given 1.0"),
+        (lambda: GPOO(max_depth=-1), "max_depth must be a whole number of at least 0; given -1"),
+        (lambda: StoOO(variation=-1.0), "variation must"),
+        (lambda: AVEStoOO(error=0.0), "error must lie between"),
+        (lambda: AVEStoOO(reward_range=0.0), "reward_range must"),
+        (lambda: GPTree(scale=0.0), "scale must"),
+        (lambda: GPTree(confidence=-1.0), "confidence must"),
+        (lambda: GPTree(max_nodes=0), "max_nodes must"),
+        (lambda: CellGPUCB(max_cells=0), "max_cells must be a whole number of at least 1; given 0"),
+        (lambda: CellGPUCB(beta="none"), "beta must be one of"),
+    ],
+)
+def test_bad_parameters(build, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def aggregated_regrets(agent: str, env: str, horizon: int, runs: int = 30) -> np.ndarray:
+    tables = [evaluate(agent, env, seed, horizon=horizon).table for seed in range(runs)]
+    return np.array([table["simple_regret"][-1] for table in tables])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bandit", [1, 2])
+@pytest.mark.parametrize("suffix", ["", "-S1"])
+def test_gpoo_has_the_lowest_regret_of_the_papers_methods(bandit: int, suffix: str) -> None:
+    ours = aggregated_regrets("GPOO", f"CBO/GPBandit{bandit}{suffix}-v0", 80)
+    assert ours.mean() < 0.01
+    for rival, points in [("StoOO", "-S1"), ("AVE-StoOO", ""), ("GPTree", "-S1"), ("Random", "")]:
+        theirs = aggregated_regrets(rival, f"CBO/GPBandit{bandit}{points}-v0", 80)
+        assert ours.mean() < theirs.mean(), rival
+
+
+@pytest.mark.slow
+def test_averages_help_on_gp_bandit_3_at_a_small_budget() -> None:
+    averages = aggregated_regrets("GPOO", "CBO/GPBandit3-v0", 25)
+    points = aggregated_regrets("GPOO", "CBO/GPBandit3-S1-v0", 25)
+    assert averages.mean() < points.mean()

@@ -1,0 +1,217 @@
+"""Aggregated mode: means over points, noise, invalid cells, regret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import InvalidAction
+from scipy.integrate import quad
+
+from cbo_gym import evaluate, make_task
+from cbo_gym.envs import AggregatedEnv, SoftEnv
+from cbo_gym.envs.cells import representative_points
+from cbo_gym.oracle import Oracle
+from cbo_gym.problems.function_networks import alpine2
+from cbo_gym.problems.hard_graphs import toy_graph
+from cbo_gym.registry import InitialData
+from tests.envs.test_invalid_actions import check_refused
+
+CELL = np.array([[0.2], [0.5]])
+
+
+def function(env: Any) -> Any:
+    return env.unwrapped.scm.variables[-1].mechanism
+
+
+def test_feedback_is_the_mean_over_the_points_of_every_node_under_one_draw_of_noise() -> None:
+    problem = alpine2(noise_std=1.0)
+    cells, points = AggregatedEnv(problem, points=7), SoftEnv(problem)
+    cells.reset(seed=3)
+    cells.action_space.seed(0)
+    for round_ in range(5):
+        cell = cells.action_space.sample()
+        observation, reward, *_ = cells.step(cell)
+        seen = []
+        for point in representative_points(cell, 7):
+            points.reset(seed=3)
+            points.action_space.seed(0)
+            for _ in range(round_):
+                points.step(np.full(6, 0.5))
+            seen.append(points.step(point)[0]["nodes"])
+        np.testing.assert_allclose(observation["nodes"], np.mean(seen, axis=0), rtol=1e-12)
+        np.testing.assert_array_equal(observation["nodes"], observation["aggregate"])
+        assert reward == observation["aggregate"][-1]
+
+
+def test_noise_enters_the_mean_once() -> None:
+    env = gym.make("CBO/GPBandit1-v0", max_episode_steps=5000)
+    env.reset(seed=0)
+    rewards = np.array([env.step(CELL)[1] for _ in range(4000)])
+    assert rewards.std() == pytest.approx(0.1, rel=0.05)
+    expected = function(env)(representative_points(CELL, 10)[:, 0], 0.0).mean()
+    assert abs(rewards.mean() - expected) < 4 * 0.1 / np.sqrt(4000)
+
+
+def test_one_point_is_the_soft_mode_at_the_centre() -> None:
+    problem = alpine2(noise_std=1.0)
+    cell_env, point_env = AggregatedEnv(problem, points=1), SoftEnv(problem)
+    for env in (cell_env, point_env):
+        env.reset(seed=1)
+    cell_env.action_space.seed(1)
+    cell = cell_env.action_space.sample()
+    ours, theirs = cell_env.step(cell), point_env.step(cell.mean(axis=0))
+    np.testing.assert_allclose(ours[0]["nodes"], theirs[0]["nodes"], rtol=1e-12)
+
+
+def test_nodes_that_no_action_reaches_are_left_as_they_are() -> None:
+    env = gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, noise_free_parent=True).unwrapped
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    assert np.ndim(env.values["U0"]) == 0
+    estimate = Oracle(env).expected_rewards([env.action_space.sample() for _ in range(4)])
+    assert estimate.value.shape == (4,)
+
+
+def test_the_integral_is_the_mean_over_the_cell() -> None:
+    env = gym.make("CBO/GPBandit2-v0", integral=True, noise_std=0.0)
+    env.reset(seed=0)
+    f = function(env)
+    expected = quad(lambda x: float(f(x, 0.0)), 0.2, 0.5, epsabs=1e-12)[0] / 0.3
+    assert env.step(CELL)[1] == pytest.approx(expected, abs=1e-6)
+    assert make_task(env, seed=0).integral
+
+
+def test_info_tells_the_cell_in_native_units() -> None:
+    env = gym.make("CBO/Rosenbrock-Aggregated-v0").unwrapped
+    env.reset(seed=0)
+    cell = np.array([[0.0, 0.25, 0.0, 0.0, 0.5], [1.0, 0.5, 0.5, 1.0, 1.0]])
+    assert env.step(cell)[-1]["intervention"] == {
+        "X0": ((-2.0, 2.0), (-1.0, 0.0)),
+        "X1": ((-1.0, 0.0), (-2.0, 0.0)),
+        "X2": ((-2.0, 0.0), (-2.0, 2.0)),
+        "Y": ((-2.0, 2.0), (0.0, 2.0)),
+    }
+
+
+BAD = [
+    pytest.param([[0.3], [0.3]], "coordinate 0 of the cell goes from 0.3 to 0.3: the cell is empty", id="empty"),
+    pytest.param([[0.6], [0.3]], "from 0.6 to 0.3: the cell is inverted; give the lower corner first", id="inverted"),
+    pytest.param([[0.5], [1.2]], r"from 0.5 to 1.2, outside the box; it must lie in \[0, 1\]", id="above"),
+    pytest.param([[-0.1], [0.5]], "from -0.1 to 0.5, outside the box", id="below"),
+    pytest.param([[np.nan], [0.5]], "from nan to 0.5", id="NaN"),
+    pytest.param([[0.0], [np.inf]], "from 0.0 to inf, outside", id="infinite"),
+    pytest.param([0.1, 0.2], r"shape \(2, 1\), its lower and its upper corner; given shape \(2,\)", id="flat"),
+    pytest.param([[0.1, 0.1], [0.2, 0.2]], r"given shape \(2, 2\)", id="too many coordinates"),
+    pytest.param("left", "a cell must be numbers; given 'left'", id="text"),
+    pytest.param(None, "must", id="None"),
+]
+
+
+@pytest.mark.parametrize(("action", "message"), BAD)
+def test_invalid_cells_are_refused_and_nothing_happens(action: Any, message: str) -> None:
+    check_refused("CBO/GPBandit1-v0", action, message)
+
+
+def test_a_batch_names_the_first_invalid_cell() -> None:
+    envs = gym.make_vec("CBO/GPBandit1-v0", num_envs=3, vectorization_mode="vector_entry_point")
+    envs.reset(seed=0)
+    cells = np.tile(CELL, (3, 1, 1))
+    cells[1] = [[0.4], [0.1]]
+    with pytest.raises(InvalidAction, match=r"actions\[1\]: coordinate 0 .* inverted"):
+        envs.step(cells)
+    with pytest.raises(InvalidAction, match=r"shape \(n, 2, 1\); given \(3, 2\)"):
+        envs.step(cells[..., 0])
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"points": 0}, "representative points S must be a whole number of at least 1; given 0"),
+        ({"points": 2.0}, "given 2.0"),
+        ({"arity": 1}, "arity K must be a whole number of at least 2; given 1"),
+    ],
+)
+def test_bad_keywords(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gym.make("CBO/GPBandit1-v0", **keywords)
+
+
+def test_a_problem_without_parameters_has_no_aggregated_mode() -> None:
+    with pytest.raises(ValueError, match="ToyGraph has no soft parameters, so no aggregated mode"):
+        AggregatedEnv(toy_graph())
+
+
+def test_the_task_tells_the_partition_and_the_kernel() -> None:
+    task = make_task(gym.make("CBO/GPBandit3-v0", arity=3, points=4), seed=0)
+    assert (task.arity, task.representative_points, task.integral) == (3, 4, False)
+    assert task.kernel == (0.01, 0.1)
+    assert task.noise is not None
+    assert task.noise["Y"].std == 0.1
+    assert task.initial_data == ()
+    assert make_task(gym.make("CBO/Alpine2-Aggregated-v0"), seed=0).kernel is None
+
+
+def test_initial_data_are_the_whole_box_and_random_cells() -> None:
+    env = gym.make("CBO/Dropwave-Aggregated-v0")
+    task = make_task(env, seed=0, initial_data=InitialData(observational=2, random=3))
+    assert len(task.initial_data) == 5
+    np.testing.assert_array_equal(task.initial_data[1].action, [[0.0, 0.0], [1.0, 1.0]])
+    for past in task.initial_data:
+        assert past.action in task.action_space
+        assert set(past.observation) == {"nodes", "aggregate"}
+        assert past.reward == past.observation["aggregate"][-1]
+
+
+@pytest.mark.parametrize("env_id", ["CBO/GPBandit1-v0", "CBO/Dropwave-Aggregated-v0"])
+def test_the_oracle_averages_over_the_points(env_id: str) -> None:
+    env = gym.make(env_id).unwrapped
+    env.action_space.seed(0)
+    cells = [env.action_space.sample() for _ in range(3)]
+    found = Oracle(env).expected_rewards(cells).value
+    soft = Oracle(SoftEnv(env.problem))
+    for cell, value in zip(cells, found, strict=True):
+        points = representative_points(cell, env.representative_points)
+        assert value == pytest.approx(soft.expected_rewards(list(points)).value.mean(), rel=1e-12)
+
+
+def test_the_oracle_averages_noise_out_at_every_point() -> None:
+    """Noisy Dropwave is not linear in its noise: the mean over points of E[Y | point]."""
+    env = gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, points=5).unwrapped
+    cell = np.array([[0.45, 0.5], [0.5, 0.6]])
+    found = Oracle(env).expected_rewards([cell])
+    soft = Oracle(SoftEnv(env.problem)).expected_rewards(list(representative_points(cell, 5)))
+    assert abs(found.value[0] - soft.value.mean()) < 5 * (found.standard_error[0] + soft.standard_error.mean())
+    scalar = Oracle(env).mean_of(env.decode(cell))
+    assert scalar.value.shape == ()
+    assert scalar.value == pytest.approx(found.value[0], abs=5 * found.standard_error[0])
+
+
+@pytest.mark.parametrize("name", ["Dropwave", "Alpine2", "Ackley", "Rosenbrock"])
+def test_regret_is_counted_from_the_best_point(name: str) -> None:
+    cells, points = (Oracle(gym.make(f"CBO/{name}{mode}-v0").unwrapped) for mode in ("-Aggregated", ""))
+    assert cells.optimum.value == pytest.approx(points.optimum.value, rel=1e-9, abs=1e-9)
+    assert cells.find_optimum().value == pytest.approx(cells.optimum.value, rel=1e-12, abs=1e-12)
+
+
+def test_the_evaluator_scores_recommended_cells_by_aggregated_regret() -> None:
+    run = evaluate("tests.helpers:Centre", "CBO/GPBandit1-v0", seed=0, horizon=3)
+    env = gym.make("CBO/GPBandit1-v0")
+    middle = function(env)(representative_points(np.array([[0.25], [0.75]]), 10)[:, 0], 0.0).mean()
+    np.testing.assert_allclose(run.table["simple_regret"], run.optimum - middle, rtol=1e-12)
+    np.testing.assert_allclose(run.table["instant_regret"], run.optimum - middle, rtol=1e-12)
+    assert run.table["action"].to_list() == [[0.25, 0.75]] * 3
+
+
+def test_oracle_environments_tell_the_regret() -> None:
+    env = gym.make("CBO/GPBandit1-v0", oracle=True)
+    env.reset(seed=0)
+    *_, info = env.step(np.array([[0.8999], [0.9001]]))
+    assert info["instant_regret"] == pytest.approx(0.0, abs=1e-5)
+    envs = gym.make_vec("CBO/GPBandit1-v0", num_envs=2, vectorization_mode="vector_entry_point", oracle=True)
+    envs.reset(seed=0)
+    *_, info = envs.step(np.array([[[0.8999], [0.9001]], [[0.0], [1.0]]]))
+    assert info["instant_regret"][0] == pytest.approx(0.0, abs=1e-5)
+    assert info["instant_regret"][1] > 0.5
