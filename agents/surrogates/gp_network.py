@@ -125,7 +125,11 @@ class GPNetwork:
         columns += [inputs[:, [index]] for index in self.actions[node]]
         columns = columns or [torch.zeros_like(inputs[:, :1])]
         points = torch.stack(torch.broadcast_tensors(*columns), -1)
-        mean, std = self.surrogates[node].posterior(points)
+        surrogate = self.surrogates[node]
+        if len(surrogate):
+            mean, std = surrogate.posterior(points)
+        else:  # set in every round so far: the standard prior is all there is
+            mean, std = torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
         return plausible(node, points, mean, std)
 
     def _forced(self, inputs: Tensor) -> dict[str, tuple[Tensor, Tensor]]:

@@ -64,6 +64,14 @@ def test_nodes_that_were_set_do_not_train_their_gp() -> None:
     assert {node: len(gp) for node, gp in network.surrogates.items()} == {"X0": 12, "X1": 12, "Y": 14}
 
 
+def test_a_node_that_was_always_set_has_its_prior() -> None:
+    task = make("CBO/ToyGraph-v0", 0, 1)[1]
+    network = GPNetwork(task)
+    network.add({"target": 2, "values": np.array([0.5, 0.5])}, {"nodes": np.array([0.1, 7.5, -0.3])})  # do(X1)
+    bounds = [network.rollout(torch.zeros(1, 4).double(), lambda _, x, m, s, k=k: m + k * s, {})["X1"] for k in (0, 1)]
+    assert [float(bound) for bound in bounds] == [0.0, 1.0]
+
+
 def test_set_nodes_take_their_values_and_the_rest_goes_on() -> None:
     task = make("CBO/ToyGraph-v0", 0, 1)[1]
     network = trained(task)
