@@ -12,16 +12,31 @@ from typing import Any
 
 _MODULES = {
     "AVEStoOO": "agents.stooo",
+    "CBO": "agents.cbo",
     "CellGPUCB": "agents.cell_gp_ucb",
     "EICF": "agents.eicf",
+    "EIFN": "agents.eifn",
     "GPOO": "agents.gpoo",
     "GPTree": "agents.gptree",
     "GPUCB": "agents.gp_ucb",
+    "MCBO": "agents.mcbo",
     "Random": "agents.random",
     "StoOO": "agents.stooo",
 }
 
-__all__ = ["EICF", "GPOO", "GPUCB", "AVEStoOO", "CellGPUCB", "GPTree", "Random", "StoOO"]
+__all__ = [
+    "CBO",
+    "EICF",
+    "EIFN",
+    "GPOO",
+    "GPUCB",
+    "MCBO",
+    "AVEStoOO",
+    "CellGPUCB",
+    "GPTree",
+    "Random",
+    "StoOO",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -65,7 +65,12 @@ class EICF(Agent):
         self._modelled = [node for node in task.nodes if (node != task.reward) == composite]
         self._columns = [task.nodes.index(node) for node in self._modelled]
         self._surrogates = [
-            GaussianProcess(node, self._features.input_dim, noiseless=is_noiseless(task, node), device=self.device)
+            GaussianProcess(
+                node,
+                self._features.input_dim,
+                noise_std=0.0 if is_noiseless(task, node) else None,
+                device=self.device,
+            )
             for node in self._modelled
         ]
         self._model = IndependentGPs(self._surrogates)

@@ -27,6 +27,8 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.envs.spaces import SparseBox
 from cbo_gym.task import Action, Mode, Task
 
+PERTURBATION = 0.05  # standard deviation of the values of points around another
+REDRAWN = 2  # values that are drawn anew, on average
 NOT_SET = 0.5  # GP input of a variable outside the target set: the middle, so that no value is far from it
 
 
@@ -44,6 +46,20 @@ class ActionFeatures(ABC):
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """About ``count`` random search points, quasi-random in their values; shape ``n x search_dim``."""
+
+    def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        """Random points around ``points`` that choose the same coordinates, same shape.
+
+        Every second one is close by in all values; the others have about two values drawn anew, which is how a
+        search gets from one local optimum of a network to the next.
+        """
+        values = points.shape[-1] - self.membership(points).shape[-1]
+        near = points[:, :values] + PERTURBATION * _normal(points[:, :values], generator)
+        fresh = torch.rand(near.shape, dtype=near.dtype, generator=generator)
+        redraw = torch.rand(near.shape, generator=generator) < REDRAWN / max(values, REDRAWN)
+        redraw[::2] = False
+        moved = torch.where(redraw, fresh, near).clamp(0.0, 1.0)
+        return torch.cat([moved, points[:, values:]], -1)
 
     @abstractmethod
     def encode(self, action: Action) -> Tensor:
@@ -158,6 +174,10 @@ def features_of(task: Task) -> ActionFeatures:
     if isinstance(task.action_space, SparseBox):
         return SparseFeatures(task, task.action_space)
     return BoxFeatures(task)
+
+
+def _normal(like: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.randn(like.shape, dtype=like.dtype, generator=generator)
 
 
 def _sobol(count: int, dim: int, generator: torch.Generator) -> Tensor:

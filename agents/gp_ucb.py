@@ -54,7 +54,7 @@ class GPUCB(Agent):
         self._surrogate = GaussianProcess(
             self.task.reward,
             self._features.input_dim,
-            noiseless=is_noiseless(self.task, self.task.reward),
+            noise_std=0.0 if is_noiseless(self.task, self.task.reward) else None,
             device=self.device,
         )
 

@@ -22,8 +22,10 @@ from cbo_gym.task import Action
 
 INCUMBENTS = 3  # distinct actions played that are among the starts
 RAW_SAMPLES = 1024  # random points that are screened
-PERTURBED = 64  # random points around each of them
-PERTURBATION = 0.05  # standard deviation of these
+PERTURBED = 128  # random points around each of them
+GENERATIONS = 4  # of points around the best ones so far
+SURVIVORS = 32
+CHILDREN = 16  # around each survivor
 SUPPORTS = 8  # most target sets, or sets of changed coordinates, that are optimised
 RESTARTS = 12  # starts of the ascent, shared by these sets, at least two for each
 MAX_ITERATIONS = 60
@@ -37,6 +39,9 @@ def maximise(
     played: Sequence[Action],
     *,
     seed: int,
+    screening: Acquisition | None = None,
+    raw_samples: int = RAW_SAMPLES,
+    restarts: int = RESTARTS,
     device: str | torch.device = "cpu",
 ) -> Action:
     """Search for the action that maximises ``acquisition``.
@@ -47,27 +52,64 @@ def maximise(
         features: of the task.
         played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
         seed: of the random starts. The global random state of torch is left as it was.
+        screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
+        raw_samples: random points that are screened.
+        restarts: starts of the ascent, shared by the target sets, at least two for each.
         device: torch device on which ``acquisition`` computes.
 
     Returns:
         an element of the action space.
     """
-    generator = torch.Generator().manual_seed(seed)
+    starts = screen(
+        screening or acquisition,
+        features,
+        played,
+        seed=seed,
+        raw_samples=raw_samples,
+        restarts=restarts,
+        device=device,
+    )
 
     def value(points: Tensor) -> Tensor:
         return acquisition(features.inputs(points))
 
-    incumbents = _first_distinct(played, features)
-    drawn = features.draw(RAW_SAMPLES, generator)
-    candidates = torch.cat([drawn, _perturb(incumbents, features, generator)]).to(device)
-    with torch.no_grad():
-        screened = value(candidates.unsqueeze(-2))
-    starts = _choose_starts(candidates, screened, features, generator)
-    starts = torch.cat([starts, incumbents.to(device)])
-    finalists = torch.stack([candidates[screened.argmax()], _ascend(value, starts)])
+    finalists = torch.stack([starts[0], _ascend(value, starts)])
     with torch.no_grad():
         winner = value(finalists.unsqueeze(-2)).argmax()
     return features.decode(finalists[winner])
+
+
+def screen(
+    acquisition: Acquisition,
+    features: ActionFeatures,
+    played: Sequence[Action],
+    *,
+    seed: int,
+    raw_samples: int = RAW_SAMPLES,
+    restarts: int = RESTARTS,
+    device: str | torch.device = "cpu",
+) -> Tensor:
+    """Promising search points, shape ``n x search_dim``, the best of all that were screened first.
+
+    Arguments are those of :func:`maximise`; the first distinct actions played come last.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def value(points: Tensor) -> Tensor:
+        with torch.no_grad():
+            return acquisition(features.inputs(points.unsqueeze(-2)))
+
+    incumbents = _first_distinct(played, features)
+    around = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)
+    candidates = torch.cat([features.draw(raw_samples, generator), around]).to(device)
+    values = value(candidates)
+    for _ in range(GENERATIONS):
+        fittest = candidates[values.topk(SURVIVORS).indices].cpu()
+        children = features.perturb(fittest.repeat_interleave(CHILDREN, 0), generator).to(device)
+        candidates, values = torch.cat([candidates, children]), torch.cat([values, value(children)])
+    best = candidates[values.argmax()][None]
+    starts = _choose_starts(candidates, values, features, restarts, generator)
+    return torch.cat([best, starts, incumbents.to(device)])
 
 
 def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tensor:
@@ -81,16 +123,9 @@ def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tenso
     return torch.stack(list(distinct.values()))
 
 
-def _perturb(incumbents: Tensor, features: ActionFeatures, generator: torch.Generator) -> Tensor:
-    """Points around ``incumbents`` with the same membership."""
-    around = incumbents.repeat_interleave(PERTURBED, 0)
-    moves = PERTURBATION * torch.randn(around.shape, dtype=around.dtype, generator=generator)
-    if chosen := features.membership(around).shape[-1]:
-        moves[:, -chosen:] = 0.0
-    return (around + moves).clamp(0.0, 1.0)
-
-
-def _choose_starts(candidates: Tensor, values: Tensor, features: ActionFeatures, generator: torch.Generator) -> Tensor:
+def _choose_starts(
+    candidates: Tensor, values: Tensor, features: ActionFeatures, restarts: int, generator: torch.Generator
+) -> Tensor:
     """Starts for the ascent: in each of the best supports its best point, and others by their value."""
     chosen = features.membership(candidates)
     if chosen.shape[-1]:
@@ -99,7 +134,7 @@ def _choose_starts(candidates: Tensor, values: Tensor, features: ActionFeatures,
         group = torch.zeros(len(candidates), dtype=torch.long, device=candidates.device)
     best = torch.stack([values[group == g].max() for g in range(int(group.max()) + 1)])
     kept = best.topk(min(SUPPORTS, len(best))).indices
-    each = max(2, RESTARTS // len(kept))
+    each = max(2, restarts // len(kept))
     starts = []
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore", BadInitialCandidatesWarning)  # a set without any effect

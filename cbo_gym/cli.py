@@ -1,7 +1,8 @@
-"""The command line: list, show, run, sweep, leaderboard, optimum."""
+"""The command line: list, show, run, sweep, leaderboard, choose, optimum."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from cbo_gym.task import Mode
 if TYPE_CHECKING:
     from cbo_gym.evaluation.leaderboard import Leaderboard
     from cbo_gym.evaluation.results import Run
+    from cbo_gym.evaluation.selection import Choice
 
 app = typer.Typer(
     help="Causal Bayesian optimisation: environments, agents and a leaderboard.",
@@ -265,6 +267,62 @@ def _print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)
     console.print()
+
+
+@app.command()
+def choose(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")],
+    agent: Annotated[str, typer.Option("--agent", "-a", help="Agent, without the parameter to choose: [b]MCBO[/b].")],
+    parameter: Annotated[str, typer.Option(help="The parameter to choose: [b]beta[/b].")],
+    metric: Annotated[
+        str, typer.Option(help="[b]average_score[/b] (over all rounds) or [b]best[/b] (best expected reward so far).")
+    ] = "average_score",
+    seeds: Annotated[int | None, typer.Option(min=1, help="Only so many seeds, counted from 0.")] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Only runs of so many rounds.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Also record the choice in this YAML file.")] = None,
+) -> None:
+    """Choose an agent's parameter for each environment: the value that does best on all the others.
+
+    First sweep the agent with every value: -a 'MCBO(beta=0.5)' -a 'MCBO(beta=5)'. The table shows each value's mean
+    score on the other environments. Choices of other agents and metrics in the YAML file are kept.
+
+    Example: [b]cbo-gym choose results --agent MCBO --parameter beta[/b]
+    """
+    from cbo_gym.evaluation.results import load_runs
+    from cbo_gym.evaluation.selection import choose_parameter, write_choice
+
+    with _plain_errors():
+        runs = (
+            run
+            for run in load_runs(folder)
+            if (seeds is None or run.seed < seeds) and (horizon is None or run.horizon == horizon)
+        )
+        choice = choose_parameter(runs, agent, parameter, metric)
+        _print_choice(choice)
+        if write is not None:
+            write_choice(write, choice, _command(context))
+            console.print(f"Written: {write}", soft_wrap=True)
+
+
+def _print_choice(choice: Choice) -> None:
+    rows = [
+        [row["env"], *(f"{row[name]:.3f}" for name in choice.table.columns[2:]), f"{choice.chosen[row['env']]!r}"]
+        for row in choice.table.iter_rows(named=True)
+    ]
+    title = f"{choice.agent}: {choice.metric} on the other environments (seeds: {len(choice.seeds)})"
+    _print_table(title, ["env", *choice.table.columns[2:], "chosen"], rows)
+
+
+def _command(context: typer.Context) -> str:
+    """The command line that was given, options that were left out apart."""
+    words = ["cbo-gym", str(context.info_name)]
+    for option in context.command.params:
+        value = context.params.get(str(option.name))
+        if value is not None and value != option.default:
+            words += [option.opts[0]] if option.param_type_name == "option" else []
+            words.append(shlex.quote(str(value)))
+    return " ".join(words)
 
 
 @app.command()

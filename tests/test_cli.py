@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -13,7 +15,7 @@ def invoke(*words, code=0):
     return " ".join(done.output.split())
 
 
-@pytest.mark.parametrize("command", ["list", "show", "run", "sweep", "leaderboard", "optimum"])
+@pytest.mark.parametrize("command", ["list", "show", "run", "sweep", "leaderboard", "choose", "optimum"])
 def test_help_teaches_by_example(command):
     assert f"Example: cbo-gym {command}" in invoke(command, "--help")
 
@@ -45,6 +47,7 @@ def test_show_tells_all():
         (["run", "tests.helpers:Nonsense", "CBO/Dropwave-v0", "--horizon", "4"], "round 3"),
         (["sweep", "out", "-a", "Random", "-e", "CBO/X-v0"], "CBO/X-v0"),
         (["leaderboard", "nowhere"], "there is no folder nowhere"),
+        (["choose", "nowhere", "-a", "MCBO", "--parameter", "beta"], "there is no folder nowhere"),
         (["optimum", "CBO/X-v0"], "not registered: CBO/X-v0"),
     ],
 )
@@ -84,6 +87,28 @@ def test_a_failed_run_is_shown_and_sets_the_exit_status(tmp_path):
     assert "1 finished, 1 failed" in printed
     assert "must lie in [0, 1]; given nan" in printed
     assert "failed: tests.helpers:Nonsense on CBO/Dropwave-v0, seed 0" in invoke("leaderboard", folder)
+
+
+def test_sweep_then_choose(tmp_path):
+    from cbo_gym.evaluation.selection import read_chosen
+
+    folder, file = str(tmp_path / "runs"), str(tmp_path / "chosen.yaml")
+    words = ["sweep", folder, "--seeds", "2", "--horizon", "2", "--jobs", "1"]
+    words += ["-e", "CBO/Dropwave-v0", "-e", "CBO/Ackley-v0"]
+    for bad_round in (7, 8):  # never reached: both play the same
+        words += ["-a", f"tests.helpers:Nonsense(bad_round={bad_round})"]
+    invoke(*words)
+    words = ["choose", folder, "--agent", "tests.helpers:Nonsense", "--parameter", "bad_round", "--metric", "best"]
+    printed = invoke(*words, "--horizon", "2", "--write", file)
+    assert "best on the other environments (seeds: 2)" in printed
+    assert "env bad_round=7 bad_round=8 chosen" in printed
+    assert "CBO/Ackley-v0 1.000 1.000 7" in printed
+    chosen = read_chosen(Path(file), "tests.helpers:Nonsense", "bad_round", "best")
+    assert chosen == {"CBO/Ackley-v0": 7, "CBO/Dropwave-v0": 7}
+    assert f"{' '.join(words)} --horizon 2 --write {file}" in " ".join(Path(file).read_text().split())
+    assert "found 0" in invoke(*words, "--horizon", "3", code=2)
+    assert "(seeds: 1)" in invoke(*words, "--seeds", "1")
+    assert "choose from average_score, best" in invoke(*words, "--metric", "worst", code=2)
 
 
 def test_optimum_prints_what_is_recorded():

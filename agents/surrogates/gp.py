@@ -8,14 +8,15 @@ lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised o
   Cholesky factor, a row each, at unchanged hyper-parameters and standardisation (quadratic instead of cubic cost);
 * predictions come from the cached factor in a few matrix products, about five times faster than a GPyTorch
   posterior for the small batches of acquisition optimisation, and they are differentiable;
-* the noise may be fixed to (almost) none where the agent is told that there is none. A learned level can be badly
-  wrong then: on noiseless Dropwave the most probable explanation of 100 random points is one third noise.
+* the noise may be fixed where the agent is told how large it is. A learned level can be badly wrong: on noiseless
+  Dropwave the most probable explanation of 100 random points is one third noise;
+* another kernel may take the place of the default one.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ import torch
 from botorch.exceptions import BotorchWarning, InputDataWarning, ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
+from gpytorch.kernels import Kernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
@@ -77,7 +79,8 @@ class GaussianProcess:
     Args:
         name: of the modelled node, for error messages.
         dim: number of inputs d, at least 1.
-        noiseless: take the outputs as exact instead of learning a noise level.
+        noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
+        covariance: makes the kernel for d inputs; BoTorch's default if None.
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
         device: torch device of data and computations.
 
@@ -93,7 +96,8 @@ class GaussianProcess:
         name: str,
         dim: int,
         *,
-        noiseless: bool = False,
+        noise_std: float | None = None,
+        covariance: Callable[[int], Kernel] | None = None,
         rescale: Sequence[int] = (),
         device: str | torch.device = "cpu",
     ) -> None:
@@ -103,7 +107,8 @@ class GaussianProcess:
             raise ValueError(f"rescale of node {name} takes columns from 0 to {dim - 1}; given {outside}")
         self.name = name
         self.dim = dim
-        self.noiseless = noiseless
+        self.noise_std = noise_std
+        self.covariance = covariance
         self.rescale = list(rescale)
         self.schedule = RefitSchedule()
         self.kernel: Any = None
@@ -156,14 +161,24 @@ class GaussianProcess:
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
-        scaled = (points - self._low) / self._span
-        cross = self.kernel.forward(scaled.reshape(-1, self.dim), self._points)
+        scaled = self.rescaled(points)
+        flat = scaled.reshape(-1, self.dim)
+        cross = self.kernel.forward(flat, self._points)
         mean = self.constant + cross @ self._weights
-        # BoTorch's default kernel has unit variance.
-        variance = 1.0 - (cross @ self._inverse_root.T).square().sum(-1)
+        variance = self.kernel.forward(flat, flat, diag=True) - (cross @ self._inverse_root.T).square().sum(-1)
         std = variance.clamp_min(MIN_VARIANCE).sqrt()
         shape = points.shape[:-1]
         return (self._location + self._scale * mean).reshape(shape), (self._scale * std).reshape(shape)
+
+    def rescaled(self, points: Tensor) -> Tensor:
+        """Points ``... x d`` with the columns of ``rescale`` mapped so that the data of the last refit fill [0, 1]."""
+        return (points - self._low) / self._span
+
+    @property
+    def noise_scale(self) -> Tensor:
+        """Standard deviation of the outputs' noise, known or learned, in their units."""
+        self.update()
+        return self._scale * self.noise.sqrt()
 
     def update(self) -> None:
         """Bring the model up to date with the data: refit if the schedule says so, else extend the factor.
@@ -220,10 +235,14 @@ class GaussianProcess:
     def _build_model(self) -> SingleTaskGP:
         points = (self.inputs - self._low) / self._span
         targets = ((self.outputs - self._location) / self._scale).unsqueeze(-1)
-        exact = torch.full_like(targets, NO_NOISE) if self.noiseless else None
+        known = None
+        if self.noise_std is not None:
+            variance = (self.noise_std / self._scale) ** 2
+            known = torch.ones_like(targets) * variance.clamp_min(NO_NOISE)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDataWarning)  # a constant or a single output has no spread
-            model = SingleTaskGP(points, targets, exact, outcome_transform=None)
+            kernel = self.covariance(self.dim) if self.covariance else None
+            model = SingleTaskGP(points, targets, known, covar_module=kernel, outcome_transform=None)
         model.load_state_dict(self._hyperparameters, strict=False)
         return model
 

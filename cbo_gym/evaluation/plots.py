@@ -48,12 +48,25 @@ def regret_curves(runs: Sequence[Run]) -> Figure:
 def _curve(axis: Axes, runs: Sequence[Run], column: str, label: str, place: int) -> None:
     gap = runs[0].optimum - runs[0].random_value
     curves = np.stack([run.table[column].to_numpy() for run in runs]) / gap
+    mean_curve(axis, curves, label, place, floor=FLOOR)
+
+
+def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: float = -np.inf) -> None:
+    """Draw the mean over seeds against rounds, and the band of its 95 % t-interval if there are several seeds.
+
+    Args:
+        axis: where to draw.
+        curves: shape ``(seeds, rounds)``.
+        label: of the line, for a legend.
+        place: of the line among those of a figure, from 0; it fixes colour and dash.
+        floor: what lies below is drawn at it, for logarithmic axes.
+    """
     mean, half = curves.mean(axis=0), half_width(curves)
     rounds = np.arange(1, curves.shape[1] + 1)
     style = LINE_STYLES[(place // 10) % len(LINE_STYLES)]  # ten colours, then another dash
-    axis.plot(rounds, mean.clip(min=FLOOR), style, color=f"C{place % 10}", label=label, linewidth=1.8)
+    axis.plot(rounds, mean.clip(min=floor), style, color=f"C{place % 10}", label=label, linewidth=1.8)
     if not np.isnan(half).any():
-        low, high = (mean - half).clip(min=FLOOR), (mean + half).clip(min=FLOOR)
+        low, high = (mean - half).clip(min=floor), (mean + half).clip(min=floor)
         axis.fill_between(rounds, low, high, color=f"C{place % 10}", alpha=0.18, linewidth=0)
 
 

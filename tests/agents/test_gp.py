@@ -86,7 +86,7 @@ def test_prediction_refits_as_scheduled() -> None:
 
 
 def test_noiseless_gp_interpolates() -> None:
-    gp = filled(30, noiseless=True)
+    gp = filled(30, noise_std=0.0)
     mean, std = gp.posterior(gp.inputs)
     assert float(gp.noise) == NO_NOISE
     torch.testing.assert_close(mean, gp.outputs, rtol=0.0, atol=1e-3)
@@ -107,7 +107,7 @@ def test_rescaled_columns_make_units_immaterial() -> None:
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("noiseless", [False, True])
+@pytest.mark.parametrize("noise_std", [None, 0.0, 0.1])
 @pytest.mark.parametrize(
     ("inputs", "outputs"),
     [
@@ -123,8 +123,8 @@ def test_rescaled_columns_make_units_immaterial() -> None:
     ],
     ids=["single", "zero", "constant", "zeros", "duplicates", "clash", "large", "offset", "outlier"],
 )
-def test_awkward_data_give_finite_predictions(inputs, outputs, noiseless: bool) -> None:
-    gp = GaussianProcess("X", 2, noiseless=noiseless)
+def test_awkward_data_give_finite_predictions(inputs, outputs, noise_std: float | None) -> None:
+    gp = GaussianProcess("X", 2, noise_std=noise_std)
     for x, y in zip(np.asarray(inputs), outputs, strict=True):
         gp.add(x, y)
         points = torch.cat([gp.inputs, torch.rand(5, 2, dtype=torch.float64)])

@@ -10,7 +10,13 @@ import agents
 from cbo_gym import Agent, Mode, Round, UnsupportedModeError
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
-ZOO = {"Random": agents.Random, "GP-UCB": agents.GPUCB, "EICF": agents.EICF}
+ZOO = {
+    "Random": agents.Random,
+    "GP-UCB": agents.GPUCB,
+    "EICF": agents.EICF,
+    "EIFN": agents.EIFN,
+    "MCBO": agents.MCBO,
+}
 TASKS = {
     "Dropwave": ("CBO/Dropwave-v0", {}),
     "Dropwave-limited": ("CBO/Dropwave-v0", {"max_interventions": 1}),
@@ -88,7 +94,7 @@ def test_without_any_data_actions_are_random(build: type[Agent]) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.CONTEXTUAL, Mode.AGGREGATED, Mode.MASKED])
-@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF])
+@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO])
 def test_unsupported_mode_is_refused(build: type[Agent], mode: Mode) -> None:
     _, task = make("CBO/Dropwave-v0", 0, 1)
     with pytest.raises(UnsupportedModeError, match=f"plays hard, soft.*{mode}"):
@@ -105,7 +111,7 @@ def test_random_plays_every_mode() -> None:
     ids=["constant", "single", "large", "outlier"],
 )
 @pytest.mark.parametrize("duplicates", [False, True])
-@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF])
+@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO])
 def test_awkward_rewards_do_not_end_a_run(build: type[Agent], duplicates: bool, rewards: list[float]) -> None:
     _, task = make("CBO/Dropwave-v0", 0, 10)
     points = np.random.default_rng(0).random((len(rewards), 2))

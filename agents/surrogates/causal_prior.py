@@ -1,0 +1,327 @@
+"""What observations tell about interventions, and a GP that starts from it (the causal GP of Aglietti et al. 2020).
+
+``ObservationalModel`` estimates E[Y | do(x)] of a target set, and how unsure that estimate is, from rounds in which
+nothing was set. ``CausalGP`` models the reward of one target set with these as its prior mean and prior variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import combinations
+
+import networkx as nx
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from gpytorch.constraints import GreaterThan, Positive
+from gpytorch.kernels import Kernel
+from gpytorch.likelihoods import GaussianLikelihood
+from gpytorch.priors import GammaPrior, LogNormalPrior
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from agents.surrogates.gp import GaussianProcess
+from agents.surrogates.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.task import Action, Observation, Task
+
+FUNCTIONS = 16  # plausible networks whose spread is the uncertainty of a simulated effect
+NOISE_SAMPLES = 16  # passes through each of them
+USUAL_NOISE = math.exp(-1.0)  # median of the prior of the noise's share of the variance of all rewards
+LEAST_NOISE = 1e-4
+
+#: values of a target set's variables in [0, 1], ``n x d`` -> estimates of E[Y | do(x)] and their standard deviations
+Effect = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+class ObservationalModel:
+    """Estimates of E[Y | do(x)] from observations alone.
+
+    * *Simulation*: GPs fitted to the observed mechanisms are pushed through the graph with the targets set. This is
+      right where every mechanism that still matters, that is of the reward and its ancestors once the edges into the
+      targets are cut, is what regression on the parents finds: where no bidirected edge ends at one of these nodes.
+    * *Back-door adjustment* otherwise, where :func:`adjustment_set` finds a set Z: a GP of the reward given the
+      targets and Z, averaged over the observed Z.
+    * *None* otherwise, or without observations: the mean of the rewards seen, which tells nothing about x.
+
+    The standard deviation is that of the expectation, not of the reward. A GP's error is taken as fully correlated
+    between inputs, as the covariance ``sigma(x) sigma(x')`` of the causal prior has it.
+
+    Args:
+        task: hard.
+        device: torch device.
+    """
+
+    def __init__(self, task: Task, device: str = "cpu") -> None:
+        self._task = task
+        self._device = device
+        self._network = GPNetwork(task, device)
+        self._place = {name: place for place, name in enumerate(task.nodes)}
+        self._observed = torch.empty((0, len(task.nodes)), dtype=torch.float64, device=device)
+        self._adjustments: dict[frozenset[str], frozenset[str] | None] = {}
+        self._regressions: dict[frozenset[str], GaussianProcess] = {}
+        self._rewards: list[float] = []
+
+    @property
+    def observations(self) -> Tensor:
+        """The observed nodes in the task's order, shape ``(n, len(task.nodes))``."""
+        return self._observed
+
+    def add(self, action: Action, observation: Observation, reward: float) -> None:
+        """Learn from a round; of an interventional one only the mean reward, for targets without an estimate."""
+        self._rewards.append(reward)
+        if self._task.targets[int(action["target"])]:
+            return
+        self._network.add(action, observation)
+        row = torch.as_tensor(observation["nodes"]).to(self._observed)
+        self._observed = torch.cat([self._observed, row[None]])
+        for target in self._regressions:
+            self._add_to_regression(target, row[None])
+
+    def rule(self, target: frozenset[str]) -> str:
+        """How the effect of ``target`` is estimated: ``"simulation"``, ``"adjustment"`` or ``"none"``."""
+        diagram, reward = self._task.diagram, self._task.reward
+        if not len(self._observed):
+            return "none"
+        if can_be_simulated(diagram, target, reward):
+            return "simulation"
+        if target not in self._adjustments:
+            self._adjustments[target] = adjustment_set(diagram, target, reward)
+        return "none" if self._adjustments[target] is None else "adjustment"
+
+    def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
+        """E[Y | do(x)] and the standard deviation of that estimate, in the reward's units.
+
+        Args:
+            target: one of the task's target sets, not empty.
+            values: of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
+
+        Returns:
+            two tensors of shape ``(n,)``.
+        """
+        with torch.no_grad():
+            match self.rule(target):
+                case "simulation":
+                    return self._simulate(target, values)
+                case "adjustment":
+                    return self._adjust(target, values)
+        mean = sum(self._rewards) / max(1, len(self._rewards))
+        return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
+
+    def _simulate(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
+        network, manipulable = self._network, list(self._task.manipulable)
+        members = [place for place, name in enumerate(manipulable) if name in target]
+        inputs = values.new_zeros((len(values), 2 * len(manipulable)))
+        inputs[:, members] = values
+        inputs[:, [len(manipulable) + place for place in members]] = 1.0
+        draws = network.draw_noise(NOISE_SAMPLES, seed=0)
+        # the reward's own noise has mean zero and goes no further
+        noise = {node: draw.repeat(FUNCTIONS) for node, draw in draws.items() if node != self._task.reward}
+        eta = _normal_columns(network.nodes, FUNCTIONS)
+
+        def drawn(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+            return mean + std * eta[node].repeat_interleave(NOISE_SAMPLES).to(mean)
+
+        rewards = network.rollout(inputs, drawn, noise)[self._task.reward]
+        expected = rewards.reshape(len(values), FUNCTIONS, NOISE_SAMPLES).mean(-1)
+        return expected.mean(-1), expected.std(-1)
+
+    def _adjust(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
+        if target not in self._regressions:
+            covariates = self._covariates(target)
+            self._regressions[target] = GaussianProcess(
+                self._task.reward,
+                len(covariates),
+                covariance=lambda dim: MechanismKernel(dim, parents=dim),
+                rescale=range(len(covariates)),
+                device=self._device,
+            )
+            self._add_to_regression(target, self._observed)
+        bounds = [self._task.manipulable[name] for name in self._task.manipulable if name in target]
+        low, high = values.new_tensor(bounds).T
+        natives = low + (high - low) * values
+        adjusted = self._observed[:, [self._place[name] for name in self._covariates(target)[len(bounds) :]]]
+        count = len(adjusted)
+        points = torch.cat([natives[:, None].expand(-1, count, -1), adjusted.expand(len(values), -1, -1)], -1)
+        mean, std = self._regressions[target].posterior(points)
+        return mean.mean(-1), std.mean(-1)
+
+    def _covariates(self, target: frozenset[str]) -> list[str]:
+        """The targets, in the order of ``task.manipulable``, then the adjustment set."""
+        chosen = [name for name in self._task.manipulable if name in target]
+        return chosen + sorted(self._adjustments[target] or ())
+
+    def _add_to_regression(self, target: frozenset[str], rows: Tensor) -> None:
+        columns = [self._place[name] for name in self._covariates(target)]
+        rewards = rows[:, self._place[self._task.reward]]
+        self._regressions[target].add(rows[:, columns].cpu(), rewards.cpu())
+
+
+class CausalGP(GaussianProcess):
+    """GP of the reward under do(x): prior mean m(x), prior covariance ``v RBF(x, x') + sigma(x) sigma(x')``.
+
+    The base class models the residuals ``y - m(x)``, with mean zero; sigma(x) is its last input. One reward carries
+    the noise of every variable that is not set, so the prior of the noise is centred at a third of the variance of
+    all rewards, not at BoTorch's fiftieth, with which a few lucky rewards are taken for a peak.
+
+    Args:
+        name: of the target set, for error messages.
+        dim: number of target variables.
+        effect: gives m and sigma.
+        device: torch device.
+
+    Attributes:
+        unit: of the rewards, above 0; the priors of the variances v and of the noise are relative to it. Taking it
+            from all rewards, not only from those of this set, keeps two similar rewards from making the model sure.
+
+    References:
+        Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization, sec. 3.1.
+    """
+
+    def __init__(self, name: str, dim: int, effect: Effect, device: str = "cpu") -> None:
+        super().__init__(name, dim + 1, covariance=CausalKernel, device=device)
+        self.unit = 1.0
+        self._effect = effect
+        self._values = self.inputs[:, :dim]
+        self._rewards = self.outputs
+
+    def observe(self, values: Tensor, reward: float) -> None:
+        """Add the reward of do(values), ``values`` in [0, 1] of shape ``(d,)``."""
+        mean, std = self._effect(values[None])
+        self._values = torch.cat([self._values, values[None]])
+        self._rewards = torch.cat([self._rewards, mean.new_tensor([reward])])
+        self.add(torch.cat([values, std]).cpu(), reward - mean.cpu())
+
+    def refresh(self) -> None:
+        """Recompute the prior of the data, after ``effect`` has changed."""
+        mean, std = self._effect(self._values)
+        self.inputs, self.outputs = torch.cat([self._values, std[:, None]], -1), self._rewards - mean
+        self._points = self._points[:0]
+
+    def predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of E[Y | do(values)], each ``(n,)``.
+
+        Args:
+            values: in [0, 1], shape ``n x d``.
+            prior: what ``effect`` gives there, if known.
+
+        Raises:
+            SurrogateError: if the covariance matrix cannot be factorised.
+        """
+        mean, std = prior or self._effect(values)
+        if not len(self):
+            return mean, (self.unit**2 + std.square()).sqrt()
+        residual, spread = self.posterior(torch.cat([values, std[:, None]], -1))
+        return mean + residual, spread
+
+    def fitted(self) -> Tensor:
+        """Posterior means at the data, shape ``(n,)``.
+
+        Raises:
+            ValueError: if there are none.
+            SurrogateError: if the covariance matrix cannot be factorised.
+        """
+        return self._rewards - self.outputs + self.posterior(self.inputs)[0]
+
+    def _standardise(self) -> None:
+        self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
+        self._span[-1] = self.unit
+
+    def _build_model(self) -> SingleTaskGP:
+        model = super()._build_model()
+        model.mean_module.initialize(constant=0.0)
+        model.mean_module.requires_grad_(False)
+        model.likelihood = GaussianLikelihood(
+            noise_prior=LogNormalPrior(math.log(USUAL_NOISE), 1.0),
+            noise_constraint=GreaterThan(LEAST_NOISE, initial_value=USUAL_NOISE),
+        ).to(self.inputs)
+        model.load_state_dict(self._hyperparameters, strict=False)
+        return model
+
+
+class CausalKernel(Kernel):
+    """``v RBF(x, x') + sigma sigma'`` of inputs (x, sigma), v having a Gamma(2, 1) prior.
+
+    Args:
+        dim: number of inputs, sigma included; at least 2.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim - 1)
+        self.register_parameter("raw_variance", torch.nn.Parameter(torch.zeros(1)))
+        self.register_constraint("raw_variance", Positive(initial_value=1.0))
+        self.register_prior(
+            "variance_prior",
+            GammaPrior(2.0, 1.0),
+            lambda kernel: kernel.variance,
+            lambda kernel, value: kernel.initialize(
+                raw_variance=kernel.raw_variance_constraint.inverse_transform(value)
+            ),
+        )
+
+    @property
+    def variance(self) -> Tensor:
+        """v, shape ``(1,)``."""
+        return self.raw_variance_constraint.transform(self.raw_variance)
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        first, second = x1[..., -1], x2[..., -1]
+        known = first * second if diag else first.unsqueeze(-1) * second.unsqueeze(-2)
+        return self.variance * self.smooth.forward(x1[..., :-1], x2[..., :-1], diag=diag) + known
+
+
+def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:
+    """Whether no latent confounder touches the reward or its ancestors, the targets aside, under do(target)."""
+    simulated = diagram.mutilate(target).ancestors([reward]) - target
+    return not any(pair & simulated for pair in diagram.bidirected)
+
+
+def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) -> frozenset[str] | None:
+    """A minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None if there is none.
+
+    Z has no descendants of the targets and separates them from the reward once the edges out of them are cut; then
+    ``E[Y | do(x)]`` is the mean over Z of ``E[Y | x, Z]`` (Pearl, *Causality*, 2009, sec. 3.3 and 3.4). If any set
+    will do, then so does that of all allowed ancestors (van der Zander, Liskiewicz & Textor 2014, sec. 4); variables
+    are dropped from it, causes first, while it still separates.
+    """
+    cut = _without_edges_from(diagram, target)
+    chosen = diagram.ancestors(target | {reward}) - diagram.descendants(target) - {reward}
+    if not is_separated(cut, target, {reward}, chosen):
+        return None
+    for name in diagram.topological_order:
+        if name in chosen and is_separated(cut, target, {reward}, chosen - {name}):
+            chosen -= {name}
+    return chosen
+
+
+def is_separated(diagram: CausalDiagram, first: Iterable[str], second: Iterable[str], given: Iterable[str]) -> bool:
+    """Whether ``given`` d-separates two disjoint sets, every bidirected edge being a latent common cause.
+
+    The criterion of Lauritzen et al. (1990): separation in the moral graph of the ancestors.
+    """
+    first, second, given = frozenset(first), frozenset(second), frozenset(given)
+    graph = diagram.graph.copy()
+    for pair in diagram.bidirected:
+        graph.add_edges_from((pair, name) for name in pair)
+    around = first | second | given
+    ancestral = graph.subgraph(around.union(*(nx.ancestors(graph, name) for name in around)))
+    moral = ancestral.to_undirected()
+    for name in ancestral:
+        moral.add_edges_from(combinations(ancestral.predecessors(name), 2))
+    moral.remove_nodes_from(given)
+    return not any(nx.has_path(moral, one, other) for one in first for other in second)
+
+
+def _without_edges_from(diagram: CausalDiagram, names: frozenset[str]) -> CausalDiagram:
+    kept = (edge for edge in diagram.directed if edge[0] not in names)
+    pairs = (tuple(sorted(pair)) for pair in diagram.bidirected)
+    return CausalDiagram(diagram.nodes, kept, ((a, b) for a, b in pairs))
+
+
+def _normal_columns(names: Iterable[str], count: int) -> dict[str, Tensor]:
+    """Quasi-random standard normal numbers, ``(count,)`` for each name."""
+    listed = list(names)
+    uniforms = SobolEngine(len(listed), scramble=True, seed=1).draw(count, dtype=torch.float64)
+    return dict(zip(listed, torch.special.ndtri(uniforms.clamp(1e-9, 1 - 1e-9)).unbind(-1), strict=True))

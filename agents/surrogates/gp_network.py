@@ -1,0 +1,196 @@
+"""GPNetwork: a GP for every node of the diagram, from its parents and its own actions, pushed through the graph.
+
+The model of the function-network methods (Astudillo & Frazier 2021; Sussex et al. 2023, sec. 3). A node is
+``x = f(parents, own actions) + u`` with ``f`` a GP and ``u`` the node's noise, whose distribution the task tells or
+which is normal with a standard deviation that is fitted. Rounds in which a node was set do not train it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from gpytorch.constraints import Positive
+from gpytorch.kernels import Kernel
+from gpytorch.priors import GammaPrior
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from agents.surrogates.gp import GaussianProcess
+from cbo_gym.scm.noise import Zero
+from cbo_gym.task import Action, Mode, Observation, Task
+
+#: node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
+Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
+
+
+class GPNetwork:
+    """GPs of the reward and its ancestors, and batched passes through the graph.
+
+    Args:
+        task: soft or hard.
+        device: torch device.
+
+    Attributes:
+        nodes: the modelled nodes, the reward and its ancestors, in topological order.
+    """
+
+    def __init__(self, task: Task, device: str = "cpu") -> None:
+        self.task = task
+        self.device = device
+        needed = task.diagram.ancestors([task.reward])
+        self.nodes = tuple(node for node in task.nodes if node in needed)
+        self.parents = {node: task.diagram.parents(node) for node in self.nodes}
+        self.actions = {node: task.action_nodes.get(node, ()) for node in self.nodes}
+        self.surrogates = {node: self._surrogate(node) for node in self.nodes}
+        self._place = {name: place for place, name in enumerate(task.nodes)}
+
+    def _surrogate(self, node: str) -> GaussianProcess:
+        parents, actions = self.parents[node], self.actions[node]
+        noise = None if self.task.noise is None else self.task.noise[node]
+        confounded = any(node in pair for pair in self.task.diagram.bidirected)
+        return GaussianProcess(
+            node,
+            max(1, len(parents) + len(actions)),  # a root has a constant input: its GP learns a constant
+            noise_std=None if noise is None or confounded else noise.std,
+            covariance=partial(MechanismKernel, parents=len(parents)) if parents else None,
+            rescale=range(len(parents)),
+            device=self.device,
+        )
+
+    @property
+    def noisy(self) -> tuple[str, ...]:
+        """The modelled nodes that are, or may be, noisy."""
+        known = self.task.noise
+        return tuple(node for node in self.nodes if known is None or not isinstance(known[node], Zero))
+
+    def add(self, action: Action, observation: Observation) -> None:
+        """Learn from a round: every node that was not set."""
+        values = observation["nodes"]
+        hard = self.task.mode is Mode.HARD
+        target = self.task.targets[int(action["target"])] if hard else frozenset()
+        for node in self.nodes:
+            if node not in target:
+                inputs = [values[self._place[parent]] for parent in self.parents[node]]
+                inputs += [action[index] for index in self.actions[node]]
+                self.surrogates[node].add(inputs or [0.0], values[self._place[node]])
+
+    def draw_noise(self, count: int, seed: int) -> dict[str, Tensor]:
+        """Quasi-random noise of the noisy nodes, less its mean (which is part of f): each of shape ``(count,)``."""
+        noisy = self.noisy
+        if not noisy:
+            return {}
+        points = SobolEngine(len(noisy), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        uniforms = points.clamp(1e-9, 1.0 - 1e-9)
+        return {
+            node: self._noise_of(node, column).to(self.device)
+            for node, column in zip(noisy, uniforms.unbind(-1), strict=True)
+        }
+
+    def _noise_of(self, node: str, uniforms: Tensor) -> Tensor:
+        if self.task.noise is not None:
+            known = self.task.noise[node]
+            return torch.from_numpy(known.from_uniform(uniforms.numpy()) - known.mean)
+        return self.surrogates[node].noise_scale.cpu() * torch.special.ndtri(uniforms)
+
+    def rollout(self, inputs: Tensor, plausible: Plausible, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Values of the nodes under actions, for one plausible choice of every node's function.
+
+        Args:
+            inputs: features of the actions, ``b x input_dim``: soft mode the action; hard mode the values of the
+                manipulable variables, then the membership of the target set.
+            plausible: picks f between the GP's bounds.
+            noise: of shape ``(s,)`` a node, or empty.
+
+        Returns:
+            node -> tensor of shape ``b x s`` (``b x 1`` where nothing upstream is noisy), differentiable.
+        """
+        forced = self._forced(inputs)
+        values: dict[str, Tensor] = {}
+        for node in self.nodes:
+            value = self._natural(node, values, inputs, plausible)
+            if node in noise:
+                value = value + noise[node]
+            if node in forced:
+                mask, setting = forced[node]
+                value = torch.where(mask, setting, value)
+            values[node] = value
+        return values
+
+    def _natural(self, node: str, values: Mapping[str, Tensor], inputs: Tensor, plausible: Plausible) -> Tensor:
+        columns = [values[parent] for parent in self.parents[node]]
+        columns += [inputs[:, [index]] for index in self.actions[node]]
+        columns = columns or [torch.zeros_like(inputs[:, :1])]
+        points = torch.stack(torch.broadcast_tensors(*columns), -1)
+        surrogate = self.surrogates[node]
+        if len(surrogate):
+            mean, std = surrogate.posterior(points)
+        else:  # set in every round so far: the standard prior is all there is
+            mean, std = torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
+        return plausible(node, points, mean, std)
+
+    def _forced(self, inputs: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """Hard mode: variable -> mask and native value, both ``b x 1``."""
+        count = len(self.task.manipulable)
+        forced = {}
+        for place, (name, (low, high)) in enumerate(self.task.manipulable.items()):
+            mask = inputs[:, [count + place]] > 0.5
+            if name in self.surrogates and mask.any():
+                forced[name] = (mask, low + (high - low) * inputs[:, [place]])
+        return forced
+
+
+def posterior_mean(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """The plausible function in the middle of the bounds."""
+    return mean
+
+
+class MechanismKernel(Kernel):
+    """Prior of a mechanism: a smooth function of everything, plus one that is affine in the parents.
+
+    ``k = v RBF(parents, actions) + (w_0 + sum_i w_i x_i x_i') RBF'(actions)`` with BoTorch's dimension-scaled prior
+    of the lengthscales and Gamma(2, 1) priors of the variances v and w. Structural equations are often sums or
+    products of a parent and a function of the action. The affine part lets these extrapolate to values of the parent
+    that were never seen, which optimisation in a chain asks for all the time; a stationary kernel falls back to the
+    mean there, with a variance that is far too small.
+
+    Args:
+        parents: number of parents, at least 1; they are the first inputs.
+        dim: number of inputs.
+    """
+
+    def __init__(self, dim: int, parents: int) -> None:
+        super().__init__()
+        self._parents = parents
+        self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        self.modulation = get_covar_module_with_dim_scaled_prior(ard_num_dims=max(1, dim - parents))
+        self.register_parameter("raw_variances", torch.nn.Parameter(torch.zeros(2 + parents)))
+        self.register_constraint("raw_variances", Positive(initial_value=1.0))
+        self.register_prior(
+            "variances_prior",
+            GammaPrior(2.0, 1.0),
+            lambda kernel: kernel.variances,
+            lambda kernel, value: kernel.initialize(
+                raw_variances=kernel.raw_variances_constraint.inverse_transform(value)
+            ),
+        )
+
+    @property
+    def variances(self) -> Tensor:
+        """v, w_0 and the w_i, shape ``(2 + parents,)``."""
+        return self.raw_variances_constraint.transform(self.raw_variances)
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
+        variances = self.variances
+        first, second = x1[..., : self._parents], x2[..., : self._parents]
+        if diag:
+            affine = variances[1] + (first * variances[2:] * second).sum(-1)
+        else:
+            affine = variances[1] + (first * variances[2:]) @ second.transpose(-1, -2)
+        if x1.shape[-1] > self._parents:
+            first, second = x1[..., self._parents :], x2[..., self._parents :]
+            affine = affine * self.modulation.forward(first, second, diag=diag)
+        return variances[0] * self.smooth.forward(x1, x2, diag=diag) + affine

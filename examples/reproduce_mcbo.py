@@ -1,0 +1,201 @@
+"""Average and best reward on the nine tasks of the MCBO paper, as in its Figures 2, 4 and 6.
+
+Sussex, Makarova and Krause (2023), "Model-based causal Bayesian optimization", sec. 5 and A.4. Runs that are in the
+folder already are not repeated, so a stopped reproduction goes on where it was.
+
+GP-UCB and MCBO play each task with the beta that did best on the eight others, by the metric of the figure. For that,
+sweep 'GP-UCB(beta=0.05)', 'GP-UCB(beta=0.5)', 'GP-UCB(beta=5)' and the same of MCBO on all tasks into results/mcbo, and
+record the four choices (GP-UCB and MCBO, average_score and best):
+
+    cbo-gym choose results/mcbo --agent MCBO --parameter beta --metric best --seeds 5 --write examples/chosen_beta.yaml
+"""
+
+import argparse
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from rich.console import Console
+from rich.progress import Progress
+
+from cbo_gym import sweep
+from cbo_gym.evaluation import Run, load_run
+from cbo_gym.evaluation.leaderboard import half_width
+from cbo_gym.evaluation.plots import mean_curve
+from cbo_gym.evaluation.selection import read_chosen
+from cbo_gym.evaluation.sweep import plan
+
+TASKS = {
+    "CBO/ToyGraph-v0": "ToyGraph",
+    "CBO/PSAGraph-v0": "PSAGraph",
+    "CBO/Ackley-v0": "Ackley",
+    "CBO/Dropwave-v0": "Dropwave",
+    "CBO/Alpine2-v0": "Alpine2",
+    "CBO/Rosenbrock-v0": "Rosenbrock",
+    "CBO/Dropwave-NoisyPublished-v0": "Dropwave, noisy",
+    "CBO/Alpine2-Noisy-v0": "Alpine2, noisy",
+    "CBO/Rosenbrock-Noisy-v0": "Rosenbrock, noisy",
+}
+METHODS = ("Random", "GP-UCB", "EIFN", "MCBO", "CBO")
+TUNED = ("GP-UCB", "MCBO")
+DEFAULT_BETA = 0.5
+CHOSEN_BETA = Path(__file__).with_name("chosen_beta.yaml")
+
+Labels = dict[tuple[str, str], str]  # method, task -> the agent that plays for the method there
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a figure shows against rounds, and the metric by which beta is chosen for it."""
+
+    name: str
+    title: str
+    metric: str
+
+
+QUANTITIES = (
+    Quantity("average_reward", "Average expected reward", "average_score"),
+    Quantity("best_reward", "Best expected reward so far", "best"),
+)
+
+
+def rewards(run: Run, quantity: Quantity) -> np.ndarray:
+    """The quantity after every round, shape ``(rounds,)``."""
+    if quantity.name == "best_reward":
+        return run.optimum - run.table["best_so_far_regret"].to_numpy()
+    return run.table[quantity.name].to_numpy()
+
+
+def agent_labels(methods: list[str], metric: str) -> Labels:
+    """Who plays for each method on each task: GP-UCB and MCBO with the beta chosen there by ``metric``."""
+    labels = {(method, task): method for method in methods for task in TASKS}
+    for method in [method for method in methods if method in TUNED]:
+        chosen = read_chosen(CHOSEN_BETA, method, "beta", metric)
+        for task in TASKS:
+            labels[method, task] = f"{method}(beta={chosen.get(task, DEFAULT_BETA)!r})"
+        if lacking := [title for task, title in TASKS.items() if task not in chosen]:
+            where = "every task" if len(lacking) == len(TASKS) else "; ".join(lacking)
+            print(f"{method}: {CHOSEN_BETA.name} has no beta chosen by {metric} for {where}; {DEFAULT_BETA} is used.")
+    return labels
+
+
+def run_all(labels: list[Labels], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
+    """Play what is not in the folder yet, and return all runs that the labels ask for."""
+    grids = defaultdict(list)  # agents -> the tasks that they play, so that few sweeps do all
+    for task in TASKS:
+        players = (agent for part in labels for (_, where), agent in part.items() if where == task)
+        grids[tuple(dict.fromkeys(players))].append(task)
+    planned = [job for agents, tasks in grids.items() for job in plan(agents, tasks, range(seeds), folder, rounds)]
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("runs", total=len(planned))
+        for agents, tasks in grids.items():
+            sweep(
+                agents,
+                tasks,
+                range(seeds),
+                folder,
+                horizon=rounds,
+                n_jobs=jobs,
+                on_start=lambda total, to_do: progress.advance(bar, total - to_do),
+                on_run=lambda run: progress.advance(bar),
+            )
+    return [load_run(job.path) for job in planned]
+
+
+def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity) -> Figure:
+    """A panel a task: the mean over seeds of every method, and its 95 % interval."""
+    figure = Figure(figsize=(11, 9.5), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    axes = figure.subplots(3, 3)
+    for axis, (task, title) in zip(axes.flat, TASKS.items(), strict=True):
+        for place, method in enumerate(methods):
+            if played := [rewards(run, quantity) for run in finished(runs, labels[method, task], task)]:
+                mean_curve(axis, np.stack(played), method, place)
+        axis.set_title(title)
+        axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+        axis.grid(True, alpha=0.3)
+        axis.margins(x=0.01)
+    for axis in axes[-1]:
+        axis.set_xlabel("Round")
+    for axis in axes[:, 0]:
+        axis.set_ylabel(quantity.title)
+    figure.align_ylabels(axes[:, 0])
+    handles = {
+        label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(methods), frameon=False)
+    return figure
+
+
+def finished(runs: list[Run], agent: str, task: str) -> list[Run]:
+    return [run for run in runs if (run.agent, run.env, run.status) == (agent, task, "finished")]
+
+
+def final_table(runs: list[Run], labels: dict[Quantity, Labels], methods: list[str]) -> pl.DataFrame:
+    """A row a task and method: each quantity after the last round, with half its 95 % interval (null for one seed)."""
+    rows = []
+    for task in TASKS:
+        for method in methods:
+            row = {"task": task, "method": method}
+            for quantity, part in labels.items():
+                if played := finished(runs, part[method, task], task):
+                    last = np.array([rewards(run, quantity)[-1] for run in played])
+                    half = float(half_width(last))
+                    row |= {
+                        quantity.name: float(last.mean()),
+                        f"{quantity.name}_half": None if np.isnan(half) else half,
+                        f"{quantity.name}_seeds": len(played),
+                        f"{quantity.name}_agent": part[method, task],
+                    }
+            if len(row) > 2:
+                rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def print_results(table: pl.DataFrame, runs: list[Run]) -> None:
+    shown = [name for name in table.columns if not name.endswith(("_agent", "_seeds"))]
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=120, fmt_str_lengths=40, tbl_hide_dataframe_shape=True):
+        print(table.select(shown))
+    for agent, env in dict.fromkeys((run.agent, run.env) for run in runs if run.status == "skipped"):
+        print(f"skipped: {agent} does not play {env}")
+    for run in runs:
+        if run.status == "failed":
+            print(f"failed: {run.agent} on {run.env}, seed {run.seed}: {run.error.strip().splitlines()[-1]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one seed and 2 rounds, to see that all works")
+    parser.add_argument("--seeds", type=int, help="number of seeds, counted from 0 (20, as in the paper)")
+    parser.add_argument("--rounds", type=int, help="rounds of a run (the registered number, 100)")
+    parser.add_argument("--out", type=Path, help="folder of runs, figures and table (results/mcbo)")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
+    parser.add_argument(
+        "--methods", nargs="+", default=list(METHODS), help=f"from {', '.join(METHODS)}; all by default"
+    )
+    arguments = parser.parse_args()
+    if arguments.seeds is None:
+        arguments.seeds = 1 if arguments.quick else 20
+    if arguments.rounds is None and arguments.quick:
+        arguments.rounds = 2
+    # quick runs have a folder of their own, for 'choose' compares runs of one length
+    folder = arguments.out or Path("results/mcbo-quick" if arguments.quick else "results/mcbo")
+
+    labels = {quantity: agent_labels(arguments.methods, quantity.metric) for quantity in QUANTITIES}
+    runs = run_all(list(labels.values()), arguments.seeds, arguments.rounds, folder, arguments.jobs)
+    table = final_table(runs, labels, arguments.methods)
+    table.write_csv(folder / "final_rewards.csv")
+    for quantity, part in labels.items():
+        draw(runs, part, arguments.methods, quantity).savefig(folder / f"{quantity.name}.png", dpi=150)
+    print_results(table, runs)
+    print(f"Figures and final_rewards.csv are in {folder}.")
+    sys.exit(any(run.status == "failed" for run in runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,350 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from scipy.stats import norm
+
+from agents import Random
+from agents.cbo import CBO, coverage, log_expected_improvement
+from agents.surrogates.causal_prior import (
+    CausalGP,
+    CausalKernel,
+    ObservationalModel,
+    adjustment_set,
+    can_be_simulated,
+    is_separated,
+)
+from cbo_gym import Mode, Round, Task, UnsupportedModeError, evaluate
+from cbo_gym.scm.diagram import CausalDiagram
+from tests.agents.helpers import AGENT_SEED, flat, make, play
+
+TOY, COMPLETE = "CBO/ToyGraph-v0", "CBO/CompleteGraph-v0"
+X0, X1 = frozenset({"X0"}), frozenset({"X1"})
+
+
+def observed(env_id: str, count: int, seed: int = 0) -> ObservationalModel:
+    """The observational model after ``count`` observations."""
+    env, task = make(env_id, seed, 1)
+    model = ObservationalModel(task)
+    env.reset(seed=seed)
+    action = {"target": task.targets.index(frozenset()), "values": np.full(len(task.manipulable), 0.5)}
+    for _ in range(count):
+        observation, reward, *_ = env.step(action)
+        model.add(action, observation, float(reward))
+    return model
+
+
+def test_the_contract() -> None:
+    env, task = make(TOY, 0, 4)
+    torch_state = torch.get_rng_state()
+    agent = CBO()
+    actions, _ = play(agent, env, task, 0)
+    assert all(env.action_space.contains(action) for action in actions)
+    assert len(agent.history) == len(task.initial_data) + 4
+    estimates = agent.estimated_rewards()
+    assert estimates.shape == (len(agent.history),)
+    assert np.isfinite(estimates).all()
+    best = agent.history[int(estimates.argmax())].action
+    np.testing.assert_array_equal(flat(agent.recommend()), flat(best))
+    assert torch.equal(torch.get_rng_state(), torch_state)
+
+
+@pytest.mark.parametrize("env_id", [TOY, COMPLETE])
+def test_runs_repeat_and_reset_equals_fresh(env_id: str) -> None:
+    env, task = make(env_id, 0, 4)
+    other_env, other_task = make(env_id, 1, 2)
+    used = CBO()
+    play(used, other_env, other_task, 1)
+    again, _ = play(used, env, task, 0)
+    fresh, _ = play(CBO(), env, task, 0)
+    for one, other in zip(again, fresh, strict=True):
+        np.testing.assert_array_equal(flat(one), flat(other))
+
+
+def test_unsupported_mode() -> None:
+    _, task = make("CBO/Dropwave-v0", 0, 1)
+    with pytest.raises(UnsupportedModeError, match="CBO plays hard"):
+        CBO().reset(task, 0)
+    assert CBO.modes == {Mode.HARD}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"costs": {"X0": 0.0}}, "cost of X0 must be a finite number above 0; given 0.0"),
+        ({"costs": {"X0": math.inf}}, "cost of X0 must be"),
+        ({"max_observations": 0}, "max_observations must be a whole number of at least 1; given 0"),
+        ({"max_observations": 2.5}, "max_observations must be"),
+    ],
+)
+def test_bad_parameters(parameters: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CBO(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"targets": [{"Y"}]}, r"targets must be among .* given \[\['Y'\]\]"),
+        ({"costs": {"Z": 1.0}}, r"costs name \['Z'\]"),
+    ],
+)
+def test_parameters_that_do_not_fit_the_task(parameters: dict, message: str) -> None:
+    _, task = make(TOY, 0, 1)
+    with pytest.raises(ValueError, match=message):
+        CBO(**parameters).reset(task, 0)
+
+
+# The observational prior.
+
+
+def toy_effect(target: frozenset[str], values: np.ndarray) -> np.ndarray:
+    """E[Y | do(values)] by brute force, in native units."""
+    rng = np.random.default_rng(0)
+    x1 = values[:, None]
+    if target == X0:
+        x1 = np.exp(-values)[:, None] + rng.normal(size=(1, 200_000))
+    return (np.exp(-0.05 * x1) - np.cos(x1)).mean(axis=1)
+
+
+@pytest.mark.parametrize(("target", "low", "high"), [(X0, -1.5, 2.0), (X1, -1.0, 4.0)])
+def test_causal_prior_is_the_interventional_mean_where_there_are_observations(
+    target: frozenset[str], low: float, high: float
+) -> None:
+    """The noise of Y has deviation 1. With 500 observations and a smooth curve of about 8 degrees of freedom the
+    root mean squared error is about sqrt(8 / 500) = 0.13; twice that is allowed for the mean, and 0.5 anywhere."""
+    model = observed(TOY, 500)
+    assert model.rule(target) == "simulation"
+    domain = {X0: (-5.0, 5.0), X1: (-5.0, 20.0)}[target]
+    natives = np.linspace(low, high, 15)
+    values = torch.tensor((natives - domain[0]) / (domain[1] - domain[0]))[:, None]
+    mean, std = model.effect(target, values)
+    error = np.abs(mean.numpy() - toy_effect(target, natives))
+    assert np.sqrt((error**2).mean()) < 0.26
+    assert error.max() < 0.5
+    assert (std > 0.0).all()
+
+
+def test_the_prior_is_less_sure_where_nothing_was_observed() -> None:
+    model = observed(TOY, 40)
+    _, std = model.effect(X1, torch.tensor([[0.25], [0.95]], dtype=torch.float64))  # X1 = 1.25 and 18.75
+    assert std[1] > 2.0 * std[0]
+
+
+def test_rules_of_the_confounded_graph() -> None:
+    """B <-> Y cannot be blocked for do(B); A and C block the back doors of D and E."""
+    _, task = make(COMPLETE, 0, 1)
+    expected = {
+        ("B",): None, ("D",): {"C"}, ("E",): {"A", "C"}, ("B", "D"): None, ("B", "E"): None, ("D", "E"): {"A", "C"},
+    }  # fmt: skip
+    for target, chosen in expected.items():
+        assert adjustment_set(task.diagram, frozenset(target), "Y") == chosen
+        assert not can_be_simulated(task.diagram, frozenset(target), "Y")
+    model = observed(COMPLETE, 5)
+    assert model.rule(frozenset({"B"})) == "none"
+    assert model.rule(frozenset({"D", "E"})) == "adjustment"
+
+
+def test_a_confounder_upstream_of_the_target_does_not_matter() -> None:
+    chain = CausalDiagram("WXY", [("W", "X"), ("X", "Y")], [("W", "X")])
+    assert can_be_simulated(chain, frozenset("X"), "Y")
+    assert not can_be_simulated(chain, frozenset("W"), "Y")
+    assert adjustment_set(chain, frozenset("W"), "Y") is None
+
+
+def test_separation_by_hand() -> None:
+    """M-bias: conditioning on the collider opens the path."""
+    diagram = CausalDiagram("XMY", [], [("X", "M"), ("M", "Y")])
+    assert is_separated(diagram, "X", "Y", "")
+    assert not is_separated(diagram, "X", "Y", "M")
+    fork = CausalDiagram("XMY", [("M", "X"), ("M", "Y")])
+    assert not is_separated(fork, "X", "Y", "")
+    assert is_separated(fork, "X", "Y", "M")
+
+
+def linear_task(diagram: CausalDiagram) -> Task:
+    return Task(
+        env_id="Linear",
+        mode=Mode.HARD,
+        diagram=diagram,
+        nodes=("Z", "X", "Y"),
+        reward="Y",
+        horizon=5,
+        action_space=spaces.Dict({"target": spaces.Discrete(2), "values": spaces.Box(0.0, 1.0, (1,), np.float64)}),
+        observation_space=spaces.Dict({"nodes": spaces.Box(-np.inf, np.inf, (3,), np.float64)}),
+        manipulable={"X": (-2.0, 2.0)},
+        targets=(frozenset(), frozenset("X")),
+    )
+
+
+def test_back_door_adjustment_removes_confounding() -> None:
+    """Z confounds X and Y; a latent joins Z and Y. Y = X + 2 Z + U, Z = U + u: regression on X alone has slope
+    well above 1, E[Y | do(x)] has slope 1."""
+    task = linear_task(CausalDiagram("ZXY", [("Z", "X"), ("Z", "Y"), ("X", "Y")], [("Z", "Y")]))
+    model = ObservationalModel(task)
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=200)
+    z = hidden + 0.5 * rng.normal(size=200)
+    x = 0.8 * z + 0.5 * rng.normal(size=200)
+    y = x + 2.0 * z + hidden + 0.1 * rng.normal(size=200)
+    assert np.polyfit(x, y, 1)[0] > 2.5
+    for row in np.stack([z, x, y], axis=1):
+        model.add({"target": 0, "values": [0.5]}, {"nodes": row}, float(row[-1]))
+    target = frozenset("X")
+    assert model.rule(target) == "adjustment"
+    mean, _ = model.effect(target, torch.tensor([[0.25], [0.75]], dtype=torch.float64))  # do(-1), do(1)
+    assert float(mean[1] - mean[0]) / 2.0 == pytest.approx(1.0, abs=0.25)
+
+
+# The GP of a set.
+
+
+def test_without_data_the_gp_is_its_prior() -> None:
+    gp = CausalGP("Y", 1, lambda values: (values[:, 0], torch.full_like(values[:, 0], 0.5)))
+    gp.unit = 2.0
+    mean, std = gp.predict(torch.tensor([[0.25]], dtype=torch.float64))
+    assert float(mean) == 0.25
+    assert float(std) == pytest.approx(math.sqrt(4.0 + 0.25))
+
+
+def test_the_kernel_by_hand() -> None:
+    kernel = CausalKernel(2).double()
+    x = torch.tensor([[0.1, 0.3], [0.6, 2.0]], dtype=torch.float64)
+    length = float(kernel.smooth.lengthscale.detach())
+    smooth = float(kernel.variance.detach()) * math.exp(-0.5 * (0.5 / length) ** 2)
+    found = kernel.forward(x, x).detach()
+    assert float(found[0, 1]) == pytest.approx(smooth + 0.3 * 2.0)
+    torch.testing.assert_close(kernel.forward(x, x, diag=True).detach(), found.diagonal())
+
+
+def test_a_new_prior_takes_effect_and_data_overrule_it() -> None:
+    level = {"mean": 0.0}
+
+    def effect(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.full_like(values[:, 0], level["mean"]), torch.ones_like(values[:, 0])
+
+    gp = CausalGP("Y", 1, effect)
+    grid = torch.linspace(0.0, 1.0, 30, dtype=torch.float64)[:, None]
+    for value in grid:
+        gp.observe(value, 3.0)
+    before = gp.predict(grid)[0]
+    assert (before - 3.0).abs().max() < 0.2
+    level["mean"] = 2.0
+    gp.refresh()
+    after = gp.predict(grid)[0]
+    assert (after - 3.0).abs().max() < (before - 3.0).abs().max()
+    torch.testing.assert_close(gp.fitted(), after)
+
+
+# Expected improvement and epsilon.
+
+
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (3.0, 0.5), (-2.0, 1.5), (1.0, 1e-3)])
+def test_expected_improvement_is_the_closed_form(mean: float, std: float) -> None:
+    best = 1.0
+    z = (mean - best) / std
+    expected = (mean - best) * norm.cdf(z) + std * norm.pdf(z)
+    found = log_expected_improvement(*torch.tensor([mean, std], dtype=torch.float64), best).exp()
+    assert float(found) == pytest.approx(expected, rel=1e-9)
+
+
+def test_log_expected_improvement_far_below_the_best() -> None:
+    z = -torch.tensor([1e5, 1e3, 100.0, 30.0, 10.0, 1.0 + 1e-9, 1.0 - 1e-9], dtype=torch.float64)
+    found = log_expected_improvement(z, torch.ones_like(z), 0.0)
+    assert found.isfinite().all()
+    assert (found.diff() > 0.0).all()
+    tail = -0.5 * z[1:4] ** 2 - 0.5 * math.log(2 * math.pi) - 2.0 * z[1:4].abs().log()  # phi(z) / z^2
+    torch.testing.assert_close(found[1:4], tail, atol=0.01, rtol=0.0)
+
+
+def test_coverage_by_hand() -> None:
+    box = np.array([[0.0, 2.0], [0.0, 4.0]])
+    triangle = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 4.0]])
+    assert coverage(triangle, box) == pytest.approx(0.5)
+    assert coverage(np.array([[-9.0, -9.0], [9.0, -9.0], [-9.0, 9.0], [9.0, 9.0]]), box) == pytest.approx(1.0)
+    assert coverage(np.array([[1.0], [3.0], [1.5]]), np.array([[0.0, 8.0]])) == pytest.approx(0.25)
+    line = np.linspace([0.0, 0.0], [2.0, 4.0], 5)
+    assert coverage(line, box) == 0.0
+    assert coverage(triangle[:2], box) == 0.0
+    assert coverage(np.empty((0, 2)), box) == 0.0
+    assert coverage(np.ones((6, 2)), box) == 0.0
+
+
+def toy_rounds(points: list[tuple[float, float]]) -> tuple[Round, ...]:
+    """Observing rounds with these X0 and X1."""
+    action = {"target": np.int64(0), "values": np.full(2, 0.5)}
+    return tuple(Round(action, {"nodes": np.array([x0, x1, 1.0])}, 1.0) for x0, x1 in points)
+
+
+def test_epsilon_by_hand_and_how_it_is_used() -> None:
+    """A hull of half of the domain from 4 of at most 8 observations: 0.5 x 4 / 8."""
+    _, task = make(TOY, 0, 1)
+    corners = [(-5.0, -5.0), (5.0, -5.0), (-5.0, 20.0), (-4.0, -4.0)]
+    task = replace(task, initial_data=toy_rounds(corners))
+    agent = CBO(max_observations=8)
+    agent.reset(task, 0)
+    assert agent.epsilon == pytest.approx(0.25)
+    observing = [not task.targets[agent.act({})["target"]] for _ in range(80)]
+    assert np.mean(observing) == pytest.approx(0.25, abs=3 * math.sqrt(0.25 * 0.75 / 80))
+    agent = CBO(max_observations=4)
+    agent.reset(task, 0)
+    assert agent.epsilon == 0.0
+
+
+# Playing.
+
+
+def test_only_the_given_targets_are_explored_and_costs_steer() -> None:
+    env, task = make(TOY, 0, 6)
+    played, _ = play(CBO(targets=[{"X0"}]), env, task, 0)
+    assert {task.targets[action["target"]] for action in played} <= {frozenset(), X0}
+    dear, _ = play(CBO(costs={"X1": 1e9}), env, task, 0)
+    assert X1 not in {task.targets[action["target"]] for action in dear}
+    nothing, _ = play(CBO(targets=[[]]), env, task, 0)
+    assert {task.targets[action["target"]] for action in nothing} == {frozenset()}
+
+
+@pytest.mark.parametrize("env_id", [TOY, COMPLETE])
+@pytest.mark.parametrize("keep", ["nothing", "observations", "interventions"])
+def test_missing_data(env_id: str, keep: str) -> None:
+    env, task = make(env_id, 0, 5)
+    empty = task.targets.index(frozenset())
+    kinds = {"nothing": (), "observations": (True,), "interventions": (False,)}[keep]
+    data = tuple(past for past in task.initial_data if (past.action["target"] == empty) in kinds)
+    agent = CBO()
+    actions, _ = play(agent, env, replace(task, initial_data=data), 0)
+    assert all(task.action_space.contains(action) for action in actions)
+    assert np.isfinite(agent.estimated_rewards()).all()
+    agent.reset(replace(task, initial_data=()), AGENT_SEED)
+    with pytest.raises(ValueError, match="nothing has been played"):
+        agent.recommend()
+
+
+@pytest.mark.parametrize("rewards", [[0.3] * 8, [1e6, -1e6, 2e6, 0.0] * 2, [1.0] * 7 + [1e6]])
+@pytest.mark.parametrize("duplicates", [False, True])
+def test_awkward_rewards_do_not_end_a_run(rewards: list[float], duplicates: bool) -> None:
+    _, task = make(TOY, 0, 5)
+    rng = np.random.default_rng(0)
+    past = []
+    for number, reward in enumerate(rewards):
+        values = np.full(2, 0.5) if duplicates else rng.random(2)
+        past.append(Round({"target": number % 3, "values": values}, {"nodes": np.array([*values, reward])}, reward))
+    agent = CBO()
+    agent.reset(replace(task, initial_data=tuple(past)), 0)
+    for reward in rewards[:3]:
+        action = agent.act({})
+        assert task.action_space.contains(action)
+        agent.update(action, {"nodes": np.array([0.5, 0.5, reward])}, reward, {})
+    assert np.isfinite(agent.estimated_rewards()).all()
+    assert task.action_space.contains(agent.recommend())
+
+
+def test_toy_graph_mean_expected_reward_beats_random_in_every_run() -> None:
+    for seed in range(5):
+        learned, random = (
+            evaluate(build(), TOY, seed=seed, horizon=30).table["expected_reward"].mean() for build in (CBO, Random)
+        )
+        assert learned > random

@@ -1,0 +1,182 @@
+import numpy as np
+import pytest
+import torch
+
+from agents.surrogates.gp import SurrogateError
+from agents.surrogates.gp_network import GPNetwork, MechanismKernel, posterior_mean
+from cbo_gym import Task, make_task
+from cbo_gym.envs import SoftEnv
+from cbo_gym.problems import Problem
+from cbo_gym.scm import Normal, StructuralCausalModel, Variable
+from tests.agents.helpers import make
+
+
+def trained(task: Task) -> GPNetwork:
+    network = GPNetwork(task)
+    for past in task.initial_data:
+        network.add(past.action, past.observation)
+    return network
+
+
+def own(value):
+    return value
+
+
+def test_a_pass_composes_the_nodes_posteriors() -> None:
+    task = make("CBO/Alpine2-v0", 0, 1)[1]
+    network = trained(task)
+    actions = torch.rand(5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    passed = network.rollout(actions, posterior_mean, {})
+    value = network.surrogates["X0"].posterior(actions[:, :1])[0]
+    for place, node in enumerate(["X1", "X2", "X3", "X4", "Y"], start=1):
+        value = network.surrogates[node].posterior(torch.stack([value, actions[:, place]], -1))[0]
+        torch.testing.assert_close(passed[node], value[:, None])
+
+
+def test_noise_enters_every_node_and_its_descendants() -> None:
+    task = make("CBO/Alpine2-Noisy-v0", 0, 1)[1]
+    network = trained(task)
+    noise = network.draw_noise(512, seed=1)
+    assert set(noise) == set(task.nodes)
+    assert all(abs(float(draws.std()) - 1.0) < 0.02 and abs(float(draws.mean())) < 0.01 for draws in noise.values())
+    action = torch.full((1, 6), 0.3, dtype=torch.float64)
+    passed = network.rollout(action, posterior_mean, noise)
+    clean = network.rollout(action, posterior_mean, {})
+    torch.testing.assert_close(passed["X0"], clean["X0"] + noise["X0"])
+    inputs = torch.stack([passed["X0"], torch.full_like(passed["X0"], 0.3)], -1)
+    torch.testing.assert_close(passed["X1"], network.surrogates["X1"].posterior(inputs)[0] + noise["X1"])
+
+
+def test_a_mean_of_the_noise_belongs_to_the_function() -> None:
+    """Age ~ U(55, 75): the network's root is about 65, and its noise is centred."""
+    task = make("CBO/PSAGraph-v0", 0, 1)[1]
+    network = trained(task)
+    draws = network.draw_noise(1024, seed=0)["Age"]
+    assert abs(float(draws.mean())) < 0.05
+    assert float(draws.max() - draws.min()) == pytest.approx(20.0, abs=0.1)
+    observe = torch.zeros(1, 4, dtype=torch.float64)
+    assert float(network.rollout(observe, posterior_mean, {})["Age"]) == pytest.approx(65.0, abs=4.0)
+
+
+def test_nodes_that_were_set_do_not_train_their_gp() -> None:
+    task = make("CBO/ToyGraph-v0", 0, 1)[1]
+    network = trained(task)  # 10 observations, 2 rounds of do(X0), 2 of do(X1)
+    assert {node: len(gp) for node, gp in network.surrogates.items()} == {"X0": 12, "X1": 12, "Y": 14}
+
+
+def test_a_node_that_was_always_set_has_its_prior() -> None:
+    task = make("CBO/ToyGraph-v0", 0, 1)[1]
+    network = GPNetwork(task)
+    network.add({"target": 2, "values": np.array([0.5, 0.5])}, {"nodes": np.array([0.1, 7.5, -0.3])})  # do(X1)
+    bounds = [network.rollout(torch.zeros(1, 4).double(), lambda _, x, m, s, k=k: m + k * s, {})["X1"] for k in (0, 1)]
+    assert [float(bound) for bound in bounds] == [0.0, 1.0]
+
+
+def test_set_nodes_take_their_values_and_the_rest_goes_on() -> None:
+    task = make("CBO/ToyGraph-v0", 0, 1)[1]
+    network = trained(task)
+    # values of X0 and X1 in [0, 1], then the membership: do(X1 = 0), do(X0 = -5), observe
+    inputs = torch.tensor([[0.5, 0.2, 0, 1], [0.0, 0.5, 1, 0], [0.5, 0.5, 0, 0]], dtype=torch.float64)
+    values = network.rollout(inputs, posterior_mean, {})
+    assert float(values["X1"][0]) == pytest.approx(0.0)
+    assert float(values["X0"][1]) == -5.0
+    expected = network.surrogates["Y"].posterior(torch.zeros(1, 1, dtype=torch.float64))[0]
+    torch.testing.assert_close(values["Y"][0], expected)
+    natural = network.surrogates["X1"].posterior(values["X0"][2][:, None])[0]
+    torch.testing.assert_close(values["X1"][2], natural)
+
+
+def test_only_the_rewards_ancestors_are_modelled() -> None:
+    task = make("CBO/CompleteGraph-v0", 0, 1)[1]
+    assert GPNetwork(task).nodes == task.nodes
+    variables = [Variable("X", own, (), (0,)), Variable("Side", own, (), (1,)), Variable("Y", own, ("X",))]
+    assert GPNetwork(custom_task(variables, 2)).nodes == ("X", "Y")
+
+
+def test_the_kernel_is_its_formula() -> None:
+    kernel = MechanismKernel(dim=3, parents=2)
+    kernel.initialize(
+        raw_variances=kernel.raw_variances_constraint.inverse_transform(torch.tensor([0.5, 2.0, 3.0, 4.0]))
+    )
+    kernel.smooth.lengthscale, kernel.modulation.lengthscale = torch.tensor([0.3, 0.7, 0.9]), torch.tensor([0.4])
+    kernel = kernel.double()
+    rng = np.random.default_rng(0)
+    x, y = rng.random((4, 3)), rng.random((5, 3))
+    rbf = np.exp(-0.5 * (((x[:, None] - y[None]) / [0.3, 0.7, 0.9]) ** 2).sum(-1))
+    affine = 2.0 + (x[:, None, :2] * y[None, :, :2] * [3.0, 4.0]).sum(-1)
+    by_hand = 0.5 * rbf + affine * np.exp(-0.5 * ((x[:, None, 2] - y[None, :, 2]) / 0.4) ** 2)
+    with torch.no_grad():
+        found = kernel.forward(torch.tensor(x), torch.tensor(y)).numpy()
+        diagonal = kernel.forward(torch.tensor(x), torch.tensor(x), diag=True).numpy()
+        square = kernel.forward(torch.tensor(x), torch.tensor(x)).numpy()
+    np.testing.assert_allclose(found, by_hand, rtol=1e-6)
+    np.testing.assert_allclose(diagonal, np.diag(square), rtol=1e-6)
+
+
+def test_a_mechanism_linear_in_its_parent_extrapolates() -> None:
+    """Twice beyond the parent's values seen, where a stationary kernel would fall back to the mean."""
+    task = make("CBO/Alpine2-v0", 0, 1)[1]
+    gp = GPNetwork(task).surrogates["X1"]
+    rng = np.random.default_rng(0)
+    parent, action = rng.uniform(-2.0, 2.0, 40), rng.random(40)
+    factor = np.sqrt(10 * action) * np.sin(10 * action)
+    gp.add(np.column_stack([parent, action]), parent * factor)
+    grid = np.linspace(0.1, 0.9, 9)
+    mean, _ = gp.posterior(torch.tensor(np.column_stack([np.full(9, 4.0), grid])))
+    np.testing.assert_allclose(mean.numpy(), 4.0 * np.sqrt(10 * grid) * np.sin(10 * grid), atol=0.5)
+
+
+def custom_task(variables: list[Variable], dims: int) -> Task:
+    problem = Problem(
+        "Custom", StructuralCausalModel(variables, reward="Y"), "test", "none", action_domains=[(0.0, 1.0)] * dims
+    )
+    return make_task(SoftEnv(problem), seed=0, horizon=5)
+
+
+def awkward(kind: str) -> list[np.ndarray]:
+    """Values of the nodes Root, X, Y."""
+    rng = np.random.default_rng(0)
+    rows = [np.array([rng.normal(), rng.normal(), rng.normal()]) for _ in range(8)]
+    if kind == "constant node":
+        return [np.array([row[0], 3.0, row[2]]) for row in rows]
+    if kind == "single observation":
+        return rows[:1]
+    if kind == "duplicated points":
+        return [rows[0]] * 8
+    if kind == "large rewards":
+        return [row * [1.0, 1.0, 1e6] for row in rows]
+    return [row * [1.0, 1.0, 0.0] + [0.0, 0.0, 1e6] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "kind", ["constant node", "single observation", "duplicated points", "large rewards", "constant large reward"]
+)
+@pytest.mark.parametrize("noise_std", [0.0, 1.0])
+def test_awkward_data_give_finite_passes(kind: str, noise_std: float) -> None:
+    """With a node that has neither parents nor actions."""
+    noise = {"noise": Normal(0.0, noise_std)} if noise_std else {}
+    variables = [
+        Variable("Root", own, **noise),
+        Variable("X", own, (), (0,), **noise),
+        Variable("Y", own, ("Root", "X"), **noise),
+    ]
+    task = custom_task(variables, 1)
+    network = GPNetwork(task)
+    for row in awkward(kind):
+        network.add(np.array([0.25]), {"nodes": row})
+    actions = torch.linspace(0, 1, 7, dtype=torch.float64)[:, None]
+    for sign in (-1.0, 0.0, 1.0):
+        values = network.rollout(actions, lambda node, x, mean, std, s=sign: mean + s * std, network.draw_noise(4, 0))
+        assert all(value.isfinite().all() for value in values.values())
+
+
+def test_a_failed_factorisation_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make("CBO/Alpine2-v0", 0, 1)[1]
+    network = trained(task)
+    network.rollout(torch.rand(1, 6, dtype=torch.float64), posterior_mean, {})
+    gp = network.surrogates["X3"]
+    gp.add([0.1, 0.2], [0.3])
+    monkeypatch.setattr(gp.kernel, "forward", lambda x, y, diag=False: torch.full((len(x), len(y)), torch.nan).double())
+    gp.schedule.every_time, gp.schedule.growth = 0, 100.0
+    with pytest.raises(SurrogateError, match="node X3"):
+        network.rollout(torch.rand(1, 6, dtype=torch.float64), posterior_mean, {})

@@ -1,0 +1,100 @@
+"""Seconds of one MCBO round, fits and search together, on one thread; and what more restarts would find."""
+
+import numpy as np
+import pytest
+import torch
+
+import agents
+from agents.search import maximise, screen
+from cbo_gym import evaluate
+from tests.agents.helpers import AGENT_SEED, make
+
+pytestmark = pytest.mark.benchmark
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "parameters"),
+    [
+        ("CBO/Alpine2-v0", {}),
+        ("CBO/Dropwave-NoisyPublished-v0", {"samples": 128}),
+        ("CBO/Alpine2-Noisy-v0", {}),
+        ("CBO/ToyGraph-v0", {}),
+    ],
+)
+def test_a_round_takes_at_most_a_second(benchmark, env_id, parameters):
+    """The mean over 100 rounds, hyper-parameter fits included; on Alpine2 from 13 to 113 points."""
+    agent = agents.MCBO(**parameters)
+    run = benchmark.pedantic(evaluate, (agent, env_id, 0), rounds=1)
+    seconds = run.table["act_seconds"].to_numpy() + run.table["update_seconds"].to_numpy()
+    mean, median, longest = seconds.mean(), np.median(seconds), seconds.max()
+    print(f"\n{env_id}: mean {mean:.2f} s, median {median:.2f} s, longest {longest:.2f} s a round")
+    assert mean <= 1.0
+
+
+def played_for(agent, env_id, seed, rounds):
+    """The agent after some rounds, and the actions that it has played, best first."""
+    env, task = make(env_id, seed, rounds)
+    agent.reset(task, AGENT_SEED + seed)
+    observation, _ = env.reset(seed=seed)
+    for _ in range(rounds):
+        action = agent.act(observation)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, reward, info)
+    return [agent.history[i].action for i in np.argsort(-agent.estimated_rewards())]
+
+
+@pytest.mark.parametrize("rounds", [5, 20, 50])
+def test_ten_times_the_restarts_find_no_more_without_noise(benchmark, rounds):
+    gains = []
+    for seed in range(3):
+        agent = agents.MCBO()
+        played = played_for(agent, "CBO/Alpine2-v0", seed, rounds)
+
+        def acquisition(inputs, agent=agent):
+            return agent._constant_eta(inputs, {})
+
+        def value(factor, acquisition=acquisition, agent=agent, played=played, seed=seed):
+            action = maximise(
+                acquisition, agent._with_eta, played, seed=seed, raw_samples=1024 * factor, restarts=12 * factor
+            )
+            grid = torch.cartesian_prod(*[torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0]).double()] * 5)
+            points = torch.cat([grid, torch.as_tensor(action).expand(len(grid), 6)], -1)
+            with torch.no_grad():
+                return float(acquisition(points[:, None]).max())
+
+        gains.append(value(10) / value(1) - 1.0)
+    print(f"\nafter {rounds} rounds, 10 times the restarts find more by {np.round(gains, 4)}")
+    benchmark(lambda: None)
+    assert np.median(gains) < 0.01
+
+
+@pytest.mark.parametrize("rounds", [5, 20, 50])
+def test_ten_times_the_restarts_find_no_more_with_noise(benchmark, rounds):
+    gains = []
+    for seed in range(3):
+        agent = agents.MCBO(samples=128)
+        played = played_for(agent, "CBO/Dropwave-NoisyPublished-v0", seed, rounds)
+        noise = agent._network.draw_noise(128, seed)
+        found = []
+        for factor in (1, 10):
+            starts = screen(
+                lambda inputs, agent=agent, noise=noise: agent._constant_eta(inputs, noise),
+                agent._with_eta,
+                played,
+                seed=seed,
+                raw_samples=1024 * factor,
+                restarts=agent.restarts * factor,
+            )
+            found.append(agent.optimise(starts, noise, seed)[1])
+        gains.append(found[1] / found[0] - 1.0)
+    print(f"\nafter {rounds} rounds, 10 times the restarts find more by {np.round(gains, 4)}")
+    benchmark(lambda: None)
+    assert np.median(gains) < 0.01

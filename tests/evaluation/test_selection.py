@@ -1,0 +1,171 @@
+import polars as pl
+import pytest
+import yaml
+
+from cbo_gym.evaluation import Run
+from cbo_gym.evaluation.selection import choose_parameter, read_chosen, write_choice
+
+
+def made_up_run(agent, env, seed, average=0.0, best=0.0, **fields):
+    """A run of two rounds with these final rewards, on an environment with optimum 3 and random value 1."""
+    table = pl.DataFrame({"average_reward": [9.0, average], "best_so_far_regret": [9.0, 3.0 - best]})
+    return Run(agent, env, seed, 2, **{"optimum": 3.0, "random_value": 1.0, "table": table, **fields})
+
+
+def grid(averages, agent="A(beta={})", seeds=2):
+    """Runs from a table environment -> value -> final average reward; the best reward is its negative."""
+    return [
+        made_up_run(agent.format(value), env, seed, average, best=-average)
+        for env, row in averages.items()
+        for value, average in row.items()
+        for seed in range(seeds)
+    ]
+
+
+AVERAGES = {"E1": {"0.05": 3.0, "0.5": 1.0, "5": 1.0}, "E2": {"0.05": 1.0, "0.5": 2.0, "5": 1.0}}
+AVERAGES["E3"] = {"0.05": 1.5, "0.5": 1.0, "5": 2.5}
+
+
+def test_each_environment_takes_what_is_best_on_the_others_by_hand():
+    choice = choose_parameter(grid(AVERAGES), "A", "beta")
+    # scores (reward - 1) / 2: E1 1, 0, 0; E2 0, 0.5, 0; E3 0.25, 0, 0.75. On E1 the mean of E2 and E3 counts.
+    expected = {
+        "env": ["E1", "E2", "E3"],
+        "chosen": [5.0, 0.05, 0.05],
+        "beta=0.05": [0.125, 0.625, 0.5],
+        "beta=0.5": [0.25, 0.0, 0.25],
+        "beta=5": [0.375, 0.375, 0.0],
+    }
+    assert choice.table.to_dict(as_series=False) == expected
+    assert repr(choice.chosen) == "{'E1': 5, 'E2': 0.05, 'E3': 0.05}"  # as the labels had it: 5, not 5.0
+    assert choice.candidates == (0.05, 0.5, 5)
+    assert choice.seeds == (0, 1)
+    assert choice.horizons == (2,)
+
+
+def test_the_metric_is_the_one_asked_for():
+    choice = choose_parameter(grid(AVERAGES), "A", "beta", "best")
+    assert choice.table["beta=0.5"].to_list() == pytest.approx([-1.25, -1.0, -1.25])
+    assert choice.chosen == {"E1": 0.05, "E2": 0.5, "E3": 5}
+    with pytest.raises(ValueError, match="no metric is called 'worst'; choose from average_score, best"):
+        choose_parameter(grid(AVERAGES), "A", "beta", "worst")
+
+
+def test_seeds_are_averaged():
+    runs = [made_up_run(f"A(beta={value})", "E1", 0) for value in (1, 2)]
+    runs += [made_up_run(f"A(beta={value})", "E1", 1) for value in (1, 2)]
+    for seed, (one, two) in enumerate([(1.0, 2.0), (3.0, 1.5)]):  # means 2 and 1.75, though 2 wins the first seed
+        runs += [made_up_run("A(beta=1)", "E2", seed, one), made_up_run("A(beta=2)", "E2", seed, two)]
+    choice = choose_parameter(runs, "A", "beta")
+    assert choice.chosen["E1"] == 1
+    assert choice.table.row(0, named=True)["beta=2"] == pytest.approx(0.375)
+
+
+def test_the_smaller_value_wins_a_tie():
+    equal = {"10": 1.0, "9": 1.0, "0.5": 0.9}
+    assert choose_parameter(grid({"E1": equal, "E2": equal}), "A", "beta").chosen == {"E1": 9, "E2": 9}
+    nearly = {"9": 0.1 + 0.2, "10": 0.3 + 1e-15}  # apart by rounding alone
+    assert choose_parameter(grid({"E1": nearly, "E2": nearly}), "A", "beta").chosen["E1"] == 9
+
+
+def test_other_runs_are_left_out():
+    others = grid({"E9": {"0.1": 2.0, "0.2": 1.0}}, agent="B(beta={})")
+    others += grid({"E8": {"0.05": 2.0, "7": 1.0}}, agent="A(beta={}, samples=3)")
+    others += [made_up_run("A", "E1", 0), made_up_run("A(delta=2)", "E1", 0), made_up_run("odd (", "E1", 0)]
+    others += [made_up_run("A(beta=5)", "E7", 0, status="skipped")]
+    choice = choose_parameter([*others, *grid(AVERAGES)], "A", "beta")
+    assert choice.table.equals(choose_parameter(grid(AVERAGES), "A", "beta").table)
+
+
+def test_shared_parameters_are_part_of_the_agent():
+    runs = grid(AVERAGES, agent="A(beta={}, samples=3)")
+    choice = choose_parameter(runs, "A(samples=3)", "beta")
+    assert choice.agent == "A(samples=3)"
+    assert choice.chosen["E1"] == 5
+    with pytest.raises(ValueError, match="runs of A with at least two values of beta; found 0"):
+        choose_parameter(runs, "A", "beta")
+
+
+@pytest.mark.parametrize(
+    ("averages", "message"),
+    [
+        ({"E1": {"1": 1.0}, "E2": {"1": 1.0}}, "two values of beta; found 1"),
+        ({"E1": {"1": 1.0, "2": 1.0}}, "two environments; found 1"),
+        ({"E1": {"None": 1.0, "2": 1.0}}, "two values of beta; found 1"),
+        ({"E1": {"'wide'": 1.0, "2": 1.0}}, "the values of beta must be numbers; found 'wide'"),
+    ],
+)
+def test_too_little_to_choose_from(averages, message):
+    with pytest.raises(ValueError, match=message):
+        choose_parameter(grid(averages), "A", "beta")
+
+
+def test_missing_runs_are_named():
+    def without(*cells):
+        return [run for run in grid(AVERAGES) if (run.agent, run.env, run.seed) not in cells]
+
+    with pytest.raises(ValueError, match=r"missing: beta=0\.5 on E2, seeds 1$"):
+        choose_parameter(without(("A(beta=0.5)", "E2", 1)), "A", "beta")
+    runs = without(("A(beta=0.5)", "E2", 0), ("A(beta=0.5)", "E2", 1), ("A(beta=5)", "E3", 0))
+    with pytest.raises(ValueError, match=r"missing: beta=0\.5 on E2, seeds 0, 1; beta=5 on E3, seeds 0$"):
+        choose_parameter(runs, "A", "beta")
+    with pytest.raises(ValueError, match=r"and 11 more$"):
+        choose_parameter([*grid(AVERAGES), made_up_run("A(beta=7)", "E4", 5)], "A", "beta")
+
+
+def test_a_failed_run_is_missing():
+    runs = [run for run in grid(AVERAGES) if (run.agent, run.env, run.seed) != ("A(beta=5)", "E1", 0)]
+    runs.append(Run("A(beta=5)", "E1", 0, 0, status="failed", error="boom"))
+    with pytest.raises(ValueError, match=r"missing: beta=5 on E1, seeds 0$"):
+        choose_parameter(runs, "A", "beta")
+    gone = [Run(f"A(beta={value})", "E4", 0, 0, status="failed") for value in (0.05, 0.5, 5)]
+    with pytest.raises(ValueError, match="on E4"):
+        choose_parameter([*grid(AVERAGES), *gone], "A", "beta")
+
+
+@pytest.mark.parametrize(
+    "second",
+    [made_up_run("A(beta=5)", "E1", 0, version="7.0"), made_up_run("A(beta=5.0)", "E1", 0)],
+    ids=["version", "label"],
+)
+def test_two_runs_for_one_cell_are_an_error(second):
+    with pytest.raises(ValueError, match=r"two runs of beta=5(\.0)? on E1 with seed 0: .* give those of one sweep"):
+        choose_parameter([*grid(AVERAGES), second], "A", "beta")
+
+
+def test_a_choice_is_written_and_read_back(tmp_path):
+    path = tmp_path / "new" / "chosen.yaml"
+    assert read_chosen(path, "A", "beta", "best") == {}
+    for metric in ("average_score", "best"):
+        for agent in ("A", "B"):
+            choice = choose_parameter(grid(AVERAGES, agent + "(beta={})"), agent, "beta", metric)
+            write_choice(path, choice, f"cbo-gym choose {agent}")
+            write_choice(path, choice, f"cbo-gym choose {agent}")
+    assert repr(read_chosen(path, "B", "beta", "average_score")) == "{'E1': 5, 'E2': 0.05, 'E3': 0.05}"
+    assert read_chosen(path, "A", "beta", "best") == {"E1": 0.05, "E2": 0.5, "E3": 5}
+    assert read_chosen(path, "A", "delta", "best") == {}
+    stored = yaml.safe_load(path.read_text())
+    assert {agent: list(stored[agent]["beta"]) for agent in "AB"} == {key: ["average_score", "best"] for key in stored}
+    record = stored["A"]["beta"]["best"]
+    assert record["command"] == "cbo-gym choose A"
+    assert record["candidates"] == [0.05, 0.5, 5]
+    assert (record["seeds"], record["horizons"], record["versions"]) == ([0, 1], [2], list(choice.versions))
+    assert [file.name for file in path.parent.iterdir()] == ["chosen.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- 1", "must map agent, parameter and metric"),
+        ("A: {beta: 3}", "must map agent, parameter and metric"),
+        ("A: [", "cannot read"),
+        ("A: {beta: {best: 3}}", "must hold a mapping 'chosen'"),
+        ("A: {beta: {best: {chosen: 3}}}", "must hold a mapping 'chosen'"),
+    ],
+)
+def test_another_file_is_refused(tmp_path, text, message):
+    path = tmp_path / "other.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_chosen(path, "A", "beta", "best")
+    assert path.read_text() == text
