@@ -23,7 +23,8 @@ def regret_curves(runs: Sequence[Run]) -> Figure:
     """Average and simple regret against rounds, a row of panels an environment.
 
     Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Lines are means over
-    seeds, bands their 95 % t-intervals; the scale is logarithmic, with what is below 1e-4 drawn at 1e-4.
+    seeds, bands their 95 % t-intervals. Simple regret has a logarithmic scale, with what is below 1e-4 drawn at 1e-4;
+    the scales follow the lines, since with few seeds the bands would fill any panel.
     """
     from matplotlib.figure import Figure  # late: slow to import, and needed only for figures
 
@@ -38,6 +39,8 @@ def regret_curves(runs: Sequence[Run]) -> Figure:
                 if chosen:
                     _curve(axis, chosen, column, agent, place)
             _finish(axis, env, title)
+        _scale_to_lines(row[0], log=False)
+        _scale_to_lines(row[1], log=True)
     handles = {
         label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
@@ -73,10 +76,18 @@ def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: fl
 def _finish(axis: Axes, env: str, title: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_yscale("log")
     axis.set_title(env, fontsize=10)
     axis.set_xlabel("Round t")
     axis.set_ylabel(f"{title}\n(1 = random play)")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.grid(True, which="major", alpha=0.3)
     axis.margins(x=0.01)
+
+
+def _scale_to_lines(axis: Axes, log: bool) -> None:
+    heights = np.concatenate([line.get_ydata() for line in axis.lines])
+    if log:
+        axis.set_yscale("log")
+        axis.set_ylim(heights.min() / 2.0, heights.max() * 2.0)
+    else:
+        axis.set_ylim(0.0, 1.25 * heights.max())
