@@ -24,8 +24,8 @@ leaderboard: $(READY)  ## run a small leaderboard (a few minutes) and print it
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
-test: $(READY)  ## the default tests, on all cores
-	$(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable
+test: $(READY)  ## the default tests, one process a core
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable
 
 test-slow: $(READY)  ## the long statistical tests
 	$(BIN)/python -m pytest -m slow
