@@ -29,7 +29,7 @@ from torch import Tensor
 
 from agents.features import features_of
 from agents.random import seeded_copy
-from agents.search import maximise
+from agents.search import best_first, maximise
 from agents.surrogates.gp import GaussianProcess, is_noiseless
 from agents.surrogates.independent import IndependentGPs
 from cbo_gym.agent import Agent
@@ -95,7 +95,7 @@ class EICF(Agent):
         if not self.history:
             return seeded_copy(self.task.action_space, seed).sample()
         estimates = self.estimated_rewards()
-        played = [self.history[index].action for index in np.argsort(-estimates, kind="stable")]
+        played = best_first(self.history, estimates)
         improvement = self.improvement_over(float(estimates.max()))
         return maximise(improvement, self._features, played, seed=seed, device=self.device)
 

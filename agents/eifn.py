@@ -28,7 +28,7 @@ from torch import Tensor
 
 from agents.features import features_of
 from agents.random import seeded_copy
-from agents.search import maximise
+from agents.search import best_first, maximise
 from agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agent import Agent
 from cbo_gym.task import Action, Mode, Observation
@@ -79,7 +79,7 @@ class EIFN(Agent):
             return seeded_copy(self.task.action_space, seed).sample()
         estimates = self.estimated_rewards()
         best = float(estimates.max())
-        played = [self.history[index].action for index in np.argsort(-estimates, kind="stable")]
+        played = best_first(self.history, estimates)
         return maximise(
             qLogExpectedImprovement(self._model, best, self._sampler),
             self._features,

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from agents.features import features_of
 from agents.random import seeded_copy
-from agents.search import maximise
+from agents.search import best_first, maximise
 from agents.surrogates.gp import GaussianProcess, is_noiseless
 from cbo_gym.agent import Agent
 from cbo_gym.task import Action, Mode, Observation
@@ -66,8 +66,7 @@ class GPUCB(Agent):
         seed = int(self.rng.integers(2**31))
         if not self.history:
             return seeded_copy(self.task.action_space, seed).sample()
-        ranking = np.argsort(-self.estimated_rewards(), kind="stable")
-        played = [self.history[index].action for index in ranking]
+        played = best_first(self.history, self.estimated_rewards())
         return maximise(self._upper_bound, self._features, played, seed=seed, device=self.device)
 
     def _upper_bound(self, inputs: Tensor) -> Tensor:

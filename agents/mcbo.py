@@ -35,7 +35,7 @@ from torch import Tensor
 from agents.eta import EtaNetworks, WithEta
 from agents.features import features_of
 from agents.random import seeded_copy
-from agents.search import maximise, screen
+from agents.search import best_first, maximise, screen
 from agents.surrogates.gp_network import GPNetwork, posterior_mean
 from cbo_gym.agent import Agent
 from cbo_gym.task import Action, Mode, Observation
@@ -97,8 +97,7 @@ class MCBO(Agent):
         seed = int(self.rng.integers(2**31))
         if not self.history:
             return seeded_copy(self.task.action_space, seed).sample()
-        ranking = np.argsort(-self.estimated_rewards(), kind="stable")
-        played = [self.history[index].action for index in ranking]
+        played = best_first(self.history, self.estimated_rewards())
         if not self._network.noisy:
             return maximise(
                 lambda inputs: self._constant_eta(inputs, {}), self._with_eta, played, seed=seed, device=self.device

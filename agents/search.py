@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from botorch.exceptions.errors import OptimizationGradientError
 from botorch.exceptions.warnings import BadInitialCandidatesWarning, OptimizationWarning
@@ -18,7 +19,7 @@ from botorch.optim.initializers import initialize_q_batch
 from torch import Tensor
 
 from agents.features import ActionFeatures
-from cbo_gym.task import Action
+from cbo_gym.task import Action, Round
 
 INCUMBENTS = 3  # distinct actions played that are among the starts
 RAW_SAMPLES = 1024  # random points that are screened
@@ -31,6 +32,11 @@ RESTARTS = 12  # starts of the ascent, shared by these sets, at least two for ea
 MAX_ITERATIONS = 60
 
 Acquisition = Callable[[Tensor], Tensor]
+
+
+def best_first(history: Sequence[Round], estimates: np.ndarray) -> list[Action]:
+    """The actions played, from the highest estimate to the lowest; ``estimates`` has one for each round."""
+    return [history[index].action for index in np.argsort(-estimates, kind="stable")]
 
 
 def maximise(

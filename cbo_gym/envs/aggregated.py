@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.envs.base import CausalBanditEnv, Region
+from cbo_gym.envs.base import CausalBanditEnv, Region, as_numbers
 from cbo_gym.envs.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points
 from cbo_gym.envs.spaces import CellBox
 from cbo_gym.problems import Problem
@@ -102,7 +102,7 @@ class AggregatedEnv(CausalBanditEnv):
         return values
 
     def decode(self, action: Any) -> CellIntervention:
-        cell = _numbers(action)
+        cell = as_numbers(action)
         if cell.shape != (2, self.scm.action_dim):
             raise InvalidAction(
                 f"a cell must have shape (2, {self.scm.action_dim}), its lower and its upper corner; "
@@ -115,7 +115,7 @@ class AggregatedEnv(CausalBanditEnv):
         return self._at_points(cell)
 
     def decode_batch(self, actions: Any) -> CellIntervention:
-        cells = _numbers(actions)
+        cells = as_numbers(actions)
         if cells.ndim != 3 or cells.shape[1:] != (2, self.scm.action_dim):
             raise InvalidAction(f"the cells must have shape (n, 2, {self.scm.action_dim}); given {cells.shape}")
         lower, upper = cells[:, 0], cells[:, 1]
@@ -180,13 +180,6 @@ class AggregatedEnv(CausalBanditEnv):
             "integral": self.integral,
             "kernel": self.problem.kernel,
         }
-
-
-def _numbers(action: Any) -> np.ndarray:
-    try:
-        return np.asarray(action, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidAction(f"a cell must be numbers; given {action!r}") from error
 
 
 def _what_is_wrong(place: int, lower: float, upper: float) -> str:

@@ -32,6 +32,18 @@ class Region(NamedTuple):
     to_actions: Callable[[np.ndarray], Any]
 
 
+def as_numbers(action: Any) -> np.ndarray:
+    """The action as an array of floats.
+
+    Raises:
+        gymnasium.error.InvalidAction: if it holds anything but numbers.
+    """
+    try:
+        return np.asarray(action, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise gym.error.InvalidAction(f"the action must be numbers; given {action!r}") from error
+
+
 class NoiseStream:
     """The exogenous noise of successive rounds, drawn in blocks: a tuple of floats a round.
 

@@ -9,18 +9,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.envs.base import CausalBanditEnv, Region
+from cbo_gym.envs.base import CausalBanditEnv, Region, as_numbers
 from cbo_gym.envs.spaces import SparseBox
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Mode
-
-
-def _numbers(action: Any) -> np.ndarray:
-    try:
-        return np.asarray(action, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidAction(f"the action must be numbers; given {action!r}") from error
 
 
 class SoftEnv(CausalBanditEnv):
@@ -75,7 +68,7 @@ class SoftEnv(CausalBanditEnv):
         return SparseBox(self.problem.null_action, self.max_interventions)
 
     def decode(self, action: Any) -> Intervention:
-        array = _numbers(action)
+        array = as_numbers(action)
         if array.shape != (self._action_dim,):
             raise InvalidAction(f"the action must have shape ({self._action_dim},); given shape {array.shape}")
         # Plain floats: on so few numbers they are several times faster than array operations.
@@ -93,7 +86,7 @@ class SoftEnv(CausalBanditEnv):
         return self._to_native(point)
 
     def decode_batch(self, actions: Any) -> Intervention:
-        array = _numbers(actions)
+        array = as_numbers(actions)
         if array.ndim != 2 or array.shape[1] != self._action_dim:
             raise InvalidAction(f"the actions must have shape (n, {self._action_dim}); given {array.shape}")
         inside = ((array >= 0.0) & (array <= 1.0)).all(axis=1)

@@ -105,7 +105,7 @@ BAD = [
     pytest.param([[0.0], [np.inf]], "from 0.0 to inf, outside", id="infinite"),
     pytest.param([0.1, 0.2], r"shape \(2, 1\), its lower and its upper corner; given shape \(2,\)", id="flat"),
     pytest.param([[0.1, 0.1], [0.2, 0.2]], r"given shape \(2, 2\)", id="too many coordinates"),
-    pytest.param("left", "a cell must be numbers; given 'left'", id="text"),
+    pytest.param("left", "the action must be numbers; given 'left'", id="text"),
     pytest.param(None, "must", id="None"),
 ]
 
