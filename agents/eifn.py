@@ -26,7 +26,6 @@ from botorch.posteriors import Posterior
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
-from agents.features import features_of
 from agents.random import seeded_copy
 from agents.search import best_first, maximise
 from agents.surrogates.gp_network import GPNetwork
@@ -57,12 +56,10 @@ class EIFN(Agent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self._features = features_of(self.task)
         self._network = GPNetwork(self.task, self.device)
         self._model = NetworkModel(self._network)
         self._sampler = self._make_sampler(self.samples)
         self._coarse_sampler = self._make_sampler(min(self.samples, SCREENING_SAMPLES))
-        self._inputs = torch.empty((0, self._features.input_dim), dtype=torch.float64, device=self.device)
 
     def _make_sampler(self, samples: int) -> SobolQMCNormalSampler:
         return SobolQMCNormalSampler(torch.Size([samples]), seed=int(self.rng.integers(2**31)))
@@ -70,8 +67,6 @@ class EIFN(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
         self._network.add(action, observation)
-        inputs = self._features.inputs(self._features.encode(action)).to(self._inputs)
-        self._inputs = torch.cat([self._inputs, inputs[None]])
 
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
@@ -82,7 +77,7 @@ class EIFN(Agent):
         played = best_first(self.history, estimates)
         return maximise(
             qLogExpectedImprovement(self._model, best, self._sampler),
-            self._features,
+            self._network.features,
             played,
             seed=seed,
             screening=qLogExpectedImprovement(self._model, best, self._coarse_sampler),
@@ -92,7 +87,7 @@ class EIFN(Agent):
 
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():
-            samples = self._sampler(self._model.posterior(self._inputs.unsqueeze(-2)))
+            samples = self._sampler(self._model.posterior(self._network.inputs.unsqueeze(-2)))
         return samples.mean(0).reshape(-1).cpu().numpy()
 
 

@@ -33,7 +33,6 @@ import torch
 from torch import Tensor
 
 from agents.eta import EtaNetworks, WithEta
-from agents.features import features_of
 from agents.random import seeded_copy
 from agents.search import best_first, maximise, screen
 from agents.surrogates.gp_network import GPNetwork, posterior_mean
@@ -75,22 +74,18 @@ class MCBO(Agent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self._features = features_of(self.task)
         self._network = GPNetwork(self.task, self.device)
         free = [node for node in self._network.nodes if node != self.task.reward]
-        self._with_eta = WithEta(self._features, free)
-        self._inputs = torch.empty((0, self._features.input_dim), dtype=torch.float64, device=self.device)
+        self._with_eta = WithEta(self._network.features, free)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
         self._network.add(action, observation)
-        inputs = self._features.inputs(self._features.encode(action)).to(self._inputs)
-        self._inputs = torch.cat([self._inputs, inputs[None]])
 
     def estimated_rewards(self) -> np.ndarray:
         noise = self._network.draw_noise(MEAN_SAMPLES, seed=0)
         with torch.no_grad():
-            rewards = self._network.rollout(self._inputs, posterior_mean, noise)[self.task.reward]
+            rewards = self._network.rollout(self._network.inputs, posterior_mean, noise)[self.task.reward]
         return rewards.mean(-1).cpu().numpy()
 
     def act(self, observation: Observation) -> Action:

@@ -21,7 +21,7 @@ from cbo_gym.task import Action
 
 REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; their spread is the standard error
 FEWEST_POINTS = 2**8  # a replicate
-MOST_POINTS = 2**13
+MOST_POINTS = 2**14
 SEARCH_POINTS = 2**6
 CHUNK = 2**17  # values of one variable held at a time
 RANDOM_ACTIONS = 2**11  # decoded at a time
@@ -58,6 +58,7 @@ class Oracle:
         self.env = env
         self.scm = env.scm
         self._seed = seed
+        self._noise_cache: dict[int, tuple[Any, ...]] = {}
 
     def expected_rewards(self, actions: list[Action], tolerance: float | None = None) -> Estimate:
         """E[Y | action] of each action, shape ``(len(actions),)``.
@@ -65,7 +66,7 @@ class Oracle:
         Args:
             actions: elements of the action space.
             tolerance: standard error to reach; None for 0.2 % of the gap between the optimum and a random action.
-                The number of points stops growing at 2**17 in all.
+                The number of points stops growing at 2**18 in all.
         """
         if not actions:
             return Estimate(np.zeros(0), np.zeros(0))
@@ -130,10 +131,6 @@ class Oracle:
         if points not in self._noise_cache:
             self._noise_cache[points] = self._draw_points(points)
         return self._noise_cache[points]
-
-    @cached_property
-    def _noise_cache(self) -> dict[int, tuple[Any, ...]]:
-        return {}
 
     def _draw_points(self, points: int) -> tuple[Any, ...]:
         from scipy.stats import qmc  # late: slow to import, and needed only here

@@ -14,15 +14,15 @@ import networkx as nx
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
-from gpytorch.constraints import GreaterThan, Positive
-from gpytorch.kernels import Kernel
+from gpytorch.constraints import GreaterThan
 from gpytorch.likelihoods import GaussianLikelihood
-from gpytorch.priors import GammaPrior, LogNormalPrior
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from agents.surrogates.gp import GaussianProcess
 from agents.surrogates.gp_network import GPNetwork, MechanismKernel
+from agents.surrogates.kernels import VarianceKernel
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, Observation, Task
 
@@ -240,7 +240,7 @@ class CausalGP(GaussianProcess):
         return model
 
 
-class CausalKernel(Kernel):
+class CausalKernel(VarianceKernel):
     """``v RBF(x, x') + sigma sigma'`` of inputs (x, sigma), v having a Gamma(2, 1) prior.
 
     Args:
@@ -248,28 +248,13 @@ class CausalKernel(Kernel):
     """
 
     def __init__(self, dim: int) -> None:
-        super().__init__()
+        super().__init__(terms=1)
         self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim - 1)
-        self.register_parameter("raw_variance", torch.nn.Parameter(torch.zeros(1)))
-        self.register_constraint("raw_variance", Positive(initial_value=1.0))
-        self.register_prior(
-            "variance_prior",
-            GammaPrior(2.0, 1.0),
-            lambda kernel: kernel.variance,
-            lambda kernel, value: kernel.initialize(
-                raw_variance=kernel.raw_variance_constraint.inverse_transform(value)
-            ),
-        )
-
-    @property
-    def variance(self) -> Tensor:
-        """v, shape ``(1,)``."""
-        return self.raw_variance_constraint.transform(self.raw_variance)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         first, second = x1[..., -1], x2[..., -1]
         known = first * second if diag else first.unsqueeze(-1) * second.unsqueeze(-2)
-        return self.variance * self.smooth.forward(x1[..., :-1], x2[..., :-1], diag=diag) + known
+        return self.variances * self.smooth.forward(x1[..., :-1], x2[..., :-1], diag=diag) + known
 
 
 def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:

@@ -13,13 +13,12 @@ from typing import Any
 
 import torch
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
-from gpytorch.constraints import Positive
-from gpytorch.kernels import Kernel
-from gpytorch.priors import GammaPrior
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from agents.features import features_of
 from agents.surrogates.gp import GaussianProcess
+from agents.surrogates.kernels import VarianceKernel
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Action, Mode, Observation, Task
 
@@ -36,6 +35,8 @@ class GPNetwork:
 
     Attributes:
         nodes: the modelled nodes, the reward and its ancestors, in topological order.
+        features: of the task's actions.
+        inputs: features of the actions played, shape ``(rounds, input_dim)``.
     """
 
     def __init__(self, task: Task, device: str = "cpu") -> None:
@@ -47,6 +48,8 @@ class GPNetwork:
         self.actions = {node: task.action_nodes.get(node, ()) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._place = {name: place for place, name in enumerate(task.nodes)}
+        self.features = features_of(task)
+        self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
 
     def _surrogate(self, node: str) -> GaussianProcess:
         parents, actions = self.parents[node], self.actions[node]
@@ -69,6 +72,8 @@ class GPNetwork:
 
     def add(self, action: Action, observation: Observation) -> None:
         """Learn from a round: every node that was not set."""
+        played = self.features.inputs(self.features.encode(action)).to(self.inputs)
+        self.inputs = torch.cat([self.inputs, played[None]])
         values = observation["nodes"]
         hard = self.task.mode is Mode.HARD
         target = self.task.targets[int(action["target"])] if hard else frozenset()
@@ -148,7 +153,7 @@ def posterior_mean(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tens
     return mean
 
 
-class MechanismKernel(Kernel):
+class MechanismKernel(VarianceKernel):
     """Prior of a mechanism: a smooth function of everything, plus one that is affine in the parents.
 
     ``k = v RBF(parents, actions) + (w_0 + sum_i w_i x_i x_i') RBF'(actions)`` with BoTorch's dimension-scaled prior
@@ -163,25 +168,10 @@ class MechanismKernel(Kernel):
     """
 
     def __init__(self, dim: int, parents: int) -> None:
-        super().__init__()
+        super().__init__(terms=2 + parents)  # v, w_0 and the w_i
         self._parents = parents
         self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
         self.modulation = get_covar_module_with_dim_scaled_prior(ard_num_dims=max(1, dim - parents))
-        self.register_parameter("raw_variances", torch.nn.Parameter(torch.zeros(2 + parents)))
-        self.register_constraint("raw_variances", Positive(initial_value=1.0))
-        self.register_prior(
-            "variances_prior",
-            GammaPrior(2.0, 1.0),
-            lambda kernel: kernel.variances,
-            lambda kernel, value: kernel.initialize(
-                raw_variances=kernel.raw_variances_constraint.inverse_transform(value)
-            ),
-        )
-
-    @property
-    def variances(self) -> Tensor:
-        """v, w_0 and the w_i, shape ``(2 + parents,)``."""
-        return self.raw_variances_constraint.transform(self.raw_variances)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
         variances = self.variances

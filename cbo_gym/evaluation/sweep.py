@@ -68,12 +68,12 @@ def sweep(
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     jobs = plan(agents, envs, seeds, Path(folder), horizon)
-    done = [job for job in jobs if _is_done(job.path)]
-    to_do = [job for job in jobs if job not in set(done)]
+    stored = {job: load_run(job.path).status for job in jobs if job.path.exists()}
+    to_do = [job for job in jobs if stored.get(job, "failed") == "failed"]
     if on_start:
         on_start(len(jobs), len(to_do))
-    count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(done)})
-    count.update(load_run(job.path).status for job in done)
+    count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
+    count.update(status for status in stored.values() if status != "failed")
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     try:
         for run in parallel(delayed(run_job)(job) for job in to_do):
@@ -111,10 +111,6 @@ def plan(
         Job(agent, env, seed, horizon, run_path(folder, str(agent), str(env), seed, horizon))
         for env, agent, seed in product(env_specs, agent_specs, seed_list)
     ]
-
-
-def _is_done(path: Path) -> bool:
-    return path.exists() and load_run(path).status != "failed"
 
 
 def run_job(job: Job) -> Run:

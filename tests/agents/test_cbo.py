@@ -214,7 +214,7 @@ def test_the_kernel_by_hand() -> None:
     kernel = CausalKernel(2).double()
     x = torch.tensor([[0.1, 0.3], [0.6, 2.0]], dtype=torch.float64)
     length = float(kernel.smooth.lengthscale.detach())
-    smooth = float(kernel.variance.detach()) * math.exp(-0.5 * (0.5 / length) ** 2)
+    smooth = float(kernel.variances.detach()) * math.exp(-0.5 * (0.5 / length) ** 2)
     found = kernel.forward(x, x).detach()
     assert float(found[0, 1]) == pytest.approx(smooth + 0.3 * 2.0)
     torch.testing.assert_close(kernel.forward(x, x, diag=True).detach(), found.diagonal())
