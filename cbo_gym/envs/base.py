@@ -103,9 +103,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.render_mode = render_mode
         self.with_oracle = oracle
         self.action_space: spaces.Space[Any] = self.build_action_space()
-        nodes = spaces.Box(-np.inf, np.inf, (len(self.scm.nodes),), dtype=np.float64)
-        keys = self.empty_observation()
-        self.observation_space: spaces.Dict = spaces.Dict(dict.fromkeys(keys, nodes))  # type: ignore[assignment]
+        shapes = {key: value.shape for key, value in self.empty_observation().items()}
+        boxes = {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
+        self.observation_space: spaces.Dict = spaces.Dict(boxes)  # type: ignore[assignment]
         self._observed = itemgetter(*self.scm.nodes)
         self._oracle: Oracle | None = None
         self._begin()
