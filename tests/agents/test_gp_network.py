@@ -80,10 +80,20 @@ def test_set_nodes_take_their_values_and_the_rest_goes_on() -> None:
     values = network.rollout(inputs, posterior_mean, {})
     assert float(values["X1"][0]) == pytest.approx(0.0)
     assert float(values["X0"][1]) == -5.0
-    expected = network.surrogates["Y"].posterior(torch.zeros(1, 1, dtype=torch.float64))[0]
+    expected = network.surrogates["Y"].posterior(torch.full((1, 1), 0.2, dtype=torch.float64))[0]
     torch.testing.assert_close(values["Y"][0], expected)
-    natural = network.surrogates["X1"].posterior(values["X0"][2][:, None])[0]
+    natural = network.surrogates["X1"].posterior((values["X0"][2][:, None] + 5.0) / 10.0)[0]
     torch.testing.assert_close(values["X1"][2], natural)
+
+
+def test_an_outlier_of_a_parent_leaves_the_units_of_its_domain() -> None:
+    """do(X0 = -5) gives X1 = 148, far from its domain [-5, 20], where the reward's waves are to be resolved."""
+    task = make("CBO/ToyGraph-v0", 0, 1)[1]
+    network = trained(task)
+    network.add({"target": 1, "values": np.array([0.0, 0.5])}, {"nodes": np.array([-5.0, 148.0, 0.3])})
+    gp = network.surrogates["Y"]
+    assert float(gp.inputs[-1, 0]) == pytest.approx((148.0 + 5.0) / 25.0)
+    torch.testing.assert_close(gp.rescaled(gp.inputs), gp.inputs)
 
 
 def test_only_the_rewards_ancestors_are_modelled() -> None:
