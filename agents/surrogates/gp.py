@@ -243,9 +243,7 @@ class GaussianProcess:
             for expected in (BotorchWarning, NumericalWarning, RuntimeWarning):
                 warnings.simplefilter("ignore", expected)
             try:
-                fit_gpytorch_mll(
-                    likelihood, closure=closure, optimizer_kwargs={"options": {"maxiter": FIT_ITERATIONS}}
-                )
+                fit_gpytorch_mll(likelihood, closure=closure, optimizer_kwargs={"options": {"maxiter": FIT_ITERATIONS}})
             except (ModelFittingError, NanError, ValueError):
                 model = self._build_model(start)  # what the fit starts from is a valid model too
         return _value(model), model
