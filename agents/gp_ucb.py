@@ -13,7 +13,6 @@ Departures:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.arguments import require_not_negative
 from agents.features import features_of
 from agents.random import seeded_copy
 from agents.search import best_first, maximise
@@ -44,8 +44,7 @@ class GPUCB(Agent):
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
     def __init__(self, beta: float = 0.5, device: str = "cpu") -> None:
-        if not (math.isfinite(beta) and beta >= 0.0):
-            raise ValueError(f"beta must be a finite number of at least 0; given {beta!r}")
+        require_not_negative("beta", beta)
         self.beta = beta
         self.device = device
 
