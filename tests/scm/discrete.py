@@ -111,6 +111,40 @@ def random_diagram(rng: np.random.Generator, size: int) -> tuple[CausalDiagram, 
     ), nodes[-1]
 
 
+def greatest_lead(
+    diagram: CausalDiagram,
+    reward: str,
+    contender: Scope,
+    rivals: Iterable[Scope],
+    rng: np.random.Generator,
+    effort: Iterable[tuple[int, int]],
+) -> float:
+    """How far a scope's best value gets ahead of all its rivals' in some SCM: hill climbing over random tables.
+
+    Args:
+        effort: pairs (restarts, steps of each), gone through until there is a lead of 0.001.
+    """
+    listed = [contender, *rivals]
+
+    def lead(scm: BinarySCM) -> float:
+        own, *others = scm.best_values(diagram, listed)
+        return own - max(others)
+
+    greatest = -np.inf
+    for restarts, steps in effort:
+        for _ in range(restarts):
+            scm = random_scm(diagram, reward, rng)
+            current = lead(scm)
+            for _ in range(steps):
+                changed = scm.mutated(rng)
+                if (reached := lead(changed)) >= current:
+                    scm, current = changed, reached
+                if current > 1e-3:
+                    return current
+            greatest = max(greatest, current)
+    return greatest
+
+
 def largest(scopes: Iterable[Scope]) -> list[Scope]:
     """The scopes to which no context can be added: the others have a part of the policies of one of these."""
     by_actions: dict[frozenset[str], list[dict[str, frozenset[str]]]] = {}

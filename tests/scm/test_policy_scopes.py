@@ -12,7 +12,7 @@ import pytest
 from cbo_gym.problems.hard_graphs import psa_graph
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import Scope, mixed_policy_scopes, pomis, pomps, scope_diagram
-from tests.scm.discrete import BinarySCM, largest, random_diagram, random_scm
+from tests.scm.discrete import BinarySCM, greatest_lead, largest, random_diagram, random_scm
 
 # Figure 1 of the contextual paper; its aligned example (A.2) has the same diagram.
 CONFOUNDED = CausalDiagram(
@@ -238,6 +238,40 @@ def check_best_value(seed: int, draws: int) -> None:
 def test_no_scope_beats_the_possibly_optimal_ones() -> None:
     for seed in range(60):
         check_best_value(seed, draws=4)
+
+
+@pytest.mark.slow
+def test_no_scope_beats_the_possibly_optimal_ones_on_a_thousand_diagrams() -> None:
+    for seed in range(1000, 2000):
+        check_best_value(seed, draws=12)
+
+
+@pytest.mark.slow
+def test_no_scm_can_be_found_in_which_a_scope_is_missing() -> None:
+    """Random SCMs seldom favour the odd scope; a search for one that does is the harder test."""
+    tried = 0
+    for seed in range(2000, 2200):
+        rng = np.random.default_rng(seed)
+        diagram, reward, manipulable, contexts = random_question(rng, (3, 6))
+        returned = pomps(diagram, reward, manipulable, contexts)
+        rivals = largest(mixed_policy_scopes(diagram, reward, manipulable, contexts))
+        for rival in rivals:
+            if rival not in returned and policies(rival) <= 3_000:
+                lead = greatest_lead(diagram, reward, rival, returned, rng, effort=[(2, 80)])
+                assert lead < 1e-9, (diagram, manipulable, contexts, rival)
+                tried += 1
+    assert tried > 500
+
+
+@pytest.mark.slow
+def test_each_returned_scope_is_strictly_the_best_in_some_scm() -> None:
+    for seed in range(3000, 3200):
+        rng = np.random.default_rng(seed)
+        diagram, reward, manipulable, contexts = random_question(rng, (3, 6))
+        returned = pomps(diagram, reward, manipulable, contexts)
+        for chosen in returned if len(returned) > 1 and max(map(policies, returned)) <= 3_000 else ():
+            lead = greatest_lead(diagram, reward, chosen, returned - {chosen}, rng, effort=[(8, 200), (60, 600)])
+            assert lead > 1e-3, (diagram, manipulable, contexts, returned, chosen)
 
 
 def test_processes_make_no_difference() -> None:
