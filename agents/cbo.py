@@ -82,8 +82,9 @@ class CBO(Agent):
             raise ValueError(f"max_observations must be a whole number of at least 1; given {max_observations!r}")
         if isinstance(targets, str) and targets not in NAMED_TARGETS:
             raise ValueError(f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; given {targets!r}")
-        named = targets is None or isinstance(targets, str)
-        self.targets = targets if named else tuple(frozenset(target) for target in targets)
+        self.targets: Collection[frozenset[str]] | str | None = (
+            targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)
+        )
         self.costs = dict(costs or {})
         self.max_observations = max_observations
         self.device = device
