@@ -50,21 +50,24 @@ class VecEnv(BaseVecEnv):
             actions = spaces.Discrete(discrete)
         super().__init__(num_envs, made.single_observation_space, actions)
         self._seed = seed
-        self._pending = np.zeros((num_envs, self._flat.dim))
+        self._pending: Any = None  # actions between step_async and step_wait
 
     def reset(self) -> dict[str, np.ndarray]:
         observation, _ = self._env.reset(seed=self._seed)
         self._seed = None  # once: later experiments go on in the random streams
         return observation
 
+    def to_action(self, chosen: np.ndarray) -> Any:
+        """What choices of a policy mean in the environment: one, or a batch of them."""
+        if self._choices is not None:
+            return self._flat.to_action(self._choices[chosen])
+        return self._flat.to_action(np.clip((np.asarray(chosen, dtype=np.float64) + 1.0) / 2.0, 0.0, 1.0))
+
     def step_async(self, actions: np.ndarray) -> None:
-        if self._choices is None:
-            self._pending = np.clip((np.asarray(actions, dtype=np.float64) + 1.0) / 2.0, 0.0, 1.0)
-        else:
-            self._pending = self._choices[actions]
+        self._pending = self.to_action(actions)
 
     def step_wait(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        observation, rewards, _, truncated, _ = self._env.step(self._flat.to_action(self._pending))
+        observation, rewards, _, truncated, _ = self._env.step(self._pending)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if truncated.any():  # all of them: every experiment plays the same round
             for index, info in enumerate(infos):
