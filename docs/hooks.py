@@ -48,7 +48,7 @@ def environments() -> str:
     rows = [
         "# All environments",
         "",
-        "As `cbo-gym list` prints them; `cbo-gym show ID` says more about each. In brackets: the optimum's standard error.",
+        "`cbo-gym show ID` says more about each. In brackets: the standard error of the optimum.",
         "",
         "| id | mode | rounds | optimum | random action | source |",
         "|---|---|---|---|---|---|",
