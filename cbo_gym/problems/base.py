@@ -92,15 +92,21 @@ def gaussian_noise(std: float) -> Distribution:
 
 
 def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
-    """A problem from its builder's import path, ``"package.module:function"``; a Problem is returned as it is.
+    """A problem from its builder's import path, ``"package.module:function"``, or from a YAML file's path.
+
+    A Problem is returned as it is. An import path runs that module's code; a YAML file is read without running any.
 
     Raises:
         ValueError: if the path leads nowhere, or a parameter is not one of the builder's.
     """
-    if isinstance(builder, Problem):
+    if isinstance(builder, Problem) or builder.endswith((".yaml", ".yml")):
         if parameters:
             raise ValueError(f"a ready Problem takes no parameters; given {sorted(parameters)}")
-        return builder
+        if isinstance(builder, Problem):
+            return builder
+        from cbo_gym.problems.custom import load_problem
+
+        return load_problem(builder)
     module_name, _, attribute = builder.partition(":")
     try:
         function = getattr(import_module(module_name), attribute)
