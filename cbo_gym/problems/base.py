@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.scm import Distribution, Normal, StructuralCausalModel, Zero
+from cbo_gym.scm.scopes import minimal_intervention_sets
 
 Interval = tuple[float, float]
 
@@ -78,6 +79,13 @@ class Problem:
         """Map a soft action of shape ``(..., q)`` from [0, 1] to native units."""
         low, high = np.asarray(self.action_domains, dtype=float).reshape(-1, 2).T
         return low + (high - low) * np.asarray(action, dtype=float)
+
+
+def minimal_targets(scm: StructuralCausalModel, manipulable: Iterable[str]) -> list[frozenset[str]]:
+    """The minimal intervention sets of the manipulable variables, smaller ones first, the empty one included."""
+    names = list(manipulable)
+    found = minimal_intervention_sets(scm.diagram, scm.reward, names)
+    return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 
 def gaussian_noise(std: float) -> Distribution:

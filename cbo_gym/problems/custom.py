@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cbo_gym.problems.base import Interval, Problem, gaussian_noise
+from cbo_gym.problems.base import Interval, Problem, gaussian_noise, minimal_targets
 from cbo_gym.problems.expression import RESERVED, compile_equation
 from cbo_gym.scm import CausalDiagram, Distribution, StructuralCausalModel, Variable, Zero
 from cbo_gym.scm import noise as distributions
@@ -56,8 +56,8 @@ def custom_problem(
             None to take theirs.
         actions: soft parameter -> native ``(low, high)``, in the order of the action's coordinates.
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
-        targets: the sets that a hard intervention may set, the empty set included; None for the empty set and
-            each manipulable variable alone.
+        targets: the sets that a hard intervention may set, the empty set included; None for the minimal
+            intervention sets of the manipulable variables.
         latent: variables that are not observed.
         name: of the problem.
         description: for users.
@@ -82,7 +82,6 @@ def custom_problem(
     scm = StructuralCausalModel(variables, reward)
     if diagram is not None:
         _require_equal(diagram, scm.diagram)
-    chosen = [(), *((one,) for one in manipulable)] if targets is None else targets
     return Problem(
         name=name,
         scm=scm,
@@ -90,7 +89,7 @@ def custom_problem(
         citation="your own",
         action_domains=list(actions.values()),
         manipulable=manipulable,
-        targets=[frozenset(target) for target in chosen] if manipulable else [],
+        targets=minimal_targets(scm, manipulable) if targets is None else [frozenset(target) for target in targets],
     )
 
 
