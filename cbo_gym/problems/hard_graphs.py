@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Problem
+from cbo_gym.problems.base import Problem, minimal_targets
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable
-from cbo_gym.scm.scopes import minimal_intervention_sets
 
 AGLIETTI = "Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
@@ -17,13 +15,6 @@ UNIT = Normal(0.0, 1.0)
 
 def _own_noise(u: Any) -> Any:
     return u
-
-
-def _minimal_sets(scm: StructuralCausalModel, manipulable: Iterable[str]) -> list[frozenset[str]]:
-    """The minimal intervention sets, small ones first, then in the order of ``manipulable``."""
-    listed = list(manipulable)
-    found = minimal_intervention_sets(scm.diagram, scm.reward, listed)
-    return sorted(found, key=lambda chosen: (len(chosen), [name not in chosen for name in listed]))
 
 
 def _toy_middle(x0: Any, u: Any) -> Any:
@@ -49,7 +40,7 @@ def toy_graph() -> Problem:
         description="A chain of three variables; the reward is the negated one of the paper.",
         citation=f"{AGLIETTI}; targets and initial data: Sussex, Makarova & Krause (2023), sec. 5",
         manipulable=manipulable,
-        targets=_minimal_sets(scm, manipulable),
+        targets=minimal_targets(scm, manipulable),
     )
 
 
@@ -96,7 +87,7 @@ def psa_graph() -> Problem:
         description="Aspirin and statin doses; the reward is the negated PSA level.",
         citation=f"{AGLIETTI}; after Ferro et al. (2015); targets: Sussex, Makarova & Krause (2023), sec. 5",
         manipulable=manipulable,
-        targets=_minimal_sets(scm, manipulable),
+        targets=minimal_targets(scm, manipulable),
     )
 
 
@@ -150,5 +141,5 @@ def complete_graph() -> Problem:
         description="Seven variables and two latent confounders; the reward is the negated one of the paper.",
         citation=f"{AGLIETTI}, sec. 4.2",
         manipulable=manipulable,
-        targets=_minimal_sets(scm, manipulable),
+        targets=minimal_targets(scm, manipulable),
     )
