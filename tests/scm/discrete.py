@@ -94,10 +94,11 @@ def random_scm(diagram: CausalDiagram, reward: str, rng: np.random.Generator) ->
         inputs = (*sources, *diagram.parents(name))
         shape = [sizes.get(source, 2) for source in inputs]
         if name == reward:
-            table = rng.random(shape)
-            mechanisms[name] = Table(inputs, table.round() if rng.random() < 0.5 else table)
+            mean = rng.random(shape)
+            table = mean.round() if rng.random() < 0.5 else mean
         else:
-            mechanisms[name] = Table(inputs, rng.integers(0, 2, shape))
+            table = rng.integers(0, 2, shape)
+        mechanisms[name] = Table(inputs, np.asarray(table))
     return BinarySCM(exogenous, weights, mechanisms, reward)
 
 
