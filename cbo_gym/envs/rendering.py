@@ -57,7 +57,7 @@ def _acted_on(env: CausalBanditEnv) -> dict[str, str]:
     """The nodes that the agent may act on: the action coordinates that they take, or ``do``."""
     if env.mode == "hard":
         return dict.fromkeys(env.problem.manipulable, "do")
-    return {v.name: ", ".join(f"a{i}" for i in v.actions) for v in env.scm.variables if v.actions}
+    return {name: ", ".join(f"a{i}" for i in own) for name, own in env.scm.action_nodes.items()}
 
 
 def _value(env: CausalBanditEnv, name: str) -> str:

@@ -64,15 +64,18 @@ def test_stable_baselines3_checker(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", IDS)
 def test_spaces(env_id: str) -> None:
     env = gym.make(env_id).unwrapped
-    boxes = [env.action_space["values"] if env.mode == "hard" else env.action_space]
-    for box in boxes:
+    box = env.action_space["values"] if env.mode == "hard" else env.action_space
+    if env.mode == "masked":
+        assert box.shape == (env.scm.action_dim,)
+    else:
         assert box.dtype == np.float64
         assert (box.low == 0).all()
         assert (box.high == 1).all()
     nodes = env.observation_space["nodes"]
     assert nodes.dtype == np.float64
     assert nodes.shape == (len(env.scm.nodes),)
-    assert set(env.observation_space) == ({"nodes", "aggregate"} if env.mode == "aggregated" else {"nodes"})
+    more = {"aggregated": {"aggregate"}, "masked": {"exogenous"}}.get(env.mode, set())
+    assert set(env.observation_space) == {"nodes", *more}
 
 
 @pytest.mark.parametrize("env_id", IDS)

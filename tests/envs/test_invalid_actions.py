@@ -113,6 +113,9 @@ def test_the_corners_of_the_box_are_valid(entry) -> None:
             action["values"][:] = corner
         elif entry.mode == "aggregated":  # a cell is not empty, so it has only one corner there
             action[int(corner)] = corner
+        elif entry.mode == "masked":
+            action[:] = 0
+            action[: int(corner * env.super_arm_size)] = 1
         else:
             action[:] = corner
         assert np.isfinite(env.step(action)[0]["nodes"]).all()

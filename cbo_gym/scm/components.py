@@ -1,0 +1,111 @@
+"""Component functions of separable structural equation models: analytic functions of one variable."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+class Component(ABC):
+    """An analytic function of one variable, evaluated elementwise on floats and arrays.
+
+    A family of one's own needs both methods. ``steepest`` must never be too small: the proof that a cyclic system
+    has exactly one solution rests on it.
+    """
+
+    @abstractmethod
+    def __call__(self, x: Any) -> Any: ...
+
+    @abstractmethod
+    def steepest(self, low: float, high: float) -> float:
+        """An upper bound, the closer the better, of the derivative's absolute value on ``[low, high]``."""
+
+
+@dataclass(frozen=True)
+class Linear(Component):
+    """``slope * x``."""
+
+    slope: float = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.slope * x
+
+    def steepest(self, low: float, high: float) -> float:
+        return abs(self.slope)
+
+
+@dataclass(frozen=True)
+class Polynomial(Component):
+    """``c_1 x + c_2 x^2 + ...``; ``coefficients`` are c_1, c_2, ..., so the value at 0 is 0."""
+
+    coefficients: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficients", tuple(float(c) for c in self.coefficients))
+        if not self.coefficients:
+            raise ValueError("a polynomial needs at least one coefficient, that of x")
+
+    def __call__(self, x: Any) -> Any:
+        value = self.coefficients[-1] * x
+        for coefficient in self.coefficients[-2::-1]:
+            value = (value + coefficient) * x
+        return value
+
+    def steepest(self, low: float, high: float) -> float:
+        derivative = np.polynomial.Polynomial([0.0, *self.coefficients]).deriv()
+        turns = np.real(derivative.deriv().roots())  # a complex root's real part only adds a point
+        inside = turns[(low < turns) & (turns < high)]
+        return float(np.abs(derivative(np.concatenate([[low, high], inside]))).max())
+
+
+@dataclass(frozen=True)
+class Periodic(Component):
+    """``amplitude * sin(2 pi frequency x)``."""
+
+    amplitude: float = 1.0
+    frequency: float = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.amplitude * np.sin(2.0 * math.pi * self.frequency * x)
+
+    def steepest(self, low: float, high: float) -> float:
+        return abs(2.0 * math.pi * self.frequency * self.amplitude)
+
+
+@dataclass(frozen=True)
+class Tanh(Component):
+    """``amplitude * (tanh(scale x + shift) - tanh(shift))``, so the value at 0 is 0."""
+
+    amplitude: float = 1.0
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.amplitude * (np.tanh(self.scale * x + self.shift) - math.tanh(self.shift))
+
+    def steepest(self, low: float, high: float) -> float:
+        ends = self.scale * low + self.shift, self.scale * high + self.shift
+        steepest_at = 0.0 if min(ends) <= 0.0 <= max(ends) else min(map(abs, ends))
+        return abs(self.amplitude * self.scale) * (1.0 - math.tanh(steepest_at) ** 2)
+
+
+@dataclass(frozen=True)
+class Sum(Component):
+    """The sum of several components, as one edge may need."""
+
+    parts: tuple[Component, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts:
+            raise ValueError("a sum needs at least one component")
+
+    def __call__(self, x: Any) -> Any:
+        return sum(part(x) for part in self.parts)
+
+    def steepest(self, low: float, high: float) -> float:
+        return sum(part.steepest(low, high) for part in self.parts)
