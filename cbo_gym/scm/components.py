@@ -13,12 +13,16 @@ import numpy as np
 class Component(ABC):
     """An analytic function of one variable, evaluated elementwise on floats and arrays.
 
-    A family of one's own needs both methods. ``steepest`` must never be too small: the proof that a cyclic system
+    A family of one's own needs the three methods. ``steepest`` must never be too small: the proof that a cyclic system
     has exactly one solution rests on it.
     """
 
     @abstractmethod
     def __call__(self, x: Any) -> Any: ...
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Component:
+        """The function times ``factor``."""
 
     @abstractmethod
     def steepest(self, low: float, high: float) -> float:
@@ -33,6 +37,9 @@ class Linear(Component):
 
     def __call__(self, x: Any) -> Any:
         return self.slope * x
+
+    def scaled(self, factor: float) -> Component:
+        return Linear(factor * self.slope)
 
     def steepest(self, low: float, high: float) -> float:
         return abs(self.slope)
@@ -55,6 +62,9 @@ class Polynomial(Component):
             value = (value + coefficient) * x
         return value
 
+    def scaled(self, factor: float) -> Component:
+        return Polynomial(tuple(factor * c for c in self.coefficients))
+
     def steepest(self, low: float, high: float) -> float:
         derivative = np.polynomial.Polynomial([0.0, *self.coefficients]).deriv()
         turns = np.real(derivative.deriv().roots())  # a complex root's real part only adds a point
@@ -72,6 +82,9 @@ class Periodic(Component):
     def __call__(self, x: Any) -> Any:
         return self.amplitude * np.sin(2.0 * math.pi * self.frequency * x)
 
+    def scaled(self, factor: float) -> Component:
+        return Periodic(factor * self.amplitude, self.frequency)
+
     def steepest(self, low: float, high: float) -> float:
         return abs(2.0 * math.pi * self.frequency * self.amplitude)
 
@@ -86,6 +99,9 @@ class Tanh(Component):
 
     def __call__(self, x: Any) -> Any:
         return self.amplitude * (np.tanh(self.scale * x + self.shift) - math.tanh(self.shift))
+
+    def scaled(self, factor: float) -> Component:
+        return Tanh(factor * self.amplitude, self.scale, self.shift)
 
     def steepest(self, low: float, high: float) -> float:
         ends = self.scale * low + self.shift, self.scale * high + self.shift
@@ -106,6 +122,9 @@ class Sum(Component):
 
     def __call__(self, x: Any) -> Any:
         return sum(part(x) for part in self.parts)
+
+    def scaled(self, factor: float) -> Component:
+        return Sum(tuple(part.scaled(factor) for part in self.parts))
 
     def steepest(self, low: float, high: float) -> float:
         return sum(part.steepest(low, high) for part in self.parts)
