@@ -19,7 +19,6 @@ NO_NOISE = Zero()
 TOLERANCE = 1e-12  # change of the last iteration, relative to the size of the values
 MOST_ITERATIONS = 2_000  # a contraction at rate 0.98 meets the tolerance
 BLOCK = 2**12  # samples iterated together: they stay in the processor's cache, and stop when they have settled
-STEPS_TO_CENTRE = 50
 TAIL = 2.0**-40  # probability of the tails of an unbounded noise that the proof of contraction leaves out
 
 Payoff = Callable[[Mapping[str, Any]], Any]
@@ -193,54 +192,39 @@ class SeparableSEM(StructuralCausalModel):
     def _prove_contraction(self) -> float:
         """The spectral radius of the largest slopes on a box that the equations map into itself.
 
-        With L the matrix of largest slopes and c any centre, the map moves no point of the box ``c +- r`` out of it
-        if ``|map(c) - c| + spread of G(z) + L r <= r``; a spectral radius of L below 1 then makes the map a
-        contraction in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
+        The box is found by interval arithmetic. A spectral radius below 1 of the matrix of largest slopes makes the
+        equations a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
         """
-        middle, spread = self._driving_range()
-        centre = middle
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(STEPS_TO_CENTRE):
-                centre = middle + self._through_edges(centre)
-            offset = np.abs(middle + self._through_edges(centre) - centre) + spread
-        radius = 1.01 * offset
-        while np.isfinite(radius).all():
-            slopes = np.zeros((self.action_dim, self.action_dim))
+        low, high = driven = self._driving_range()
+        while np.isfinite(low).all() and np.isfinite(high).all():
+            image, slopes = np.array(driven), np.zeros((self.action_dim, self.action_dim))
             for (i, j), component in self._arguments["components"].items():
-                slopes[i, j] = component.steepest(centre[j] - radius[j], centre[j] + radius[j])
+                slopes[i, j] = component.steepest(low[j], high[j])
+                image[:, i] += component.image(low[j], high[j])
             rate = float(np.abs(np.linalg.eigvals(slopes)).max())
-            needed = offset + slopes @ radius
             if rate >= 1.0:
                 raise ValueError(
                     "the cyclic system is not proven to be a contraction: the spectral radius of its largest slopes "
                     f"is {rate:.4g} and must be below 1; make the components on its cycles flatter"
                 )
-            if (needed <= radius).all():
+            if (low <= image[0]).all() and (image[1] <= high).all():
                 return rate
-            radius = 1.01 * needed
-        raise ValueError(
-            "the cyclic system is no contraction: sweeps diverge; make the components on its cycles flatter"
-        )
+            margin = 0.01 * (image[1] - image[0])
+            low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
+        raise ValueError("the cyclic system is no contraction: its values diverge; make the components flatter")
 
     def _driving_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """Middle and half width of an interval that holds ``G[i](z[i])`` and the model noise, for every node."""
+        """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise together."""
         given = self._arguments
-        noise_low, noise_high = given["model_noise"].from_uniform(np.array([TAIL, 1.0 - TAIL]))
-        middle, spread = np.empty(self.action_dim), np.empty(self.action_dim)
+        ends = np.array([TAIL, 1.0 - TAIL])
+        ranges = np.empty((self.action_dim, 2))
         for i, (signal, activation) in enumerate(zip(self.signals, given["activations"], strict=True)):
-            low, high = signal.from_uniform(np.array([TAIL, 1.0 - TAIL]))
+            low, high = signal.from_uniform(ends)
             if given["mask"] == "exogenous":
                 low, high = min(low, 0.0), max(high, 0.0)
-            middle[i] = activation(0.5 * (low + high)) + 0.5 * (noise_low + noise_high)
-            spread[i] = 0.5 * (activation.steepest(low, high) * (high - low) + noise_high - noise_low)
-        return middle, spread
-
-    def _through_edges(self, nodes: np.ndarray) -> np.ndarray:
-        """F(y) for one vector y."""
-        total = np.zeros(self.action_dim)
-        for (i, j), component in self._arguments["components"].items():
-            total[i] += component(nodes[j])
-        return total
+            ranges[i] = activation.image(float(low), float(high))
+        low, high = (ranges + given["model_noise"].from_uniform(ends)).T
+        return low, high
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(SeparableSEM, **self._arguments), ()
