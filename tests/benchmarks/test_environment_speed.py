@@ -44,6 +44,8 @@ def test_a_step_is_no_slower_than_pendulum(benchmark, env_id):
     points = getattr(env.unwrapped, "representative_points", None)
     if points == 1:  # a single point costs the array operations of many: half of Pendulum's rate, reported alone
         return
+    if len(env.unwrapped.scm.nodes) > 15:  # above the ten nodes for which the rate is promised; reported alone
+        return
     # A step in aggregated mode evaluates the system at every representative point: evaluations are compared there.
     assert ours * (points or 1) >= pendulum
 
