@@ -172,11 +172,20 @@ class SeparableSEM(StructuralCausalModel):
         for i in self._order():
             terms = [f"g{i}"]
             for j in (j for effect, j in given["components"] if effect == i):
-                scope[f"component_{i}_{j}"] = given["components"][i, j]
-                terms.append(f"component_{i}_{j}(y{j})")
+                component, word = given["components"][i, j], f"component_{i}_{j}"
+                if isinstance(component, Linear):  # a product is much faster than a call
+                    scope[word] = component.slope
+                    terms.append(f"{word} * y{j}")
+                else:
+                    scope[word] = component
+                    terms.append(f"{word}(y{j})")
             equations.append(f"y{i} = {' + '.join(terms)}")
-        paid = [f"{name!r}: {f'soft[{i}] * ' if masked_out else ''}y{i}" for i, name in enumerate(names)]
-        after.append(f"reward = payoff({{{', '.join(paid)}}})")
+        paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
+        if self.payoff == Total(names):
+            after.append(f"reward = {' + '.join(paid)}")
+        else:
+            by_name = [f"{name!r}: {value}" for name, value in zip(names, paid, strict=True)]
+            after.append(f"reward = payoff({{{', '.join(by_name)}}})")
         hidden = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
         items = [f"{name!r}: z{i}" for i, name in enumerate(self.exogenous)]
         items += [f"{name!r}: {hidden.format(i)}" for i, name in enumerate(names)]
