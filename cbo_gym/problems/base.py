@@ -117,6 +117,18 @@ def mixture_noise(components: Components, noise_std: float, noise_scale: float =
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)
 
 
+def non_negative(x: Any) -> Any:
+    """max(x, 0) in plain arithmetic: several times faster on a single float than a NumPy function."""
+    return 0.5 * (x + abs(x))
+
+
+def clip_fraction(x: Any) -> Any:
+    """``x`` clipped to [0, 1]; arithmetic for the same reason. Never a rounding error outside."""
+    twice_low = x + abs(x)
+    twice_rest = 2.0 - twice_low
+    return 1.0 - 0.25 * (twice_rest + abs(twice_rest))
+
+
 def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
     """A problem from its builder's import path, ``"package.module:function"``; a Problem is returned as it is.
 

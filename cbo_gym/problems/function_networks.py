@@ -82,7 +82,7 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
 
 def alpine_factor(x: Any) -> Any:
     """The factor sqrt(x) sin(x) of Alpine2's nodes, x in [0, 10]."""
-    return np.sqrt(x) * np.sin(x)
+    return x**0.5 * np.sin(x)
 
 
 def _alpine_first(x: Any, u: Any) -> Any:
