@@ -2,8 +2,8 @@
 
 The mechanisms are those of :mod:`cbo_gym.problems.function_networks`; what is new is the noise, and how it enters:
 added (Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a decomposable generation mechanism), or
-inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures, so the builders
-have no defaults: the registry's entries hold the constants.
+inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures; the builders have
+no defaults for them, and the registry's entries hold what was chosen.
 
 Agents are not told the noise. EXCBO learns it; methods that assume normal noise fit its standard deviation, as they do
 in the paper.
