@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.leaderboard import Leaderboard
     from cbo_gym.evaluation.results import Run
     from cbo_gym.evaluation.selection import Choice
+    from cbo_gym.evaluation.sweep import Backend
 
 app = typer.Typer(
     help="Causal Bayesian optimisation: environments, agents and a leaderboard.",
@@ -195,12 +196,19 @@ def sweep(
     envs: Annotated[list[str], typer.Option("--env", "-e", help=ENV_HELP + " Repeat for more.")],
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 5,
     horizon: Horizon = None,
-    jobs: Annotated[int, typer.Option(help="Processes at a time; -1 for one a core.")] = -1,
+    jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one a core.")] = -1,
+    backend: Annotated[
+        str, typer.Option(help="[b]joblib[/b]: processes on this machine. [b]dask[/b]: workers of a cluster.")
+    ] = "joblib",
+    address: Annotated[
+        str | None, typer.Option(help="Of the Dask scheduler: [b]tcp://host:8786[/b]. Its workers run what you name.")
+    ] = None,
 ) -> None:
     """Run a grid of agents, environments and seeds in parallel.
 
     Stopped or killed, the same command goes on where it was: finished runs are kept, failed ones tried again. Exits
-    with status 1 if a run failed.
+    with status 1 if a run failed. On a cluster a run whose worker dies is played again by another; this process
+    writes FOLDER, so no shared disk is needed.
 
     Example: [b]cbo-gym sweep results -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
     """
@@ -219,7 +227,18 @@ def sweep(
                 reason = finished.error.strip().splitlines()[-1]
                 progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(reason)}")
 
-        count = run_sweep(agents, envs, range(seeds), out, horizon=horizon, n_jobs=jobs, on_start=start, on_run=end)
+        count = run_sweep(
+            agents,
+            envs,
+            range(seeds),
+            out,
+            horizon=horizon,
+            n_jobs=jobs,
+            backend=cast("Backend", backend),  # which checks it
+            address=address,
+            on_start=start,
+            on_run=end,
+        )
     console.print(
         f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "
         f"{count['resumed']} of them were there already. Next: cbo-gym leaderboard {out}",

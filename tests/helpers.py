@@ -1,7 +1,10 @@
 """Small agents that the tests run; importable by path, as a user's would be."""
 
+import os
+import signal
 from pathlib import Path
 from time import sleep
+from uuid import uuid4
 
 import numpy as np
 
@@ -53,7 +56,7 @@ class Slow(Centre):
 
     def reset(self, task, seed):
         super().reset(task, seed)
-        Path(self.folder).joinpath(f"{seed}").touch()
+        Path(self.folder).joinpath(uuid4().hex).touch()
 
     def act(self, observation):
         sleep(self.seconds)
@@ -103,3 +106,8 @@ class DuckTyped:
 class Incomplete:
     def act(self, observation):
         return 0
+
+
+class KillsItsProcess(Centre):
+    def act(self, observation):
+        os.kill(os.getpid(), signal.SIGKILL)

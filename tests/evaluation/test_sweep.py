@@ -83,8 +83,8 @@ def test_bad_grids_are_refused_before_anything_runs(tmp_path, change, message):
 
 
 def test_what_changes_the_run_changes_its_file(tmp_path):
-    base = (AGENT, "CBO/Dropwave-v0", 0, None)
-    others = [("Random", *base[1:]), (base[0], "CBO/Dropwave-Noisy-v0", 0, None), (*base[:2], 1, None), (*base[:3], 5)]
+    base = (AGENT, "CBO/Dropwave-v0", 0, 100)
+    others = [("Random", *base[1:]), (base[0], "CBO/Dropwave-Noisy-v0", 0, 100), (*base[:2], 1, 100), (*base[:3], 5)]
     assert len({run_path(tmp_path, *what) for what in [base, *others]}) == 5
     assert run_path(tmp_path, *base) == run_path(tmp_path, *base)
 
