@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 console = Console()
 TERMINAL_METRICS = ("average_regret", "simple_regret", "score", "seconds")  # fit 80 columns; the report has all
+TERMINAL_OVERALL = ("iqm", "probability", "seconds")
 
 AGENT_HELP = (
     "An installed agent ([b]GP-UCB[/b]), with parameters ([b]'GP-UCB(beta=2)'[/b]), or an import path "
@@ -252,30 +253,57 @@ def sweep(
 def print_leaderboard(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")],
     out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report by default.")] = None,
+    modes: Annotated[list[Mode] | None, typer.Option("--mode", help="Only this mode. Repeat for more.")] = None,
+    envs: Annotated[
+        list[str] | None, typer.Option("--env", "-e", help="Only this environment: [b]'CBO/Alpine2*'[/b]. Repeat.")
+    ] = None,
+    agents: Annotated[
+        list[str] | None, typer.Option("--agent", "-a", help="Only this agent: [b]'MCBO*'[/b]. Repeat for more.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also put the tables into this Markdown file, between its markers.")
+    ] = None,
 ) -> None:
-    """Compare the agents of a sweep: print tables, write an HTML report, a figure and CSV files.
+    """Compare the agents of a sweep: print tables; write an HTML report, figures, CSV and Parquet files.
 
-    Example: [b]cbo-gym leaderboard results[/b]
+    Where several versions of cbo-gym played the same, the newest counts.
+
+    Example: [b]cbo-gym leaderboard results --mode soft[/b]
     """
     from cbo_gym.evaluation.leaderboard import leaderboard
+    from cbo_gym.evaluation.markdown import write_results
     from cbo_gym.evaluation.report import write_report
+    from cbo_gym.evaluation.results import load_run, run_files
 
-    with _plain_errors():
-        board = leaderboard(folder)
-        with console.status("Writing the report ..."):
-            page = write_report(board, out or folder / "report")
+    with _plain_errors(), _progress() as progress:
+        paths = run_files(folder)
+        runs = progress.track(map(load_run, paths), total=len(paths), description="runs")
+        board = leaderboard(runs, modes=modes or (), envs=envs or (), agents=agents or ())
+        if markdown is not None:
+            write_results(markdown, board)
+        bar = progress.add_task("figures", total=None)
+        page = write_report(
+            board,
+            out or folder / "report",
+            on_figure=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
     _print_board(board)
     console.print(f"Report: {page}", soft_wrap=True)
 
 
 def _print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.report import env_rows, incomplete_rows, overall_rows
+    from cbo_gym.evaluation.tables import env_table, incomplete_rows, overall_table, provenance
 
     for env in board.per_env["env"].unique(maintain_order=True):
-        _print_table(str(env), *env_rows(board, str(env), TERMINAL_METRICS))
-    _print_table("Over all environments (score: 1 = optimum, 0 = random)", *overall_rows(board))
+        _print_table(str(env), *env_table(board, str(env), TERMINAL_METRICS))
+    for group in board.groups:
+        _print_table(
+            f"{group.capitalize()}, over environments (score: 1 = optimum, 0 = random)",
+            *overall_table(board, group, TERMINAL_OVERALL),
+        )
     for what, why in incomplete_rows(board):
         console.print(f"[yellow]{escape(what)}[/yellow]: {escape(why.strip().splitlines()[-1])}")
+    console.print(f"[dim]{escape(provenance(board))}[/dim]")
 
 
 def _print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -89,14 +89,18 @@ def load_run(path: Path) -> Run:
         raise ValueError(f"{path} is not a result of cbo-gym: {error}") from error
 
 
-def load_runs(folder: Path) -> Iterator[Run]:
-    """All runs in a folder, in the order of their names.
+def run_files(folder: Path) -> list[Path]:
+    """The files of the runs in a folder, in the order of their names.
 
     Raises:
         ValueError: if the folder is missing.
     """
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; a sweep makes one")
-    for path in sorted(folder.glob("*.parquet")):
-        if not path.name.startswith("."):  # a temporary file of a run that is being written
-            yield load_run(path)
+    # a leading dot: a temporary file of a run that is being written
+    return sorted(path for path in folder.glob("*.parquet") if not path.name.startswith("."))
+
+
+def load_runs(folder: Path) -> Iterator[Run]:
+    """All runs in a folder, in the order of their files; raises as :func:`run_files` and :func:`load_run` do."""
+    yield from map(load_run, run_files(folder))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -52,6 +54,14 @@ class Spec:
 def known_agents() -> tuple[str, ...]:
     """Names of the installed agents: the zoo's and those of other packages' entry points."""
     return tuple(sorted(point.name for point in entry_points(group=AGENT_GROUP)))
+
+
+def matches(label: str, patterns: Iterable[str]) -> bool:
+    """Whether a label is one of the patterns, with its parameters or without, or fits one with ``*`` and ``?``.
+
+    ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
+    """
+    return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
 
 
 def create_agent(spec: Spec | str) -> Any:
