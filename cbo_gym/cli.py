@@ -37,6 +37,7 @@ AGENT_HELP = (
     "An installed agent ([b]GP-UCB[/b]), with parameters ([b]'GP-UCB(beta=2)'[/b]), or an import path "
     "([b]my_package.module:MyAgent[/b]; its code is run, so name only what you trust)."
 )
+PATTERN_HELP = " [b]'*'[/b] and [b]?[/b] stand for any text. Repeat for more."
 ENV_HELP = "Environment id, also with parameters: [b]'CBO/BinaryTree-v0(depth=3)'[/b]. See cbo-gym list."
 Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered number by default.")]
 
@@ -75,8 +76,13 @@ def list_envs(
         and (paper is None or paper.lower() in f"{entry.paper} {entry.section}".lower())
     ]
     if not chosen:
-        known = sorted({tag for entry in entries() for tag in entry.tags})
-        _fail(f"no environment matches; the tags are {', '.join(known)}")
+        there_are = {
+            "modes": {entry.mode.value for entry in entries()},
+            "tags": {tag for entry in entries() for tag in entry.tags},
+            "papers": {entry.paper for entry in entries()},
+        }
+        known = "; ".join(f"the {name} are {', '.join(sorted(values))}" for name, values in there_are.items())
+        _fail(f"no environment matches; {known}")
     table = Table(box=None, pad_edge=False)
     for name in ("id", "mode", "horizon", "optimum"):
         table.add_column(name, no_wrap=True)
@@ -193,8 +199,8 @@ def _print_run(result: Run) -> None:
 @app.command()
 def sweep(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the runs are kept.")],
-    agents: Annotated[list[str], typer.Option("--agent", "-a", help=AGENT_HELP + " Repeat for more.")],
-    envs: Annotated[list[str], typer.Option("--env", "-e", help=ENV_HELP + " Repeat for more.")],
+    agents: Annotated[list[str], typer.Option("--agent", "-a", help=AGENT_HELP + PATTERN_HELP)],
+    envs: Annotated[list[str], typer.Option("--env", "-e", help=ENV_HELP + PATTERN_HELP)],
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 5,
     horizon: Horizon = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one a core.")] = -1,
@@ -254,11 +260,9 @@ def print_leaderboard(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")],
     out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report by default.")] = None,
     modes: Annotated[list[Mode] | None, typer.Option("--mode", help="Only this mode. Repeat for more.")] = None,
-    envs: Annotated[
-        list[str] | None, typer.Option("--env", "-e", help="Only this environment: [b]'CBO/Alpine2*'[/b]. Repeat.")
-    ] = None,
+    envs: Annotated[list[str] | None, typer.Option("--env", "-e", help="Only this environment." + PATTERN_HELP)] = None,
     agents: Annotated[
-        list[str] | None, typer.Option("--agent", "-a", help="Only this agent: [b]'MCBO*'[/b]. Repeat for more.")
+        list[str] | None, typer.Option("--agent", "-a", help="Only this agent, with any parameters." + PATTERN_HELP)
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Also put the tables into this Markdown file, between its markers.")
@@ -268,7 +272,7 @@ def print_leaderboard(
 
     Where several versions of cbo-gym played the same, the newest counts.
 
-    Example: [b]cbo-gym leaderboard results --mode soft[/b]
+    Example: [b]cbo-gym leaderboard results --mode soft -a 'MCBO*' -a Random[/b]
     """
     from cbo_gym.evaluation.leaderboard import leaderboard
     from cbo_gym.evaluation.markdown import write_results

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -62,6 +62,23 @@ def matches(label: str, patterns: Iterable[str]) -> bool:
     ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
     """
     return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
+
+
+def expand(texts: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Replace every text with ``*`` or ``?`` in its name, and no parameters, by the known names that fit it.
+
+    Raises:
+        ValueError: if none does.
+    """
+    expanded: list[str] = []
+    for text in texts:
+        if "(" in text or not {"*", "?"} & set(text):
+            expanded.append(text)
+        elif found := [name for name in known if fnmatchcase(name, text)]:
+            expanded += found
+        else:
+            raise ValueError(f"nothing fits {text!r}; there are {', '.join(known)}")
+    return list(dict.fromkeys(expanded))
 
 
 def create_agent(spec: Spec | str) -> Any:

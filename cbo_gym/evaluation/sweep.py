@@ -19,7 +19,8 @@ from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.evaluation.results import Run, Status, load_run, run_path, save_run, today
 from cbo_gym.evaluation.runner import evaluate, make_env
-from cbo_gym.evaluation.specs import Spec, create_agent
+from cbo_gym.evaluation.specs import Spec, create_agent, expand, known_agents
+from cbo_gym.registry import entries
 
 TORCH_THREADS = 1  # a process; the parallelism is over runs
 
@@ -59,8 +60,8 @@ def sweep(
     that takes several workers down with it is stored as failed.
 
     Args:
-        agents: names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``.
-        envs: environment ids, with parameters where wanted.
+        agents: names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed ones.
+        envs: environment ids, with parameters where wanted; ``"CBO/Alpine2*"`` stands for all that fit.
         seeds: at least 0 each.
         folder: where the runs are kept.
         horizon: number of rounds; None for the registered ones.
@@ -134,8 +135,8 @@ def plan(
     horizon: int | None = None,
 ) -> list[Job]:
     """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
-    agent_specs = [Spec.parse(text) for text in dict.fromkeys(agents)]
-    env_specs = [Spec.parse(text) for text in dict.fromkeys(envs)]
+    agent_specs = [Spec.parse(text) for text in expand(agents, known_agents())]
+    env_specs = [Spec.parse(text) for text in expand(envs, [entry.id for entry in entries()])]
     seed_list: Sequence[int] = list(dict.fromkeys(seeds))
     if not (agent_specs and env_specs and seed_list):
         raise ValueError("give at least one agent, one environment and one seed")

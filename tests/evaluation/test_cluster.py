@@ -1,10 +1,13 @@
 import os
 import signal
+import sys
 
 import pytest
 from distributed import Client, LocalCluster
+from typer.testing import CliRunner
 
 from cbo_gym import evaluate, sweep
+from cbo_gym.cli import app
 from cbo_gym.evaluation import cluster as cluster_module
 from cbo_gym.evaluation import load_runs
 
@@ -47,12 +50,21 @@ def test_a_killed_worker_loses_no_run(cluster, tmp_path):
     assert sweep(*words, **options)["resumed"] == 8
 
 
-def test_the_cluster_plays_as_this_machine_does(cluster, tmp_path):
-    sweep(["Random"], ["CBO/ToyGraph-v0"], [4], tmp_path, horizon=5, backend="dask", address=cluster.scheduler_address)
+def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_path):
+    words = ["sweep", str(tmp_path), "-a", "Random", "-e", "CBO/ToyGraph-v0", "--seeds", "1", "--horizon", "5"]
+    done = CliRunner().invoke(app, [*words, "--backend", "dask", "--address", cluster.scheduler_address])
+    assert done.exit_code == 0, done.output
+    assert "1 finished, 0 failed" in done.output
     (run,) = load_runs(tmp_path)
     timings = ["act_seconds", "update_seconds"]
-    alone = evaluate("Random", "CBO/ToyGraph-v0", seed=4, horizon=5)
+    alone = evaluate("Random", "CBO/ToyGraph-v0", seed=0, horizon=5)
     assert run.table.drop(timings).equals(alone.table.drop(timings))
+
+
+def test_a_missing_dask_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(RuntimeError, match=r"pip install 'cbo-gym\[dask\]'"):
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address="tcp://127.0.0.1:9")
 
 
 def test_a_run_that_kills_every_worker_is_recorded_as_failed(cluster, tmp_path):
