@@ -123,8 +123,9 @@ def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[tuple[Job, Run]]:
     if not jobs:  # then no cluster is needed
         return
     for job, outcome in completed(run_job, jobs, address):
-        failure = f"{type(outcome).__name__}: {outcome}"
-        yield job, outcome if isinstance(outcome, Run) else _unfinished(job, "failed", failure)
+        if isinstance(outcome, Exception):
+            outcome = _unfinished(job, "failed", f"{type(outcome).__name__}: {outcome}")
+        yield job, outcome
 
 
 def plan(
