@@ -240,7 +240,7 @@ def test_builder_parameters_pass_through_make() -> None:
         (lambda: gym.make("CBO/Alpine2-v0", max_interventions=0), "whole number from 1 to 6; given 0"),
         (lambda: gym.make("CBO/Alpine2-v0", max_interventions=7), "given 7"),
         (lambda: SoftEnv(complete_graph()), "CompleteGraph has no soft parameters"),
-        (lambda: HardEnv("cbo_gym.problems.function_networks:alpine2"), "lists no target sets"),
+        (lambda: HardEnv("cbo_gym.problems.binary_tree:binary_tree"), "lists no target sets"),
         (lambda: SoftEnv("cbo_gym.problems.function_networks:alpine2", render_mode="human"), "render_mode"),
     ],
 )
