@@ -49,14 +49,14 @@ class Raises(Centre):
 
 
 class Slow(Centre):
-    """Takes its time, and leaves a note of every run that it began."""
+    """Takes its time, and leaves a note of every run that it began, with the process that plays it."""
 
     def __init__(self, folder: str, seconds: float = 0.05) -> None:
         self.folder, self.seconds = folder, seconds
 
     def reset(self, task, seed):
         super().reset(task, seed)
-        Path(self.folder).joinpath(uuid4().hex).touch()
+        Path(self.folder).joinpath(f"{os.getpid()}-{uuid4().hex}").touch()
 
     def act(self, observation):
         sleep(self.seconds)

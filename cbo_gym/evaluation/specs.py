@@ -87,14 +87,14 @@ def create_agent(spec: Spec | str) -> Any:
     An import path runs that module's code: which one is the caller's own choice.
 
     Raises:
-        ValueError: if there is no such agent, or it does not take the parameters.
+        ValueError: if there is no such agent, it does not take the parameters, or a library that it needs is missing.
         TypeError: if what is found lacks a method of the Agent interface.
     """
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
     factory = _find_agent(spec.name)
     try:
         agent = factory(**spec.keywords)
-    except TypeError as error:
+    except (TypeError, ImportError) as error:  # a wrong parameter; a library that an extra installs
         raise ValueError(f"cannot create {spec}: {error}") from error
     return require_agent(agent)
 

@@ -1,6 +1,7 @@
 import os
 import signal
 import sys
+import time
 
 import pytest
 from distributed import Client, LocalCluster
@@ -28,13 +29,18 @@ def test_a_killed_worker_loses_no_run(cluster, tmp_path):
     notes, folder = tmp_path / "notes", tmp_path / "runs"
     notes.mkdir()
     agent = f"tests.helpers:Slow(folder={str(notes)!r}, seconds=0.1)"
-    pids = worker_pids(cluster)
-    ended = []
+    worker_pids(cluster)  # both are there
+    ended, killed = [], []
 
     def on_run(run):
         ended.append(run)
-        if len(ended) == 2:  # both workers are in the middle of another run
-            os.kill(pids[0], signal.SIGKILL)
+        if len(ended) == 2:
+            seen, deadline = set(notes.iterdir()), time.monotonic() + 60
+            while not (begun := set(notes.iterdir()) - seen):
+                assert time.monotonic() < deadline, "no further run begins"
+                time.sleep(0.01)
+            killed.append(int(begun.pop().name.partition("-")[0]))  # in the middle of a run of 0.8 s
+            os.kill(killed[0], signal.SIGKILL)
 
     words = ([agent], ["CBO/Dropwave-v0"], range(8), folder)
     options = {"horizon": 8, "backend": "dask", "address": cluster.scheduler_address}
@@ -45,7 +51,7 @@ def test_a_killed_worker_loses_no_run(cluster, tmp_path):
     assert sorted(run.seed for run in runs) == list(range(8))
     assert all(run.status == "finished" for run in runs)
     assert len(list(notes.iterdir())) > 8, "no run was cut off, so nothing was tested"
-    assert pids[0] not in worker_pids(cluster)
+    assert killed[0] not in worker_pids(cluster)
 
     assert sweep(*words, **options)["resumed"] == 8
 
