@@ -96,7 +96,8 @@ def probability_of_improvement(scores: Array, others: Array, weights: Array, oth
     Args:
         scores: shape ``(envs, seeds)``.
         others: shape ``(envs, other_seeds)``, of the same environments.
-        weights, other_weights: theirs, of shapes ``(..., envs, seeds)`` and ``(..., envs, other_seeds)``.
+        weights: of the scores, shape ``(..., envs, seeds)``.
+        other_weights: of the others, shape ``(..., envs, other_seeds)``.
 
     Returns:
         shape ``(...)``.

@@ -97,7 +97,8 @@ def leaderboard(
     Args:
         source: a folder that a sweep wrote, or runs.
         modes: only these feedback modes; all if empty.
-        envs, agents: only labels that match one of these, see :func:`cbo_gym.evaluation.specs.matches`.
+        envs: only environments that match one of these, see :func:`cbo_gym.evaluation.specs.matches`.
+        agents: only agents that do.
 
     Raises:
         ValueError: if no run, or no finished one, is left.
@@ -169,7 +170,8 @@ def final_numbers(run: Run) -> dict[str, Any]:
         scores = normalised_score(run.optimum, run.random_value, rewards).round(TIE_DECIMALS)
         row |= {name: last[name] for name in METRICS if name in last}
         row |= {"score": float(scores[0]), "average_score": float(scores[1])}
-        row |= {"seconds": run.seconds_a_round, "run_seconds": run.seconds_a_round * run.horizon}
+        seconds = run.seconds_a_round
+        row |= {"seconds": seconds, "run_seconds": seconds * run.horizon}
     return row
 
 
@@ -252,7 +254,7 @@ def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
     samples = {str(agent): _sample(part, rng) for (agent,), part in by_agent.items()}
     rows = [{"group": group, "agent": agent, **_overall(sample, len(envs))} for agent, sample in samples.items()]
     ranked = pl.DataFrame(rows, infer_schema_length=None)
-    ranked = ranked.sort([pl.col("envs") == pl.col("of"), "iqm"], descending=True)
+    ranked = ranked.sort([pl.col("envs") == pl.col("of"), "iqm", "agent"], descending=[True, True, False])
     samples = {agent: samples[agent] for agent in ranked["agent"]}
     profiles = pl.concat([_profile(group, agent, sample) for agent, sample in samples.items()])
     return ranked, profiles, _improvement(group, samples)
