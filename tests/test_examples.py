@@ -74,3 +74,13 @@ def test_the_readme_names_every_environment_and_agent():
     assert [name for name in known_agents() if f"`{name}`" not in text] == []
     bases = {re.sub(r"(-[A-Za-z]+)*-v0$", "", entry.id) for entry in entries()}
     assert [base for base in bases if f"`{base}-v0`" not in text] == []
+
+
+def test_make_results_names_registered_environments_and_finds_the_readmes_markers():
+    from cbo_gym.evaluation.markdown import BEGIN, END
+    from cbo_gym.registry import find_entry
+
+    named = re.findall(r"CBO/[\w-]+", (ROOT / "Makefile").read_text())
+    assert [env for env in named if find_entry(env) is None] == []
+    readme = (ROOT / "README.md").read_text()
+    assert readme.count(BEGIN) == readme.count(END) == 1
