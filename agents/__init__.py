@@ -12,15 +12,19 @@ from typing import Any
 
 _MODULES = {
     "AVEStoOO": "agents.stooo",
+    "AskTell": "agents.ask_tell",
     "CBO": "agents.cbo",
     "CellGPUCB": "agents.cell_gp_ucb",
     "EICF": "agents.eicf",
     "EIFN": "agents.eifn",
+    "EXCBO": "agents.excbo",
     "GPOO": "agents.gpoo",
     "GPTree": "agents.gptree",
     "GPUCB": "agents.gp_ucb",
     "MCBO": "agents.mcbo",
+    "Optuna": "agents.optuna",
     "Random": "agents.random",
+    "StableBaselines3": "agents.stable_baselines3",
     "StoOO": "agents.stooo",
 }
 
@@ -28,13 +32,17 @@ __all__ = [
     "CBO",
     "EICF",
     "EIFN",
+    "EXCBO",
     "GPOO",
     "GPUCB",
     "MCBO",
     "AVEStoOO",
+    "AskTell",
     "CellGPUCB",
     "GPTree",
+    "Optuna",
     "Random",
+    "StableBaselines3",
     "StoOO",
 ]
 

@@ -28,6 +28,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.optim.closures import ForwardBackwardClosure
 from gpytorch.kernels import Kernel
+from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
@@ -118,6 +119,7 @@ class GaussianProcess:
         self.noise = self.constant = torch.empty(0)
         self._device = torch.device(device)
         self._hyperparameters: dict[str, Tensor] = {}
+        self._searched = 0  # number of points when a rival fit was last made
         self.inputs = self._tensor(np.empty((0, dim)))
         self.outputs = self._tensor([])
         self._location = self._scale = self.outputs
@@ -149,6 +151,24 @@ class GaussianProcess:
             raise ValueError(f"node {self.name}: observations must be finite; given {inputs} -> {outputs}")
         self.inputs = torch.cat([self.inputs, x])
         self.outputs = torch.cat([self.outputs, y])
+
+    def replace(self, inputs: Tensor, outputs: Tensor) -> None:
+        """Put other observations in the place of all so far; hyper-parameters keep their schedule.
+
+        Args:
+            inputs: shape ``(n, d)``.
+            outputs: shape ``(n,)``.
+        """
+        self.inputs, self.outputs = self.inputs[:0], self.outputs[:0]
+        self._points = self._points[:0]
+        self.add(inputs.cpu(), outputs.cpu())
+
+    def mean(self, points: Tensor) -> Tensor:
+        """The first part of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
+        self.update()
+        flat = self.rescaled(points).reshape(-1, self.dim)
+        mean = self.constant + self.kernel.forward(flat, self._points) @ self._weights
+        return (self._location + self._scale * mean).reshape(points.shape[:-1])
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
@@ -217,22 +237,20 @@ class GaussianProcess:
             self._span[self.rescale] = torch.where(high > low, high - low, torch.ones_like(low))
 
     def _fit(self) -> None:
-        """Fit the hyper-parameters, and keep the better of two fits.
+        """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors.
 
-        One starts from their last values, at first from the modes of their priors; the other from the most probable
-        of some lengthscales. The density often has a mode that takes a fast ripple for noise, and the fit that found
-        it would never leave it.
+        Whenever the data grew enough, a rival fit starts from the most probable of some lengthscales. The density
+        often has one mode for a fast ripple and one that takes it for noise, and a fit that starts where the last one
+        ended would never leave the one for the other.
         """
-        fits = [self._optimise(self._hyperparameters), self._optimise(self._best_lengthscale())]
-        _, model = max(fits, key=lambda fit: fit[0])
-        model.eval().requires_grad_(False)
-        self._hyperparameters = dict(model.named_parameters())
-        self.kernel = model.covar_module
-        self.constant = model.mean_module.constant
-        self.noise = model.likelihood.noise.reshape(-1)[0]
+        fits = [self._optimise(self._hyperparameters)]
+        if len(self) >= self.schedule.growth * self._searched:
+            fits.append(self._optimise(self._best_lengthscale()))
+            self._searched = len(self)
+        self._adopt(max(fits, key=_value))
 
-    def _optimise(self, start: Mapping[str, Tensor]) -> tuple[float, SingleTaskGP]:
-        """The log density of the model fitted from ``start``, and the model."""
+    def _optimise(self, start: Mapping[str, Tensor]) -> SingleTaskGP:
+        """A model fitted from the hyper-parameters in ``start``, where it has none from the modes of their priors."""
         model = self._build_model(start)
         likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
         parameters = {name: tensor for name, tensor in likelihood.named_parameters() if tensor.requires_grad}
@@ -246,7 +264,23 @@ class GaussianProcess:
                 fit_gpytorch_mll(likelihood, closure=closure, optimizer_kwargs={"options": {"maxiter": FIT_ITERATIONS}})
             except (ModelFittingError, NanError, ValueError):
                 model = self._build_model(start)  # what the fit starts from is a valid model too
-        return _value(model), model
+        return model
+
+    def _adopt(self, model: SingleTaskGP) -> None:
+        """Take over a fitted model."""
+        model.eval().requires_grad_(False)
+        self._hyperparameters = dict(model.named_parameters())
+        self.kernel = model.covar_module
+        self.constant = model.mean_module.constant
+        self.noise = model.likelihood.noise.reshape(-1)[0]
+
+    def _likelihood(self, points: Tensor) -> GaussianLikelihood | None:
+        """What to fit to rescaled points where the noise is not known; None for BoTorch's default, one level."""
+        return None
+
+    def _noise_at(self, points: Tensor) -> Tensor:
+        """Variance of the noise of standardised outputs at rescaled points, ``n x d`` to ``n``."""
+        return self.noise.expand(len(points))
 
     def _best_lengthscale(self) -> dict[str, Tensor]:
         """Hyper-parameters with one lengthscale for all inputs, the others at the modes of their priors."""
@@ -271,7 +305,10 @@ class GaussianProcess:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDataWarning)  # a constant or a single output has no spread
             kernel = self.covariance(self.dim) if self.covariance else None
-            model = SingleTaskGP(points, targets, known, covar_module=kernel, outcome_transform=None)
+            likelihood = None if known is not None else self._likelihood(points)
+            model = SingleTaskGP(
+                points, targets, known, likelihood=likelihood, covar_module=kernel, outcome_transform=None
+            )
         model.load_state_dict(hyperparameters, strict=False)
         return model
 
@@ -284,7 +321,7 @@ class GaussianProcess:
         """
         points = (self.inputs - self._low) / self._span
         new = points[known:]
-        covariance = self.kernel.forward(new, new) + self.noise * torch.eye(len(new)).to(new)
+        covariance = self.kernel.forward(new, new) + torch.diag(self._noise_at(new))
         if known:
             projected = self._inverse_root @ self.kernel.forward(points[:known], new)
             covariance = covariance - projected.T @ projected
@@ -320,12 +357,13 @@ def log_density(model: SingleTaskGP) -> Tensor:
         NotPSDError, NanError: if the covariance matrix cannot be factorised.
     """
     (points,), count = model.train_inputs, len(model.train_targets)
-    covariance = model.covar_module.forward(points, points) + model.likelihood.noise.expand(count).diag()
+    kernel: Any = model.covar_module
+    covariance = kernel.forward(points, points) + model.likelihood.noise.expand(count).diag()
     root = psd_safe_cholesky(covariance)
     residuals = (model.train_targets - model.mean_module.constant).unsqueeze(-1)
     whitened = torch.linalg.solve_triangular(root, residuals, upper=False)
     density = -0.5 * (whitened.square().sum() + count * math.log(2.0 * math.pi)) - root.diagonal().log().sum()
-    for _, module, prior, closure, _ in model.named_priors():
+    for _, module, prior, closure, _ in model.named_priors():  # type: ignore[operator]
         density = density + prior.log_prob(closure(module)).sum()
     return density / count
 

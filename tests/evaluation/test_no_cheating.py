@@ -96,11 +96,13 @@ ALLOWED_FOR_AGENTS = (
     "cbo_gym.Task",
     "cbo_gym.UnsupportedModeError",
     "cbo_gym.agent",
+    "cbo_gym.flat",
     "cbo_gym.task",
     "cbo_gym.envs.cells",  # geometry of the unit box: both sides must mean the same points
     "cbo_gym.envs.spaces",
     "cbo_gym.scm.diagram",
     "cbo_gym.scm.noise",
+    "cbo_gym.scm.scopes",  # functions of the diagram, which the task tells
 )
 RULES = {
     "scm": ("cbo_gym.scm", "cbo_gym.files"),
