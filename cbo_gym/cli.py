@@ -94,7 +94,6 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
     from cbo_gym.envs.base import CausalBanditEnv
     from cbo_gym.evaluation.runner import make_env
     from cbo_gym.evaluation.specs import Spec
-    from cbo_gym.oracle import Oracle
 
     with _plain_errors():
         spec = Spec.parse(env_id)
@@ -103,7 +102,7 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         assert isinstance(env, CausalBanditEnv)
         entry = next(entry for entry in entries() if entry.id == spec.name)
         with console.status("Looking for the optimum ..."):
-            best = Oracle(env).optimum
+            best = env.oracle.optimum
     problem = env.problem
     console.print(f"[b]{spec}[/b]  {problem.description}")
     rows: list[tuple[str, str]] = [
@@ -134,7 +133,9 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         console.print(escape(line) + ("   [b]reward[/b]" if node == env.scm.reward else ""))
 
 
-def _action_text(recorded: list[float] | dict[str, float]) -> str:
+def _action_text(recorded: list[float] | dict[str, float] | str) -> str:
+    if isinstance(recorded, str):
+        return recorded
     if isinstance(recorded, dict):
         return "do(" + ", ".join(f"{name} = {value:.5g}" for name, value in recorded.items()) + ")"
     return "[" + ", ".join(f"{value:.5g}" for value in recorded) + "]"
@@ -356,10 +357,8 @@ def optimum(
 def _compute_optimum(entry: EnvEntry) -> RecordedOptimum:
     import gymnasium as gym
 
-    from cbo_gym.oracle import Oracle
-
     env: Any = gym.make(entry.id).unwrapped
-    found = Oracle(env).find_optimum()
+    found = env.oracle.find_optimum()
     return RecordedOptimum(
         value=found.value,
         action=env.record_action(found.action),

@@ -18,6 +18,7 @@ FILE_NAME = "envs_registry.yaml"
 ENTRY_POINTS = {
     Mode.SOFT: ("cbo_gym.envs.soft:SoftEnv", "cbo_gym.envs.vector:SoftVectorEnv"),
     Mode.HARD: ("cbo_gym.envs.hard:HardEnv", "cbo_gym.envs.vector:HardVectorEnv"),
+    Mode.CONTEXTUAL: ("cbo_gym.envs.contextual:ContextualEnv", "cbo_gym.envs.vector:ContextualVectorEnv"),
     Mode.AGGREGATED: ("cbo_gym.envs.aggregated:AggregatedEnv", "cbo_gym.envs.vector:AggregatedVectorEnv"),
 }
 ID_PATTERN = r"^CBO/[A-Za-z0-9]+(-[A-Za-z0-9]+)*-v\d+$"
@@ -43,15 +44,15 @@ class InitialData(_Strict):
 
 
 class RecordedOptimum(_Strict):
-    """The optimum of E[Y | action] as ``command`` computed it.
+    """The optimum of E[Y | action] as ``command`` computed it; in contextual mode of E[Y] over all policies.
 
     ``action`` holds [0, 1] coordinates in soft mode, those of the lower and then the upper corner of a point-like
-    cell in aggregated mode, and native values by variable name in hard mode.
+    cell in aggregated mode, native values by variable name in hard mode, and the policy in words in contextual mode.
     ``random_value`` is the mean of E[Y | action] over the action space's own random actions.
     """
 
     value: float
-    action: list[float] | dict[str, float]
+    action: list[float] | dict[str, float] | str
     standard_error: Annotated[float, Field(ge=0)]
     random_value: float
     random_standard_error: Annotated[float, Field(ge=0)]

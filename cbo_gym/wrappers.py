@@ -14,9 +14,9 @@ from cbo_gym.envs.spaces import SparseBox
 
 
 class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorArgs):
-    """Turn the hard mode's ``Dict(target, values)`` into one ``Box(0, 1, (n_targets + n_manipulable,))``.
+    """Turn ``Dict(target, values)`` or ``Dict(scope, values)`` into one ``Box(0, 1, (n_choices + n_manipulable,))``.
 
-    The largest of the first ``n_targets`` numbers picks the target set; the others are the values.
+    The largest of the first ``n_choices`` numbers picks the target set or scope; the others are the values.
 
     Raises:
         TypeError: if the environment's actions are not of that kind.
@@ -27,19 +27,22 @@ class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorAr
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
         inner = env.action_space
-        if not isinstance(inner, spaces.Dict) or set(inner) != {"target", "values"}:
-            raise TypeError(f"FlattenAction needs actions Dict(target, values); the environment has {inner}")
-        target, values = inner["target"], inner["values"]
-        assert isinstance(target, spaces.Discrete)
+        if not isinstance(inner, spaces.Dict) or set(inner) not in ({"target", "values"}, {"scope", "values"}):
+            raise TypeError(
+                f"FlattenAction needs actions Dict(target, values) or Dict(scope, values); the environment has {inner}"
+            )
+        (self._choice,) = set(inner) - {"values"}
+        choice, values = inner[self._choice], inner["values"]
+        assert isinstance(choice, spaces.Discrete)
         assert isinstance(values, spaces.Box)
-        self._n_targets = int(target.n)
-        self.action_space = spaces.Box(0.0, 1.0, (self._n_targets + values.shape[0],), dtype=np.float64)
+        self._n_choices = int(choice.n)
+        self.action_space = spaces.Box(0.0, 1.0, (self._n_choices + values.shape[0],), dtype=np.float64)
 
     def action(self, action: np.ndarray) -> dict[str, Any]:
         if action not in self.action_space:
             raise InvalidAction(f"the action must lie in {self.action_space}; given {action!r}")
-        scores, values = np.split(action, [self._n_targets])
-        return {"target": int(np.argmax(scores)), "values": values}
+        scores, values = np.split(action, [self._n_choices])
+        return {self._choice: int(np.argmax(scores)), "values": values}
 
 
 class TopKMask(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorArgs):

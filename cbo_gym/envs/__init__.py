@@ -2,8 +2,9 @@
 
 from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import CausalBanditEnv
+from cbo_gym.envs.contextual import ContextualEnv
 from cbo_gym.envs.hard import HardEnv
 from cbo_gym.envs.soft import SoftEnv
 from cbo_gym.envs.spaces import CellBox, SparseBox
 
-__all__ = ["AggregatedEnv", "CausalBanditEnv", "CellBox", "HardEnv", "SoftEnv", "SparseBox"]
+__all__ = ["AggregatedEnv", "CausalBanditEnv", "CellBox", "ContextualEnv", "HardEnv", "SoftEnv", "SparseBox"]

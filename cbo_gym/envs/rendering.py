@@ -55,7 +55,7 @@ def _score(env: CausalBanditEnv) -> str:
 
 def _acted_on(env: CausalBanditEnv) -> dict[str, str]:
     """The nodes that the agent may act on: the action coordinates that they take, or ``do``."""
-    if env.mode == "hard":
+    if env.mode in ("hard", "contextual"):
         return dict.fromkeys(env.problem.manipulable, "do")
     return {v.name: ", ".join(f"a{i}" for i in v.actions) for v in env.scm.variables if v.actions}
 

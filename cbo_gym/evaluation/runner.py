@@ -71,7 +71,7 @@ def evaluate(
         played = _play(agent, label, made, task, seed, on_round)
         base = made.unwrapped
         assert isinstance(base, CausalBanditEnv)
-        oracle = Oracle(base)
+        oracle = base.oracle
         table = _score(played, oracle, base)
     finally:
         made.close()
