@@ -19,22 +19,24 @@ Departures:
 * The first play of an arm is random, for without any data its GP has no scale; its bound enters no average.
 * Hyper-parameters are fitted, by default of the model after HEBO (:mod:`agents.surrogates.warped_gp`); HEBO's own
   acquisition functions are not used.
-* The environment may offer fewer scopes than the diagram has; the others are no arms.
+* Where the task offers fewer scopes than the diagram has, what none of its useful scopes sets counts as not
+  manipulable.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from agents.scope_arm import BACKENDS, Backend, ScopeArm
 from cbo_gym.agent import Agent
-from cbo_gym.scm.intervention import Scope
-from cbo_gym.scm.scopes import pomps
+from cbo_gym.scm.scopes import Scope, pomps
 from cbo_gym.task import Action, Mode, Observation
+
+Members = tuple[frozenset[str], frozenset[str]]  # variables that are set, contexts that are seen
 
 CONFIDENCE = 0.1  # delta
 
@@ -83,20 +85,28 @@ class CoCaBO(Agent):
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:
         """The arms: indices of the task's scopes, and the contexts that matter there.
 
-        A possibly optimal scope is played through one of the task's that sets the same variables and allows at least
-        its contexts. Those with equal variables and contexts are one arm.
+        They are the possibly optimal scopes over what the task's scopes set and see, without those scopes of the task
+        that are redundant, as "set everything" often is. A possibly optimal scope is played through one of the task's
+        that sets the same variables and allows at least its contexts.
         """
         task = self.task
         offered = [members(scope) for scope in task.scopes]
+        useful = [scope for scope in offered if scope[0] in {variables for variables, _ in self._possibly_optimal([scope])}]
         arms = {
             (index, contexts)
-            for variables, contexts in map(members, pomps(task.diagram, task.reward, task.manipulable, task.contexts))
+            for variables, contexts in self._possibly_optimal(useful)
             for index, (settable, allowed) in enumerate(offered)
             if settable == variables and contexts <= allowed
         }
         if not arms:
             raise ValueError(f"{task.env_id} offers none of the possibly optimal scopes of its diagram")
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
+
+    def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
+        """Classes of possibly optimal scopes over all that is set and seen in some of the scopes offered."""
+        variables = frozenset().union(*[settable for settable, _ in offered])
+        contexts = frozenset().union(*[allowed for _, allowed in offered])
+        return set(map(members, pomps(self.task.diagram, self.task.reward, variables, contexts)))
 
     def act(self, observation: Observation) -> Action:
         self._context = observation["context"]
@@ -140,6 +150,6 @@ class CoCaBO(Agent):
         return estimates
 
 
-def members(scope: Scope) -> tuple[frozenset[str], frozenset[str]]:
+def members(scope: Scope) -> Members:
     """The variables of a scope, and the contexts on which any of them may depend."""
     return frozenset(variable for variable, _ in scope), frozenset().union(*[given for _, given in scope])

@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium import spaces
 
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.intervention import Scope
 from cbo_gym.scm.noise import Distribution
+from cbo_gym.scm.scopes import Scope
 
 Action = Any  # an element of the task's action space
 Observation = dict[str, np.ndarray]

@@ -19,7 +19,7 @@ from cbo_gym.evaluation import regret
 from cbo_gym.evaluation.results import Run
 from cbo_gym.evaluation.specs import Spec, create_agent, require_agent
 from cbo_gym.oracle import Estimate
-from cbo_gym.scm import Scope
+from cbo_gym.scm.scopes import Scope
 from cbo_gym.task import Action, Task
 
 AGENT_STREAM = 2  # keeps an agent's random stream apart from the noise of the same seed

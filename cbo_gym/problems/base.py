@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.scm import CausalDiagram, Distribution, Normal, Scope, StructuralCausalModel, Zero
+from cbo_gym.scm import Distribution, Normal, StructuralCausalModel, Zero
+from cbo_gym.scm.scopes import Scope, scope_diagram
 
 Interval = tuple[float, float]
 Columns = Mapping[str, np.ndarray]  # variable -> array
@@ -114,25 +115,14 @@ class Problem:
             self._check_scope(scope, contexts.names)
 
     def _check_scope(self, scope: Scope, contexts: Sequence[str]) -> None:
-        variables = [variable for variable, _ in scope]
-        if len(set(variables)) < len(variables):
-            raise ValueError(f"{self.name}: a scope sets each variable once; given {sorted(variables)}")
         for variable, given in scope:
             if variable not in self.manipulable:
-                raise ValueError(
-                    f"{self.name}: a scope cannot set {variable!r}; choose from {list(self.manipulable)}"
-                )
+                raise ValueError(f"{self.name}: a scope cannot set {variable!r}; choose from {list(self.manipulable)}")
             if unknown := sorted(given.difference(contexts)):
                 raise ValueError(
                     f"{self.name}: {unknown} cannot be contexts of {variable}; choose from {list(contexts)}"
                 )
-        cut = self.scm.diagram.mutilate(variables)
-        informed = {(context, variable) for variable, given in scope for context in given}
-        try:
-            CausalDiagram(cut.nodes, cut.directed | informed)
-        except ValueError as error:
-            listed = {variable: sorted(given) for variable, given in scope}
-            raise ValueError(f"{self.name}: the scope {listed} would create a cycle ({error})") from error
+        scope_diagram(self.scm.diagram, scope)  # raises for a cycle
 
     def to_native(self, action: Any) -> np.ndarray:
         """Map a soft action of shape ``(..., q)`` from [0, 1] to native units."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from cbo_gym.problems.base import Columns, Contexts, Interval, Problem, build_problem, gaussian_noise
 from cbo_gym.problems.hard_graphs import age_and_bmi, natural_doses, psa_variables
-from cbo_gym.scm import Normal, Scope, StructuralCausalModel, Uniform, Variable
+from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable
+from cbo_gym.scm.scopes import Scope
 
 COCA = "Arsenyan, Grosnit, Bou-Ammar & Dalalyan, Contextual causal Bayesian optimisation"
 SYMMETRIC = Uniform(-1.0, 1.0)

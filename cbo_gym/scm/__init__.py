@@ -1,7 +1,7 @@
 """What the world is: causal diagrams, exogenous noise, structural causal models."""
 
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.intervention import Intervention, Scope
+from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.model import StructuralCausalModel, Variable
 from cbo_gym.scm.noise import Arcsine, Distribution, GaussianMixture, Normal, Uniform, Zero
 
@@ -12,7 +12,6 @@ __all__ = [
     "GaussianMixture",
     "Intervention",
     "Normal",
-    "Scope",
     "StructuralCausalModel",
     "Uniform",
     "Variable",

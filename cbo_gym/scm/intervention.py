@@ -10,9 +10,6 @@ import numpy as np
 Mask = Any  # True for the whole batch, or a boolean array of the batch's shape
 Values = Any  # a float for the whole batch, or an array of the batch's shape
 
-#: a mixed policy scope (Lee & Bareinboim 2020): each variable that is set, with the contexts that its value may depend on
-Scope = frozenset[tuple[str, frozenset[str]]]
-
 
 _NOTHING: Mapping[str, tuple[Mask, Values]] = {}
 
