@@ -48,17 +48,10 @@ class CaBO(Agent):
             raise ValueError(f"{task.env_id} must offer an empty scope and some possibly optimal intervention set")
         targets = tuple(target for target in scope_of if target in explored | {frozenset()})
         self._scopes = [scope_of[target] for target in targets]
-        choice = spaces.Discrete(len(targets))
+        assert isinstance(task.action_space, spaces.Dict)
+        choices = spaces.Dict({"target": spaces.Discrete(len(targets)), "values": task.action_space["values"]})
         self._blind.targets = tuple(explored)
-        self._blind.reset(
-            replace(
-                task,
-                mode=Mode.HARD,
-                targets=targets,
-                action_space=spaces.Dict({"target": choice, "values": task.action_space["values"]}),
-            ),
-            seed,
-        )
+        self._blind.reset(replace(task, mode=Mode.HARD, targets=targets, action_space=choices), seed)
 
     def act(self, observation: Observation) -> Action:
         return self._with_scope(self._blind.act(observation))

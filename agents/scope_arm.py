@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from agents.features import BoxFeatures
-from agents.search import maximise
+from agents.search import RAW_SAMPLES, RESTARTS, maximise
 from agents.surrogates.gp import GaussianProcess
 from agents.surrogates.warped_gp import WarpedGP
 from cbo_gym.task import Action, Task
@@ -39,6 +39,7 @@ class ScopeArm:
         variables = {variable for variable, _ in task.scopes[scope]}
         self.scope = scope
         self.bounds: list[float] = []
+        self._met: list[np.ndarray] = []  # the contexts of the bounds
         self.rounds: list[int] = []
         self._members = [place for place, name in enumerate(task.manipulable) if name in variables]
         self._seen = [place for place, name in enumerate(task.contexts) if name in contexts]
@@ -68,9 +69,18 @@ class ScopeArm:
         values = np.zeros(0)
         if self._members:
             order = np.argsort(-self.estimates(context), kind="stable")
-            played = self._gp.inputs[order, : len(self._members)].cpu().numpy()
-            values = maximise(bound, self._features, played, seed=seed, device=self._device)
+            played = list(self._gp.inputs[order, : len(self._members)].cpu().numpy())
+            values = maximise(
+                bound,
+                self._features,
+                played,
+                seed=seed,
+                raw_samples=min(RAW_SAMPLES, 256 * len(self._members)),
+                restarts=min(RESTARTS, 4 * len(self._members)),
+                device=self._device,
+            )
         with torch.no_grad():
+            self._met.append(context[self._seen])
             self.bounds.append(float(bound(torch.as_tensor(values, device=self._device).unsqueeze(0))))
         return self._action(values)
 
@@ -78,7 +88,22 @@ class ScopeArm:
         """Learn from a round in which the arm was played."""
         values = torch.as_tensor(np.asarray(action["values"])[self._members], device=self._device)
         self._gp.add(self._inputs(values, context).cpu(), reward)
+        self._gp.update()
         self.rounds.append(round_)
+
+    def average_bound(self, contexts: np.ndarray) -> float:
+        """The average bound, levelled to other contexts than those that the arm met.
+
+        What a ridge regression of the bounds on their contexts tells about the difference of both means is added.
+
+        Args:
+            contexts: of all of the task's context variables, shape ``(n, k)``.
+        """
+        own, other, bounds = np.stack(self._met), contexts[:, self._seen], np.array(self.bounds)
+        unit = other.std(axis=0) + 1e-12
+        scaled = (own - own.mean(axis=0)) / unit
+        slope = np.linalg.solve(scaled.T @ scaled + np.eye(scaled.shape[1]), scaled.T @ (bounds - bounds.mean()))
+        return float(bounds.mean() + ((other.mean(axis=0) - own.mean(axis=0)) / unit) @ slope)
 
     def estimates(self, context: np.ndarray | None = None) -> np.ndarray:
         """Estimates of E[Y | x, c] for what was played, in the contexts of then or all in ``context``."""

@@ -251,11 +251,13 @@ def print_leaderboard(
 
 
 def _print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.report import env_rows, incomplete_rows, overall_rows
+    from cbo_gym.evaluation.report import choice_rows, env_rows, incomplete_rows, overall_rows
 
     for env in board.per_env["env"].unique(maintain_order=True):
         _print_table(str(env), *env_rows(board, str(env), TERMINAL_METRICS))
     _print_table("Over all environments (score: 1 = optimum, 0 = random)", *overall_rows(board))
+    if board.choices.height:
+        _print_table("Target sets and scopes chosen", *choice_rows(board))
     for what, why in incomplete_rows(board):
         console.print(f"[yellow]{escape(what)}[/yellow]: {escape(why.strip().splitlines()[-1])}")
 

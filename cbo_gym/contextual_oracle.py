@@ -101,19 +101,16 @@ class ContextualOracle(Oracle):
             rows = slice(start, start + size)
             noise = self._noise_given(contexts[rows], uniforms)
             rewards = self._rewards(batch.rows(rows).expand(), noise)
+            rewards = np.broadcast_to(rewards, (len(rewards), uniforms.shape[1]))
             means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
         return np.concatenate(means)
 
     def _noise_given(self, contexts: np.ndarray, uniforms: np.ndarray) -> tuple[Any, ...]:
-        """Noise draws of shape ``(n, m)``, or that broadcast to it, in contexts of shape ``(n, k)``."""
+        """Noise in contexts ``(n, k)``: of shape ``(n, 1)`` where they tell it, ``(n, m)`` or ``(m,)`` where not."""
         columns = dict(zip(self.env.contexts.names, contexts.T[..., None], strict=True))
         numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
         told = self.env.contexts.noise_given(columns, numbers)
-        shape = (len(contexts), uniforms.shape[1])
-        return tuple(
-            np.broadcast_to(told[v.name] if v.name in told else v.noise.from_uniform(numbers[v.name]), shape)
-            for v in self.scm.noisy
-        )
+        return tuple(told[v.name] if v.name in told else v.noise.from_uniform(numbers[v.name]) for v in self.scm.noisy)
 
     @property
     def _has_known_response(self) -> bool:
@@ -138,7 +135,11 @@ class ContextualOracle(Oracle):
         noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
         found = []
         for place, chosen in enumerate(self.env.variable_sets()):
-            means = partial(self._means, place, noise)
+            # the noise of what is set has no effect, and often no other is left
+            needed = [
+                column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
+            ]
+            means = partial(self._means, place, tuple(needed))
             point = _maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, place]))
             found.append((self.env.actions_at(place, point), means(point[None])[0]))
         best = np.argmax([values for _, values in found], axis=0)

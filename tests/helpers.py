@@ -9,14 +9,16 @@ from cbo_gym import Agent, Mode
 
 
 class Centre(Agent):
-    """Plays the centre of the box or of the last target set, or the middle half of the box as a cell."""
+    """Plays the centre of the box, of the last target set or first scope, or the middle half of the box as a cell."""
 
-    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.AGGREGATED})
+    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.AGGREGATED})
 
     def act(self, observation):
         if self.task.mode is Mode.HARD:
             values = np.full(len(self.task.manipulable), 0.5)
             return {"target": len(self.task.targets) - 1, "values": values}
+        if self.task.mode is Mode.CONTEXTUAL:
+            return {"scope": 0, "values": np.full(len(self.task.manipulable), 0.5)}
         if self.task.mode is Mode.AGGREGATED:
             return np.array([[0.25], [0.75]]) * np.ones(self.task.action_space.shape)
         return np.full(self.task.action_space.shape, 0.5)

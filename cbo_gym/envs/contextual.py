@@ -83,8 +83,8 @@ class ContextualEnv(ChoiceEnv):
         Raises:
             gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
         """
-        observation, *rest = super().step(action)
-        return self._with_next_context(observation), *rest
+        observation, reward, terminated, truncated, info = super().step(action)
+        return self._with_next_context(observation), reward, terminated, truncated, info
 
     def _with_next_context(self, observation: Observation) -> Observation:
         assert self._noise is not None

@@ -29,7 +29,8 @@ class HardEnv(ChoiceEnv):
     Never terminated; truncated after the registered number of rounds.
 
     ## Arguments
-    ``problem``, ``oracle``, ``render_mode`` and the problem's own parameters, see :class:`~cbo_gym.envs.base.CausalBanditEnv`.
+    ``problem``, ``oracle``, ``render_mode`` and the problem's own parameters, see
+    :class:`~cbo_gym.envs.base.CausalBanditEnv`.
 
     ## References
     Aglietti et al. (2020); Sussex et al. (2023), sec. 3, Algorithm 2.

@@ -202,8 +202,8 @@ class ContextualVectorEnv(CausalBanditVectorEnv):
         return self._with_next_context(observation), info
 
     def step(self, actions: Any) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        observation, *rest = super().step(actions)
-        return self._with_next_context(observation), *rest
+        observation, reward, terminated, truncated, info = super().step(actions)
+        return self._with_next_context(observation), reward, terminated, truncated, info
 
     def _with_next_context(self, observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         self._one.context = self._one.natural_contexts(self._next_noise())

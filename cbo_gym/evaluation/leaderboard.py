@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
-from cbo_gym.evaluation.regret import normalised_score
+from cbo_gym.evaluation.regret import normalised_score, selection_frequencies
 from cbo_gym.evaluation.results import Run, load_runs
 
 CONFIDENCE = 0.95
@@ -40,12 +40,15 @@ class Leaderboard:
         overall: a row an agent: ``envs`` (environments with finished runs), the mean normalised score of the final
             recommendation over environments, ``low`` and ``high`` of its 95 % bootstrap interval (seeds resampled
             within each environment), and the same for the score averaged over all rounds.
+        choices: a row for each environment, agent and target set or scope that the agent chose: the ``frequency`` of
+            rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
         failed, skipped: the runs that give no number.
         runs: the finished runs.
     """
 
     per_env: pl.DataFrame
     overall: pl.DataFrame
+    choices: pl.DataFrame
     failed: tuple[Run, ...]
     skipped: tuple[Run, ...]
     runs: tuple[Run, ...]
@@ -68,6 +71,7 @@ def leaderboard(source: Path | str | Iterable[Run]) -> Leaderboard:
     return Leaderboard(
         per_env=_per_env(finals),
         overall=_overall(finals),
+        choices=_choices(finished),
         failed=tuple(run for run in runs if run.status == "failed"),
         skipped=tuple(run for run in runs if run.status == "skipped"),
         runs=tuple(finished),
@@ -82,9 +86,9 @@ def env_label(run: Run) -> str:
 def final_numbers(run: Run) -> dict[str, Any]:
     """One finished run in one row: the metrics after its last round."""
     last = run.table.row(-1, named=True)
-    scores = normalised_score(
-        run.optimum, run.random_value, np.array([last["recommended_reward"], last["average_reward"]])
-    )
+    # where the recommendation is for one context, what it lacks counts, not what the context is worth
+    recommended = run.optimum - last["simple_regret"]
+    scores = normalised_score(run.optimum, run.random_value, np.array([recommended, last["average_reward"]]))
     return {
         "env": env_label(run),
         "agent": run.agent,
@@ -116,6 +120,30 @@ def _per_env(finals: pl.DataFrame) -> pl.DataFrame:
         rows.append(row)
     order = pl.DataFrame(rows, infer_schema_length=None)
     return order.sort(["env", "average_regret"])
+
+
+def _choices(runs: list[Run]) -> pl.DataFrame:
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        if run.choices:
+            groups.setdefault((env_label(run), run.agent), []).append(run)
+    rows: list[dict[str, Any]] = []
+    for (env, agent), group in sorted(groups.items()):
+        names = group[0].choices
+        often = np.stack([selection_frequencies(run.table["choice"].to_numpy(), len(names)) for run in group])
+        half = half_width(often)
+        for name, mean, width in zip(names, often.mean(axis=0).tolist(), half.tolist(), strict=True):
+            if mean:
+                known = None if np.isnan(width) else width
+                rows.append({"env": env, "agent": agent, "choice": name, "frequency": mean, "frequency_half": known})
+    schema = {
+        "env": pl.Utf8,
+        "agent": pl.Utf8,
+        "choice": pl.Utf8,
+        "frequency": pl.Float64,
+        "frequency_half": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _overall(finals: pl.DataFrame) -> pl.DataFrame:

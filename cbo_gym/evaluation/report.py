@@ -8,11 +8,15 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard
-from cbo_gym.evaluation.plots import regret_curves
+from cbo_gym.evaluation.plots import choice_curves, regret_curves
 from cbo_gym.evaluation.results import Run
 from cbo_gym.files import replacing, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; color: #222; }
@@ -56,6 +60,15 @@ def env_rows(
     return header, rows
 
 
+def choice_rows(board: Leaderboard) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table of target sets and scopes chosen, as text."""
+    rows = [
+        [row["env"], row["agent"], row["choice"], _number(row["frequency"], row["frequency_half"])]
+        for row in board.choices.iter_rows(named=True)
+    ]
+    return ["environment", "agent", "target set or scope", "share of rounds"], rows
+
+
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
     """What gave no number, with the reason: failed runs, and each skipped pair once."""
     rows = [(f"failed: {run.agent} on {run.env}, seed {run.seed}", run.error) for run in board.failed]
@@ -73,27 +86,39 @@ def _number(mean: float, half: float | None) -> str:
 
 
 def write_report(board: Leaderboard, folder: Path) -> Path:
-    """Write ``report.html``, ``regret.png``, ``overall.csv`` and ``per_env.csv`` to ``folder``.
+    """Write ``report.html``, ``regret.png``, ``overall.csv``, ``per_env.csv`` and ``choices.csv`` to ``folder``.
+
+    Where target sets or scopes were chosen there is ``choices.png`` too.
 
     Returns:
-        the path of the HTML page, which holds the figure and both tables.
+        the path of the HTML page, which holds the figures and the tables.
     """
-    figure = BytesIO()
-    regret_curves(board.runs).savefig(figure, format="png", dpi=130)
-    with replacing(folder / "regret.png") as path:
-        path.write_bytes(figure.getvalue())
-    for name, table in (("overall", board.overall), ("per_env", board.per_env)):
+    figures = {"regret": regret_curves(board.runs), "choices": choice_curves(board.runs)}
+    images = {name: _png(figure) for name, figure in figures.items() if figure}
+    for name, image in images.items():
+        with replacing(folder / f"{name}.png") as path:
+            path.write_bytes(image)
+    for name, table in (("overall", board.overall), ("per_env", board.per_env), ("choices", board.choices)):
         with replacing(folder / f"{name}.csv") as path:
             table.write_csv(path)
     page = folder / "report.html"
-    write_text(page, _page(board, figure.getvalue()))
+    write_text(page, _page(board, images))
     return page
 
 
-def _page(board: Leaderboard, figure: bytes) -> str:
+def _png(figure: Figure) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    return buffer.getvalue()
+
+
+def _page(board: Leaderboard, images: dict[str, bytes]) -> str:
     envs = board.per_env["env"].unique(maintain_order=True)
     tables = "".join(f"<h3>{escape(env)}</h3>{_table(*env_rows(board, env))}" for env in envs)
-    image = base64.b64encode(figure).decode()
+    chosen = ""
+    if "choices" in images:
+        alt = "Share of rounds in which each target set or scope was chosen"
+        chosen = f"<h2>Choices</h2>{_image(images['choices'], alt)}{_table(*choice_rows(board))}"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>cbo-gym leaderboard</title><style>{STYLE}</style></head>
 <body><h1>cbo-gym leaderboard</h1>
@@ -101,11 +126,15 @@ def _page(board: Leaderboard, figure: bytes) -> str:
 agent recommends after the last round; average score: the same of the expected reward averaged over all rounds.
 Intervals are 95 %: over all environments a bootstrap of the seeds within each, per environment a t-interval.</p>
 <h2>Over all environments</h2>{_table(*overall_rows(board))}
-<h2>Regret</h2><img alt="Average and simple regret against rounds"
-src="data:image/png;base64,{image}">
+<h2>Regret</h2>{_image(images["regret"], "Average and simple regret against rounds")}
 <h2>Per environment</h2>{tables}
+{chosen}
 {_incomplete(incomplete_rows(board))}</body></html>
 """
+
+
+def _image(png: bytes, alt: str) -> str:
+    return f'<img alt="{escape(alt)}"\nsrc="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
 def _provenance(runs: Sequence[Run]) -> str:

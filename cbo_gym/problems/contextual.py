@@ -132,8 +132,7 @@ def psa_contextual_2() -> Problem:
 
 def _pair_scopes() -> list[Scope]:
     """The two scopes that may be optimal, then both variables at once, and none."""
-    given = ({"X1": "C"}, {"X2": "C"}, {"X1": "C", "X2": "C"}, {})
-    return [make_scope(contexts_of) for contexts_of in given]
+    return [make_scope(dict.fromkeys(chosen, "C")) for chosen in (("X1",), ("X2",), ("X1", "X2"), ())]
 
 
 def _damped(latent: Any, x1: Any, c: Any, u: Any) -> Any:
@@ -256,8 +255,8 @@ def _cosine_of_difference(latent: Any, x2: Any, c1: Any, u: Any) -> Any:
 def _large_noise(contexts: Columns, uniforms: Columns) -> Columns:
     """The noise of all contexts, of U1 and of the bystanders, given the contexts.
 
-    C5 is seen and is C4 + 0.01 m + u, m the mean of the bystanders: their density is tilted by exp(s m - m^2 / 200) with
-    s = C5 - C4. The quadratic term moves it by less than 1e-4 and is left out; the rest is a product of
+    C5 is seen and is C4 + 0.01 m + u, m the mean of the bystanders: their density is tilted by exp(s m - m^2 / 200)
+    with s = C5 - C4. The quadratic term moves it by less than 1e-4 and is left out; the rest is a product of
     exponential tilts, one for each bystander.
     """
     noise = dict(contexts)

@@ -64,7 +64,7 @@ def test_stable_baselines3_checker(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", IDS)
 def test_spaces(env_id: str) -> None:
     env = gym.make(env_id).unwrapped
-    boxes = [env.action_space["values"] if env.mode == "hard" else env.action_space]
+    boxes = [env.action_space["values"] if env.mode in ("hard", "contextual") else env.action_space]
     for box in boxes:
         assert box.dtype == np.float64
         assert (box.low == 0).all()
@@ -72,7 +72,9 @@ def test_spaces(env_id: str) -> None:
     nodes = env.observation_space["nodes"]
     assert nodes.dtype == np.float64
     assert nodes.shape == (len(env.scm.nodes),)
-    assert set(env.observation_space) == ({"nodes", "aggregate"} if env.mode == "aggregated" else {"nodes"})
+    assert set(env.observation_space) == {"nodes"} | {"aggregated": {"aggregate"}, "contextual": {"context"}}.get(
+        env.mode, set()
+    )
 
 
 @pytest.mark.parametrize("env_id", IDS)

@@ -101,6 +101,7 @@ ALLOWED_FOR_AGENTS = (
     "cbo_gym.envs.spaces",
     "cbo_gym.scm.diagram",
     "cbo_gym.scm.noise",
+    "cbo_gym.scm.scopes",
 )
 RULES = {
     "scm": ("cbo_gym.scm", "cbo_gym.files"),
