@@ -92,7 +92,7 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
     Example: [b]cbo-gym show CBO/Alpine2-v0[/b]
     """
     from cbo_gym.envs.base import CausalBanditEnv
-    from cbo_gym.evaluation.runner import make_env
+    from cbo_gym.evaluation.runner import make_env, name_scope
     from cbo_gym.evaluation.specs import Spec
 
     with _plain_errors():
@@ -111,6 +111,10 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         ("observation space", str(env.observation_space)),
         *((f"action[{i}]", f"{low:g} to {high:g}") for i, (low, high) in enumerate(problem.action_domains)),
         *((f"do({name})", f"{low:g} to {high:g}") for name, (low, high) in problem.manipulable.items()),
+        *(
+            (f"scope {i}", name_scope(scope))
+            for i, scope in enumerate(problem.contexts.scopes if problem.contexts else ())
+        ),
         ("optimum", f"{best.value:.6g} (standard error {best.standard_error:.1g})"),
         ("reached at", _action_text(env.record_action(best.action))),
         ("random action", f"{best.random_value:.6g} (standard error {best.random_standard_error:.1g})"),

@@ -116,20 +116,19 @@ def test_recorded_optima_are_reached_by_the_best_response_and_not_beaten(env_id:
     env = env_of(env_id)
     best = env.oracle.optimum
     assert (best.value, best.action) == (entry.optimum.value, entry.optimum.action)
-    contexts = some_contexts(env, 100, seed=7)
+    contexts = some_contexts(env, 36, seed=7)
     response = ContextualOracle(env, seed=3)._best_response(contexts)
     reached = env.oracle.mean_given(response, contexts, tolerance=np.inf)
-    error = reached.value.std() / 10 + best.standard_error + 1e-9
+    error = reached.value.std() / 6 + reached.standard_error.max() + best.standard_error + 1e-9
     assert abs(reached.value.mean() - best.value) < 4 * error
-    best_here = env.oracle.best_given(contexts[:30]).value
     for action in sampled(env, 20):
-        random = env.oracle.mean_given(env.decode(action), contexts[:30], tolerance=np.inf)
+        random = env.oracle.mean_given(env.decode(action), contexts, tolerance=np.inf)
         slack = 5 * random.standard_error + 0.01 * (best.value - best.random_value)
-        assert (random.value <= best_here + slack).all()
+        assert (random.value <= reached.value + slack).all()
     assert best.standard_error < 0.01 * (best.value - best.random_value)
-    values = env.oracle.expected_rewards(sampled(env, 300), tolerance=np.inf).value
-    spread = values.std(ddof=1) / np.sqrt(300)
-    assert abs(values.mean() - best.random_value) < 5 * np.hypot(spread, best.random_standard_error)
+    blind = env.oracle.expected_rewards(sampled(env, 300), tolerance=np.inf)
+    spread = blind.value.std(ddof=1) / np.sqrt(300) + blind.standard_error.mean()  # the draws are common
+    assert abs(blind.value.mean() - best.random_value) < 5 * np.hypot(spread, best.random_standard_error)
 
 
 def test_psa_contextual_2_costs_blind_actions_what_the_paper_says() -> None:
