@@ -88,6 +88,15 @@ def improvement_table(board: Leaderboard, group: str) -> TextTable:
     return TextTable(["P(row scores higher than column)", *agents], body)
 
 
+def choice_table(board: Leaderboard, env: str) -> TextTable:
+    """How often each agent chose each target set or scope of one environment; without rows if there are none."""
+    rows = [
+        [row["agent"], row["choice"], number(row["frequency"], row["frequency_half"])]
+        for row in board.choices.filter(pl.col("env") == env).iter_rows(named=True)
+    ]
+    return TextTable(["agent", "target set or scope", "share of rounds"], rows)
+
+
 def coverage_table(board: Leaderboard) -> TextTable:
     """What became of every pair: the number of finished runs, of failed ones, or skipped; ``-`` if never tried."""
     counts = board.table.group_by(["env", "agent"]).agg(
