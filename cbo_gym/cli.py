@@ -135,8 +135,7 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
     console.print("\n[dim]graph[/dim]")
     for node in env.scm.nodes:
         causes = [*env.scm.diagram.parents(node)]
-        own = next(v.actions for v in env.scm.variables if v.name == node)
-        causes += [f"action[{index}]" for index in own]
+        causes += [f"action[{index}]" for index in env.scm.action_nodes.get(node, ())]
         hidden = sorted(env.scm.diagram.confounding.neighbors(node))
         line = f"  {node} <- {', '.join(causes) or '(noise)'}"
         line += f"   confounded with {', '.join(hidden)}" if hidden else ""

@@ -12,9 +12,9 @@ from cbo_gym import Agent, Mode
 
 
 class Centre(Agent):
-    """Plays the centre of the box or of the last target set, or the middle half of the box as a cell."""
+    """Plays the centre of the box or of the last target set, the middle half as a cell, or the first arms of all."""
 
-    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.AGGREGATED})
+    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.AGGREGATED, Mode.MASKED})
 
     def act(self, observation):
         if self.task.mode is Mode.HARD:
@@ -22,6 +22,8 @@ class Centre(Agent):
             return {"target": len(self.task.targets) - 1, "values": values}
         if self.task.mode is Mode.AGGREGATED:
             return np.array([[0.25], [0.75]]) * np.ones(self.task.action_space.shape)
+        if self.task.mode is Mode.MASKED:
+            return (np.arange(len(self.task.action_domains)) < self.task.super_arm_size).astype(np.int8)
         return np.full(self.task.action_space.shape, 0.5)
 
 

@@ -46,7 +46,7 @@ def test_a_package_of_its_own_is_found_by_its_entry_point(tmp_path):
 
 def test_the_readme_code_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     code = "\n".join(blocks).replace('"CBO/Alpine2-v0", seed=0)', '"CBO/Alpine2-v0", seed=0, horizon=5)')
     done = subprocess.run(
         [sys.executable, "-c", code],
