@@ -42,7 +42,7 @@ th[aria-sort=descending] button::after { content: " ▼"; }
 nav a { margin-right: 1rem; }
 .wide { overflow-x: auto; }
 .figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem; margin-bottom: 1rem; }
-img { max-width: min(100%, 42rem); }
+img { max-width: min(100%, 40rem); }
 .curves img { max-width: 100%; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: 13px; }
 """

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard
+from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard, env_label
 
 OVERALL = {
     "iqm": "interquartile mean",
@@ -115,15 +116,14 @@ def _coverage(counts: dict[str, int]) -> str:
 
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
-    """What gave no number, with the reason: failed runs, and once for each agent and mode the skipped pairs."""
+    """What gave no number, with the reason: every failed run, and once an agent the pairs that were skipped."""
     rows = [(f"failed: {run.agent} on {run.env}, seed {run.seed}", run.error) for run in board.failed]
-    reasons: dict[tuple[str, str], str] = {}
-    envs: dict[tuple[str, str], set[str]] = {}
-    for run in board.skipped:
-        reasons.setdefault((run.agent, run.mode), run.error)
-        envs.setdefault((run.agent, run.mode), set()).add(run.env)
-    for (agent, mode), why in sorted(reasons.items()):
-        rows.append((f"skipped: {agent} on {mode} environments ({len(envs[agent, mode])})", why))
+    reasons = {run.agent: run.error for run in reversed(board.skipped)}
+    modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}
+    for agent in sorted(reasons):
+        counts = Counter(mode for (skipping, _), mode in modes.items() if skipping == agent)
+        where = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
+        rows.append((f"skipped: {agent} on {where} environments", reasons[agent]))
     return rows
 
 

@@ -228,12 +228,13 @@ def test_failed_and_skipped_are_shown():
     runs += [Run("D", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "Traceback\nboom")]
     for env in ("CBO/ToyGraph-v0", "CBO/PSAGraph-v0"):
         runs += [Run("C", env, seed, 1, "hard", "skipped", f"C plays soft; {env} is hard") for seed in range(2)]
+    runs.append(Run("C", "CBO/Zonal-v0", 0, 1, "masked", "skipped", "C plays soft; CBO/Zonal-v0 is masked"))
     board = leaderboard(runs)
     assert incomplete_rows(board) == [
         ("failed: B on CBO/Dropwave-v0, seed 0", "Traceback\nboom"),
         ("failed: B on CBO/Dropwave-v0, seed 1", "Traceback\nboom"),
         ("failed: D on CBO/Dropwave-v0, seed 0", "Traceback\nboom"),
-        ("skipped: C on hard environments (2)", "C plays soft; CBO/PSAGraph-v0 is hard"),
+        ("skipped: C on 2 hard, 1 masked environments", "C plays soft; CBO/PSAGraph-v0 is hard"),
     ]
     shown = [row[:3] for row in env_table(board, "CBO/Dropwave-v0, T=1").rows]
     assert shown == [["A", "1", "0.5"], ["B", "1 (2 failed)", "0.5"], ["D", "0 (1 failed)", "-"]]
@@ -243,9 +244,10 @@ def test_failed_and_skipped_are_shown():
             ["CBO/Dropwave-v0, T=1", "1 finished", "1 finished, 2 failed", "-", "1 failed"],
             ["CBO/PSAGraph-v0, T=1", "-", "-", "skipped", "-"],
             ["CBO/ToyGraph-v0, T=1", "-", "-", "skipped", "-"],
+            ["CBO/Zonal-v0, T=1", "-", "-", "skipped", "-"],
         ],
     )
-    assert board.table["status"].value_counts(sort=True).rows() == [("skipped", 4), ("failed", 3), ("finished", 2)]
+    assert board.table["status"].value_counts(sort=True).rows() == [("skipped", 5), ("failed", 3), ("finished", 2)]
 
 
 def test_nothing_finished_is_an_error(tmp_path):
