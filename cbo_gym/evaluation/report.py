@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbo_gym.evaluation.leaderboard import Leaderboard, env_label
-from cbo_gym.evaluation.plots import choice_curves, improvement_matrix, performance_profiles, regret_curves, score_intervals
+from cbo_gym.evaluation.plots import (
+    choice_curves,
+    improvement_matrix,
+    performance_profiles,
+    regret_curves,
+    score_intervals,
+)
 from cbo_gym.evaluation.tables import (
     TextTable,
     choice_table,
