@@ -4,8 +4,9 @@ The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel 
 lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs; it is fitted by BoTorch's
 ``fit_gpytorch_mll`` in float64. Added here is what a bandit needs and BoTorch lacks:
 
-* hyper-parameters are refitted with a warm start on a schedule; between refits new data only extend the cached
-  Cholesky factor, a row each, at unchanged hyper-parameters and standardisation (quadratic instead of cubic cost);
+* hyper-parameters are refitted with a warm start on a schedule, now and then also from another lengthscale; between
+  refits new data only extend the cached Cholesky factor, a row each, at unchanged hyper-parameters and
+  standardisation (quadratic instead of cubic cost);
 * predictions come from the cached factor in a few matrix products, about five times faster than a GPyTorch
   posterior for the small batches of acquisition optimisation, and they are differentiable;
 * the noise may be fixed where the agent is told how large it is. A learned level can be badly wrong: on noiseless
@@ -41,7 +42,7 @@ from cbo_gym.task import Task
 NO_NOISE = 1e-6  # variance of standardised outputs: too small to matter, enough for a stable Cholesky factor
 MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
 FIT_ITERATIONS = 100
-LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
 
 
 class SurrogateError(RuntimeError):
