@@ -37,6 +37,7 @@ from scipy.spatial import ConvexHull, QhullError
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from agents.arguments import require_count, require_positive
 from agents.random import seeded_copy
 from agents.surrogates.causal_prior import CausalGP, ObservationalModel
 from cbo_gym.agent import Agent
@@ -76,10 +77,8 @@ class CBO(Agent):
         device: str = "cpu",
     ) -> None:
         for name, cost in (costs or {}).items():
-            if not (math.isfinite(cost) and cost > 0.0):
-                raise ValueError(f"the cost of {name} must be a finite number above 0; given {cost!r}")
-        if not isinstance(max_observations, int) or max_observations < 1:
-            raise ValueError(f"max_observations must be a whole number of at least 1; given {max_observations!r}")
+            require_positive(f"the cost of {name}", cost)
+        require_count("max_observations", max_observations)
         if isinstance(targets, str) and targets not in NAMED_TARGETS:
             raise ValueError(f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; given {targets!r}")
         self.targets: Collection[frozenset[str]] | str | None = (

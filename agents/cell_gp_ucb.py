@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from agents.arguments import require_count, require_probability
 from agents.partition import PartitionTree
 from agents.surrogates.cell_model import BETA_SCHEDULES, CellModel, require_schedule
-from agents.tree_search import require_probability
 from cbo_gym.agent import Agent
 from cbo_gym.task import Action, Mode, Observation
 
@@ -41,8 +41,7 @@ class CellGPUCB(Agent):
     def __init__(self, beta: str = "practical", error: float = 0.1, max_cells: int = 2048, fit: bool = False) -> None:
         require_schedule(beta)
         require_probability("error", error)
-        if not isinstance(max_cells, int) or max_cells < 1:
-            raise ValueError(f"max_cells must be a whole number of at least 1; given {max_cells!r}")
+        require_count("max_cells", max_cells)
         self.beta, self.error, self.max_cells, self.fit = beta, error, max_cells, fit
 
     def setup(self, seed: int) -> None:

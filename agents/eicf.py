@@ -27,6 +27,7 @@ from botorch.acquisition import GenericMCObjective, qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
+from agents.arguments import require_count
 from agents.features import features_of
 from agents.random import seeded_copy
 from agents.search import best_first, maximise
@@ -53,8 +54,7 @@ class EICF(Agent):
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
-        if not isinstance(samples, int) or samples < 1:
-            raise ValueError(f"samples must be a whole number of at least 1; given {samples!r}")
+        require_count("samples", samples)
         self.samples = samples
         self.device = device
 

@@ -14,7 +14,6 @@ Departures:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.arguments import require_not_negative
 from agents.features import features_of
 from agents.random import seeded_copy
 from agents.search import best_first, maximise
@@ -45,8 +45,7 @@ class GPUCB(Agent):
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL})
 
     def __init__(self, beta: float = 0.5, device: str = "cpu") -> None:
-        if not (math.isfinite(beta) and beta >= 0.0):
-            raise ValueError(f"beta must be a finite number of at least 0; given {beta!r}")
+        require_not_negative("beta", beta)
         self.beta = beta
         self.device = device
 

@@ -25,8 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from agents.arguments import require_positive, require_probability
 from agents.surrogates.cell_model import BETA_SCHEDULES, require_schedule
-from agents.tree_search import GPTreeSearch, require_positive, require_probability, shrinking
+from agents.tree_search import GPTreeSearch, shrinking
 
 KNOWN_VARIATION = 14.0
 

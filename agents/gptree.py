@@ -34,7 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.tree_search import GPTreeSearch, require_positive
+from agents.arguments import require_positive
+from agents.tree_search import GPTreeSearch
 from cbo_gym.task import Action, Observation
 
 ALPHA = 0.5  # Hoelder exponent of the metric

@@ -24,7 +24,6 @@ Departures:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.arguments import require_count, require_not_negative
 from agents.eta import EtaNetworks, WithEta
 from agents.random import seeded_copy
 from agents.search import best_first, maximise, screen
@@ -63,11 +63,9 @@ class MCBO(Agent):
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
     def __init__(self, beta: float = 0.5, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
-        if not (math.isfinite(beta) and beta >= 0.0):
-            raise ValueError(f"beta must be a finite number of at least 0; given {beta!r}")
-        for name, count in (("samples", samples), ("restarts", restarts)):
-            if not isinstance(count, int) or count < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1; given {count!r}")
+        require_not_negative("beta", beta)
+        require_count("samples", samples)
+        require_count("restarts", restarts)
         self.beta = beta
         self.samples = samples
         self.restarts = restarts

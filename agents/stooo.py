@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.tree_search import TreeSearch, require_positive, require_probability, shrinking
+from agents.arguments import require_positive, require_probability
+from agents.tree_search import TreeSearch, shrinking
 
 
 class AVEStoOO(TreeSearch):

@@ -10,13 +10,13 @@ In one dimension ``delta`` is the papers' ``c 2^-h``. In more, a split halves on
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from agents.arguments import require_count
 from agents.partition import PartitionTree
 from agents.surrogates.cell_model import CellModel
 from cbo_gym.agent import Agent
@@ -43,8 +43,7 @@ class TreeSearch(Agent):
     draws: np.ndarray
 
     def __init__(self, max_depth: int) -> None:
-        if not isinstance(max_depth, int) or max_depth < 0:
-            raise ValueError(f"max_depth must be a whole number of at least 0; given {max_depth!r}")
+        require_count("max_depth", max_depth, least=0)
         self.max_depth = max_depth
 
     def setup(self, seed: int) -> None:
@@ -146,15 +145,3 @@ class GPTreeSearch(TreeSearch):
 def shrinking(constant: float, depth: Any, dim: int) -> Any:
     """``c 2^(-h/d)``: the variation in a cell after h splits of the longest edge."""
     return constant * 2.0 ** (-np.asarray(depth) / dim)
-
-
-def require_positive(name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` is a finite number above 0."""
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a finite number above 0; given {value!r}")
-
-
-def require_probability(name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` lies strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie between 0 and 1; given {value!r}")

@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import erf
 
+from agents.arguments import require_positive
 from cbo_gym.envs.cells import representative_points, require_points
 
 SMALLEST_PIVOT = 1e-12  # of a new row's squared diagonal, relative to the cell's own variance
@@ -45,7 +46,8 @@ class AverageKernel:
     """
 
     def __init__(self, lengthscale: float, variance: float, points: int) -> None:
-        _require_positive(lengthscale=lengthscale, variance=variance)
+        require_positive("lengthscale", lengthscale)
+        require_positive("variance", variance)
         require_points(points)
         self._lengthscale, self._variance, self._points = lengthscale, variance, points
 
@@ -78,7 +80,8 @@ class IntegralKernel:
     """
 
     def __init__(self, lengthscale: float, variance: float) -> None:
-        _require_positive(lengthscale=lengthscale, variance=variance)
+        require_positive("lengthscale", lengthscale)
+        require_positive("variance", variance)
         self._lengthscale, self._variance = lengthscale, variance
 
     def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -125,7 +128,7 @@ class AggregatedGP:
     """
 
     def __init__(self, kernel: CellKernel, noise_std: float) -> None:
-        _require_positive(noise_std=noise_std)
+        require_positive("noise_std", noise_std)
         self.kernel = kernel
         self.noise_std = noise_std
         self._size = 0
@@ -224,9 +227,3 @@ def _grown(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     larger = np.zeros(room)
     larger[tuple(slice(have) for have in array.shape)] = array
     return larger
-
-
-def _require_positive(**numbers: float) -> None:
-    for name, number in numbers.items():
-        if not (math.isfinite(number) and number > 0):
-            raise ValueError(f"{name} must be a finite number above 0; given {number!r}")

@@ -62,7 +62,7 @@ class GPNetwork:
             max(1, len(parents) + len(actions)),  # a root has a constant input: its GP learns a constant
             noise_std=None if noise is None or confounded else noise.std,
             covariance=partial(MechanismKernel, parents=len(parents)) if parents else None,
-            rescale=range(len(parents)),
+            rescale=[column for column, name in enumerate(parents) if name not in self.task.manipulable],
             device=self.device,
         )
 
@@ -81,7 +81,7 @@ class GPNetwork:
         target = self.task.targets[int(action["target"])] if hard else frozenset()
         for node in self.nodes:
             if node not in target:
-                inputs = [values[self._place[parent]] for parent in self.parents[node]]
+                inputs = [self._in_domain(parent, values[self._place[parent]]) for parent in self.parents[node]]
                 inputs += [action[index] for index in self.actions[node]]
                 self.surrogates[node].add(inputs or [0.0], values[self._place[node]])
 
@@ -141,10 +141,17 @@ class GPNetwork:
 
     def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         """The inputs of a node's GP, ``b x s x d``: its parents, then its own actions."""
-        columns = [values[parent] for parent in self.parents[node]]
+        columns = [self._in_domain(parent, values[parent]) for parent in self.parents[node]]
         columns += [inputs[:, [index]] for index in self.actions[node]]
         columns = columns or [torch.zeros_like(inputs[:, :1])]
         return torch.stack(torch.broadcast_tensors(*columns), -1)
+
+    def _in_domain(self, parent: str, values: Any) -> Any:
+        """Values of a parent that can be set in units of its domain, others unchanged."""
+        if parent not in self.task.manipulable:
+            return values
+        low, high = self.task.manipulable[parent]
+        return (values - low) / (high - low)
 
     def _forced(self, inputs: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
         """Hard mode: variable -> mask and native value, both ``b x 1``."""
@@ -171,25 +178,28 @@ class MechanismKernel(VarianceKernel):
     that were never seen, which optimisation in a chain asks for all the time; a stationary kernel falls back to the
     mean there, with a variance that is far too small.
 
+    Without actions there is the smooth part alone: a trend that a few noisy values suggest would send the search to
+    the end of the parent's domain, and be sure of it.
+
     Args:
         parents: number of parents, at least 1; they are the first inputs.
         dim: number of inputs.
     """
 
     def __init__(self, dim: int, parents: int) -> None:
-        super().__init__(terms=2 + parents)  # v, w_0 and the w_i
+        super().__init__(terms=2 + parents if dim > parents else 1)  # v, w_0 and the w_i
         self._parents = parents
         self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
-        self.modulation = get_covar_module_with_dim_scaled_prior(ard_num_dims=max(1, dim - parents))
+        if dim > parents:
+            self.modulation = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim - parents)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
-        variances = self.variances
+        smooth = self.variances[0] * self.smooth.forward(x1, x2, diag=diag)
+        return smooth + self._affine(x1, x2, diag) if x1.shape[-1] > self._parents else smooth
+
+    def _affine(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
         first, second = x1[..., : self._parents], x2[..., : self._parents]
-        if diag:
-            affine = variances[1] + (first * variances[2:] * second).sum(-1)
-        else:
-            affine = variances[1] + (first * variances[2:]) @ second.transpose(-1, -2)
-        if x1.shape[-1] > self._parents:
-            first, second = x1[..., self._parents :], x2[..., self._parents :]
-            affine = affine * self.modulation.forward(first, second, diag=diag)
-        return variances[0] * self.smooth.forward(x1, x2, diag=diag) + affine
+        scaled = first * self.variances[2:]
+        affine = self.variances[1] + ((scaled * second).sum(-1) if diag else scaled @ second.transpose(-1, -2))
+        first, second = x1[..., self._parents :], x2[..., self._parents :]
+        return affine * self.modulation.forward(first, second, diag=diag)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from botorch.models import SingleTaskGP
 from gpytorch.likelihoods.gaussian_likelihood import _GaussianLikelihoodBase
 from gpytorch.likelihoods.noise_models import Noise
 from gpytorch.priors import NormalPrior
@@ -37,14 +38,33 @@ class HeteroscedasticGP(GaussianProcess):
         flat = self.rescaled(points).reshape(-1, self.dim)
         return (self._scale * self._noise_at(flat).sqrt()).reshape(points.shape[:-1])
 
-    def _likelihood(self, points: Tensor) -> _GaussianLikelihoodBase:
-        return _GaussianLikelihoodBase(BumpyNoise(points, self.rescale).to(points))
+    def _likelihood(self, points: Tensor) -> BumpyLikelihood:
+        return BumpyLikelihood(BumpyNoise(points, self.rescale).to(points), points)
 
-    def _learn_noise(self, likelihood: Any) -> None:
-        self._noise_model = likelihood.noise_covar
+    def _adopt(self, model: SingleTaskGP) -> None:
+        super()._adopt(model)
+        self._noise_model = model.likelihood.noise_covar
 
     def _noise_at(self, points: Tensor) -> Tensor:
         return self._noise_model.variance(points)
+
+
+class BumpyLikelihood(_GaussianLikelihoodBase):
+    """Normal observations whose variance depends on the inputs.
+
+    Args:
+        noise: the variance as a function of the inputs.
+        points: where :attr:`noise` is asked for, ``n x d``.
+    """
+
+    def __init__(self, noise: BumpyNoise, points: Tensor) -> None:
+        super().__init__(noise)
+        self._points = points
+
+    @property
+    def noise(self) -> Tensor:
+        """Variance at the points, shape ``(n,)``."""
+        return self.noise_covar.variance(self._points)
 
 
 class BumpyNoise(Noise):

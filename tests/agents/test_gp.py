@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 import torch
+from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from agents.surrogates.gp import NO_NOISE, GaussianProcess, RefitSchedule, SurrogateError, is_noiseless
+from agents.surrogates.gp import (
+    NO_NOISE,
+    GaussianProcess,
+    RefitSchedule,
+    SurrogateError,
+    is_noiseless,
+    log_density,
+)
 from tests.agents.helpers import make
 
 
@@ -91,6 +99,38 @@ def test_noiseless_gp_interpolates() -> None:
     assert float(gp.noise) == NO_NOISE
     torch.testing.assert_close(mean, gp.outputs, rtol=0.0, atol=1e-3)
     assert std.max() < 0.01
+
+
+@pytest.mark.parametrize("noise_std", [None, 0.3])
+def test_the_log_density_is_that_of_gpytorch(noise_std: float | None) -> None:
+    gp = filled(15, noise=0.3, noise_std=noise_std)
+    gp.update()
+    model = gp._build_model({})
+    reference = ExactMarginalLogLikelihood(model.likelihood, model).train()
+    expected = reference(model(*model.train_inputs), model.train_targets)
+    torch.testing.assert_close(log_density(model), expected)
+    gradients = zip(
+        torch.autograd.grad(log_density(model), model.parameters()),
+        torch.autograd.grad(expected, model.parameters()),
+        strict=True,
+    )
+    for one, other in gradients:
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_ripple_is_found_by_a_fit_that_took_it_for_noise(seed: int) -> None:
+    """Eleven waves, in noise of half their amplitude: invisible in 12 points, plain in 90."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((90, 1))
+    wave = np.sin(2.0 * np.pi * 11.0 * x[:, 0])
+    y = wave + 0.5 * rng.standard_normal(90)
+    gp = GaussianProcess("X", 1)
+    gp.add(x[:12], y[:12])
+    gp.update()
+    gp.add(x[12:], y[12:])
+    mean, _ = gp.posterior(gp.inputs)
+    assert np.corrcoef(mean.numpy(), wave)[0, 1] > 0.8
 
 
 def test_rescaled_columns_make_units_immaterial() -> None:

@@ -1,16 +1,18 @@
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+import agents
 from agents.surrogates.gp import SurrogateError
 from agents.surrogates.gp_network import GPNetwork, MechanismKernel, posterior_mean
-from cbo_gym import Task, make_task
+from cbo_gym import Agent, Round, Task, make_task
 from cbo_gym.envs import SoftEnv
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable
-from tests.agents.helpers import make
+from tests.agents.helpers import AGENT_SEED, make
 
 
 def trained(task: Task) -> GPNetwork:
@@ -93,10 +95,20 @@ def test_set_nodes_take_their_values_and_the_rest_goes_on() -> None:
     values = network.rollout(inputs, posterior_mean, {})
     assert float(values["X1"][0]) == pytest.approx(0.0)
     assert float(values["X0"][1]) == -5.0
-    expected = network.surrogates["Y"].posterior(torch.zeros(1, 1, dtype=torch.float64))[0]
+    expected = network.surrogates["Y"].posterior(torch.full((1, 1), 0.2, dtype=torch.float64))[0]
     torch.testing.assert_close(values["Y"][0], expected)
-    natural = network.surrogates["X1"].posterior(values["X0"][2][:, None])[0]
+    natural = network.surrogates["X1"].posterior((values["X0"][2][:, None] + 5.0) / 10.0)[0]
     torch.testing.assert_close(values["X1"][2], natural)
+
+
+def test_an_outlier_of_a_parent_leaves_the_units_of_its_domain() -> None:
+    """do(X0 = -5) gives X1 = 148, far from its domain [-5, 20], where the reward's waves are to be resolved."""
+    task = make("CBO/ToyGraph-v0", 0, 1)[1]
+    network = trained(task)
+    network.add({"target": 1, "values": np.array([0.0, 0.5])}, {"nodes": np.array([-5.0, 148.0, 0.3])})
+    gp = network.surrogates["Y"]
+    assert float(gp.inputs[-1, 0]) == pytest.approx((148.0 + 5.0) / 25.0)
+    torch.testing.assert_close(gp.rescaled(gp.inputs), gp.inputs)
 
 
 def test_only_the_rewards_ancestors_are_modelled() -> None:
@@ -146,6 +158,20 @@ def custom_task(variables: list[Variable], dims: int) -> Task:
     return make_task(SoftEnv(problem), seed=0, horizon=5)
 
 
+def rooted_task(noise_std: float) -> Task:
+    """With a node that has neither parents nor actions."""
+    noise = {"noise": Normal(0.0, noise_std)} if noise_std else {}
+    variables = [
+        Variable("Root", own, **noise),
+        Variable("X", own, (), (0,), **noise),
+        Variable("Y", own, ("Root", "X"), **noise),
+    ]
+    return custom_task(variables, 1)
+
+
+AWKWARD = ["constant node", "single observation", "duplicated points", "large rewards", "constant large reward"]
+
+
 def awkward(kind: str) -> list[np.ndarray]:
     """Values of the nodes Root, X, Y."""
     rng = np.random.default_rng(0)
@@ -161,26 +187,28 @@ def awkward(kind: str) -> list[np.ndarray]:
     return [row * [1.0, 1.0, 0.0] + [0.0, 0.0, 1e6] for row in rows]
 
 
-@pytest.mark.parametrize(
-    "kind", ["constant node", "single observation", "duplicated points", "large rewards", "constant large reward"]
-)
+@pytest.mark.parametrize("kind", AWKWARD)
 @pytest.mark.parametrize("noise_std", [0.0, 1.0])
 def test_awkward_data_give_finite_passes(kind: str, noise_std: float) -> None:
-    """With a node that has neither parents nor actions."""
-    noise = {"noise": Normal(0.0, noise_std)} if noise_std else {}
-    variables = [
-        Variable("Root", own, **noise),
-        Variable("X", own, (), (0,), **noise),
-        Variable("Y", own, ("Root", "X"), **noise),
-    ]
-    task = custom_task(variables, 1)
-    network = GPNetwork(task)
+    network = GPNetwork(rooted_task(noise_std))
     for row in awkward(kind):
         network.add(np.array([0.25]), {"nodes": row})
     actions = torch.linspace(0, 1, 7, dtype=torch.float64)[:, None]
     for sign in (-1.0, 0.0, 1.0):
         values = network.rollout(actions, lambda node, x, mean, std, s=sign: mean + s * std, network.draw_noise(4, 0))
         assert all(value.isfinite().all() for value in values.values())
+
+
+@pytest.mark.parametrize("kind", AWKWARD)
+@pytest.mark.parametrize("build", [agents.MCBO, agents.EIFN])
+def test_awkward_data_do_not_stop_an_agent(build: Callable[[], Agent], kind: str) -> None:
+    task = rooted_task(noise_std=1.0)
+    rounds = tuple(Round(np.array([0.25]), {"nodes": row}, row[-1]) for row in awkward(kind))
+    agent = build()
+    agent.reset(replace(task, initial_data=rounds), AGENT_SEED)
+    assert task.action_space.contains(agent.act({}))
+    assert np.isfinite(agent.estimated_rewards()).all()
+    assert task.action_space.contains(agent.recommend())
 
 
 def test_a_failed_factorisation_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
