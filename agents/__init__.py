@@ -12,6 +12,7 @@ from typing import Any
 
 _MODULES = {
     "AVEStoOO": "agents.stooo",
+    "AskTell": "agents.ask_tell",
     "CBO": "agents.cbo",
     "CaBO": "agents.cabo",
     "CellGPUCB": "agents.cell_gp_ucb",
@@ -19,11 +20,14 @@ _MODULES = {
     "CoCaBO": "agents.cocabo",
     "EICF": "agents.eicf",
     "EIFN": "agents.eifn",
+    "EXCBO": "agents.excbo",
     "GPOO": "agents.gpoo",
     "GPTree": "agents.gptree",
     "GPUCB": "agents.gp_ucb",
     "MCBO": "agents.mcbo",
+    "Optuna": "agents.optuna",
     "Random": "agents.random",
+    "StableBaselines3": "agents.stable_baselines3",
     "StoOO": "agents.stooo",
 }
 
@@ -31,16 +35,20 @@ __all__ = [
     "CBO",
     "EICF",
     "EIFN",
+    "EXCBO",
     "GPOO",
     "GPUCB",
     "MCBO",
     "AVEStoOO",
+    "AskTell",
     "CaBO",
     "CellGPUCB",
     "CoBO",
     "CoCaBO",
     "GPTree",
+    "Optuna",
     "Random",
+    "StableBaselines3",
     "StoOO",
 ]
 

@@ -141,17 +141,27 @@ class ChoiceFeatures(ActionFeatures):
         choice: the action's key for the set.
         sets: those that can be chosen, in the order of their indices.
         variables: in the order of the action's values.
+        searched: the sets of the points that are drawn; None for all of them.
     """
 
-    def __init__(self, choice: str, sets: Sequence[frozenset[str]], variables: Collection[str]) -> None:
+    def __init__(
+        self,
+        choice: str,
+        sets: Sequence[frozenset[str]],
+        variables: Collection[str],
+        searched: Collection[frozenset[str]] | None = None,
+    ) -> None:
         self._choice = choice
         self._count = len(variables)
         self.search_dim = self.input_dim = 2 * self._count
-        self._sets = torch.tensor([[name in chosen for name in variables] for chosen in sets])
+        self._sets, self._searched = (
+            torch.tensor([[name in chosen for name in variables] for chosen in listed])
+            for listed in (sets, sets if searched is None else searched)
+        )
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        each = -(-count // len(self._sets))
-        members = self._sets.double().repeat(each, 1)
+        each = -(-count // len(self._searched))
+        members = self._searched.double().repeat(each, 1)
         return torch.cat([_sobol(len(members), self._count, generator), members], -1)
 
     def encode(self, action: Action) -> Tensor:
@@ -172,14 +182,17 @@ class ChoiceFeatures(ActionFeatures):
         return points[..., self._count :] > 0.5
 
 
-def features_of(task: Task) -> ActionFeatures:
+def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) -> ActionFeatures:
     """The features of a soft, hard or contextual task; contexts are no part of them.
+
+    Args:
+        searched: of a hard task, the target sets of the points that are drawn; None for all of them.
 
     Raises:
         ValueError: for any other mode.
     """
     if task.mode is Mode.HARD:
-        return ChoiceFeatures("target", task.targets, task.manipulable)
+        return ChoiceFeatures("target", task.targets, task.manipulable, searched)
     if task.mode is Mode.CONTEXTUAL:
         scopes = [frozenset(variable for variable, _ in scope) for scope in task.scopes]
         return ChoiceFeatures("scope", scopes, task.manipulable)

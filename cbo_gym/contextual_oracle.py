@@ -56,7 +56,7 @@ class ContextualOracle(Oracle):
         """E[Y | x, c] for interventions of shape ``()`` or ``(n,)`` in contexts of shape ``(k,)`` or ``(n, k)``."""
 
         def estimate_with(points: int) -> Estimate:
-            replicates = self._replicates(intervention, np.atleast_2d(contexts), points)
+            replicates = self._replicates_given(intervention, np.atleast_2d(contexts), points)
             error = replicates.std(axis=-1, ddof=1) / np.sqrt(REPLICATES)
             shape = np.shape(contexts)[:-1]
             return Estimate(replicates.mean(axis=-1).reshape(shape), error.reshape(shape))
@@ -80,7 +80,7 @@ class ContextualOracle(Oracle):
             return Optimum(known.value, known.policy, 0.0, *random)
         rows = self.env.natural_contexts(self._noise(CONTEXTS))
         check = ContextualOracle(self.env, seed=self._seed + 1)
-        replicates = check._replicates(self._best_response(rows), rows, POINTS)
+        replicates = check._replicates_given(self._best_response(rows), rows, POINTS)
         # contexts of one replicate meet the noise of that replicate, so the replicates are independent
         values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
@@ -91,7 +91,7 @@ class ContextualOracle(Oracle):
         sets = [", ".join(sorted(chosen)) for chosen in self.env.variable_sets() if chosen]
         return f"the best values of {' or '.join(sets)} in each context, by search"
 
-    def _replicates(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
+    def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
         """Means of the reward over each replicate's noise given the contexts, shape ``(n, REPLICATES)``."""
         batch = intervention.broadcast((len(contexts),))
         uniforms = self._uniforms(points)

@@ -1,7 +1,10 @@
 """Small agents that the tests run; importable by path, as a user's would be."""
 
+import os
+import signal
 from pathlib import Path
 from time import sleep
+from uuid import uuid4
 
 import numpy as np
 
@@ -9,9 +12,9 @@ from cbo_gym import Agent, Mode
 
 
 class Centre(Agent):
-    """Plays the centre of the box, of the last target set or first scope, or the middle half of the box as a cell."""
+    """Plays the centre of the box, of the last target set or first scope, the middle half as a cell, or first arms."""
 
-    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.AGGREGATED})
+    modes = frozenset(Mode)
 
     def act(self, observation):
         if self.task.mode is Mode.HARD:
@@ -21,6 +24,8 @@ class Centre(Agent):
             return {"scope": 0, "values": np.full(len(self.task.manipulable), 0.5)}
         if self.task.mode is Mode.AGGREGATED:
             return np.array([[0.25], [0.75]]) * np.ones(self.task.action_space.shape)
+        if self.task.mode is Mode.MASKED:
+            return (np.arange(len(self.task.action_domains)) < self.task.super_arm_size).astype(np.int8)
         return np.full(self.task.action_space.shape, 0.5)
 
 
@@ -48,14 +53,14 @@ class Raises(Centre):
 
 
 class Slow(Centre):
-    """Takes its time, and leaves a note of every run that it began."""
+    """Takes its time, and leaves a note of every run that it began, with the process that plays it."""
 
     def __init__(self, folder: str, seconds: float = 0.05) -> None:
         self.folder, self.seconds = folder, seconds
 
     def reset(self, task, seed):
         super().reset(task, seed)
-        Path(self.folder).joinpath(f"{seed}").touch()
+        Path(self.folder).joinpath(f"{os.getpid()}-{uuid4().hex}").touch()
 
     def act(self, observation):
         sleep(self.seconds)
@@ -105,3 +110,8 @@ class DuckTyped:
 class Incomplete:
     def act(self, observation):
         return 0
+
+
+class KillsItsProcess(Centre):
+    def act(self, observation):
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -4,7 +4,18 @@ from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import CausalBanditEnv
 from cbo_gym.envs.contextual import ContextualEnv
 from cbo_gym.envs.hard import HardEnv
+from cbo_gym.envs.masked import MaskedEnv
 from cbo_gym.envs.soft import SoftEnv
-from cbo_gym.envs.spaces import CellBox, SparseBox
+from cbo_gym.envs.spaces import CellBox, SparseBox, SuperArmSpace
 
-__all__ = ["AggregatedEnv", "CausalBanditEnv", "CellBox", "ContextualEnv", "HardEnv", "SoftEnv", "SparseBox"]
+__all__ = [
+    "AggregatedEnv",
+    "CausalBanditEnv",
+    "CellBox",
+    "ContextualEnv",
+    "HardEnv",
+    "MaskedEnv",
+    "SoftEnv",
+    "SparseBox",
+    "SuperArmSpace",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from operator import itemgetter
@@ -111,7 +112,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.with_oracle = oracle
         self.action_space: spaces.Space[Any] = self.build_action_space()
         shapes = {key: value.shape for key, value in self.empty_observation().items()}
-        boxes = {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
+        boxes: dict[str, spaces.Space[Any]] = {
+            key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()
+        }
         self.observation_space: spaces.Dict = spaces.Dict(boxes)  # type: ignore[assignment]
         self._observed = itemgetter(*self.scm.nodes)
         self._begin()
@@ -154,6 +157,10 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     def regions(self) -> list[Region]:
         """Parts that together make up the action space, for the oracle's search."""
 
+    def all_actions(self) -> np.ndarray | None:
+        """All actions as one array, where there are few enough to be tried one by one; else None."""
+        return None
+
     def known_maximiser(self) -> Action | None:
         """An action that maximises E[Y | action], where theory gives one."""
         return None
@@ -186,10 +193,15 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._noise: NoiseStream | None = None
 
     def empty_observation(self) -> Observation:
-        return self.observation(np.zeros(len(self.scm.nodes)))
+        return self.observation(np.zeros(len(self.scm.nodes)), defaultdict(float))
 
-    def observation(self, nodes: np.ndarray) -> Observation:
-        """What an agent sees of rounds in which the observed variables were ``nodes``, shape ``(..., n)``."""
+    def observation(self, nodes: np.ndarray, values: Values) -> Observation:
+        """What an agent sees of rounds.
+
+        Args:
+            nodes: the observed variables, shape ``(..., n)``.
+            values: all variables by name, latent ones included, of the rounds' shape, as :meth:`play` gave them.
+        """
         return {"nodes": nodes}
 
     def play(self, noise: Noise, intervention: Intervention) -> Values:
@@ -215,7 +227,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         if self.with_oracle:
             info |= self.oracle_info(intervention)
         nodes = np.array(self._observed(values), ndmin=1)
-        return self.observation(nodes), reward, False, False, info
+        return self.observation(nodes, values), reward, False, False, info
 
     def oracle_info(self, intervention: Intervention) -> dict[str, Any]:
         """What ``oracle=True`` adds to ``info``, of the intervention's batch shape."""

@@ -37,6 +37,7 @@ class ChoiceEnv(CausalBanditEnv):
         self._members = [
             [place for place, name in enumerate(self._manipulable) if name in chosen] for chosen in self.variable_sets()
         ]
+        self._soft = tuple(self.problem.to_native(self.problem.null_action).tolist())
         values = spaces.Box(0.0, 1.0, (len(self._manipulable),), dtype=np.float64)
         return spaces.Dict({self.choice: spaces.Discrete(len(self._members)), "values": values})
 
@@ -57,7 +58,7 @@ class ChoiceEnv(CausalBanditEnv):
             name = self._manipulable[place]
             low, span = self._scales[name]
             hard[name] = (True, low + span * point[place])
-        return Intervention((), hard)
+        return Intervention(self._soft, hard)
 
     def _index(self, chosen: Any) -> int:
         try:
@@ -96,7 +97,7 @@ class ChoiceEnv(CausalBanditEnv):
         for place, (name, (low, span)) in enumerate(self._scales.items()):
             if masks[:, place].any():
                 hard[name] = (masks[:, place], low + span * values[:, place])
-        return Intervention((), hard)
+        return Intervention(self._soft, hard)
 
     def _split(self, action: Any) -> tuple[Any, np.ndarray]:
         try:

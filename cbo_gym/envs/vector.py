@@ -18,6 +18,7 @@ from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.contextual import ContextualEnv
 from cbo_gym.envs.hard import HardEnv
+from cbo_gym.envs.masked import MaskedEnv
 from cbo_gym.envs.soft import SoftEnv
 from cbo_gym.problems import Problem
 
@@ -126,7 +127,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             for key, number in self._one.oracle_info(intervention).items():
                 info[key] = np.broadcast_to(number, self.num_envs)
                 info[f"_{key}"] = info["_round"]
-        return self._one.observation(nodes), reward, false, truncated, info
+        return self._one.observation(nodes, values), reward, false, truncated, info
 
     def _require_one_each(self, actions: Any) -> None:
         for part in actions.values() if isinstance(actions, dict) else [actions]:
@@ -208,3 +209,9 @@ class ContextualVectorEnv(CausalBanditVectorEnv):
     def _with_next_context(self, observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         self._one.context = self._one.natural_contexts(self._next_noise())
         return {**observation, "context": self._one.context.copy()}
+
+
+class MaskedVectorEnv(CausalBanditVectorEnv):
+    """Vectorised :class:`MaskedEnv`."""
+
+    env_class = MaskedEnv

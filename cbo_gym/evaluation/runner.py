@@ -16,7 +16,8 @@ from cbo_gym.envs.choice import ChoiceEnv
 from cbo_gym.envs.contextual import ContextualEnv
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.evaluation import regret
-from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.machine import describe_machine
+from cbo_gym.evaluation.results import Run, today
 from cbo_gym.evaluation.specs import Spec, create_agent, require_agent
 from cbo_gym.oracle import Estimate
 from cbo_gym.scm.scopes import Scope
@@ -85,6 +86,8 @@ def evaluate(
         seed=seed,
         horizon=task.horizon,
         mode=task.mode,
+        date=today(),
+        machine=describe_machine(),
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,
         random_value=optimum.random_value,

@@ -1,7 +1,8 @@
 """Function networks of Astudillo & Frazier (2021), noiseless and noisy (Sussex et al. 2023, sec. 5 and A.4).
 
 Actions are parameters of the mechanisms. Noise enters each node's structural equation and therefore reaches its
-descendants.
+descendants. In hard mode the nodes between can be set to any value that the actions can give them without noise, while
+the parameters stay at the null action.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Problem, gaussian_noise
+from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.scm import StructuralCausalModel, Variable
 
 CITATION = (
@@ -26,16 +27,18 @@ ALPINE2_TROUGH = 4.815842317845935
 TURN = 2.0 * math.pi
 
 
-def _norm(x: Any, y: Any, u: Any) -> Any:
+def norm(x: Any, y: Any, u: Any) -> Any:
+    """Dropwave's radius: the distance of (x, y) from the origin, plus noise."""
     return np.sqrt(x * x + y * y) + u
 
 
-def _ripple(radius: Any, u: Any) -> Any:
+def ripple(radius: Any, u: Any) -> Any:
+    """Dropwave's reward at a radius, plus noise."""
     return (1.0 + np.cos(12.0 * radius)) / (2.0 + 0.5 * radius * radius) + u
 
 
 def _ripple_of_clean_radius(radius: Any, radius_noise: Any, u: Any) -> Any:
-    return _ripple(radius - radius_noise, u)
+    return ripple(radius - radius_noise, u)
 
 
 def _own_noise(u: Any) -> Any:
@@ -43,7 +46,7 @@ def _own_noise(u: Any) -> Any:
 
 
 def _norm_plus_latent(radius_noise: Any, x: Any, y: Any, u: Any) -> Any:
-    return _norm(x, y, radius_noise)
+    return norm(x, y, radius_noise)
 
 
 def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem:
@@ -63,31 +66,36 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
         ]
     else:
         variables = [
-            Variable("X0", _norm, (), (0, 1), noise),
-            Variable("Y", _ripple, ("X0",), (), noise),
+            Variable("X0", norm, (), (0, 1), noise),
+            Variable("Y", ripple, ("X0",), (), noise),
         ]
     centre_is_best = noise_std == 0 or noise_free_parent
+    reachable = {"X0": (0.0, 5.12 * math.sqrt(2.0))}
+    scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Dropwave",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="Distance from the centre of a square, then a rippled bell of it.",
         citation=CITATION,
         action_domains=[(-5.12, 5.12)] * 2,
+        manipulable=reachable,
+        targets=minimal_targets(scm, reachable),
         optimal_action=(0.5, 0.5) if centre_is_best else None,
         noiseless_mean=noise_free_parent,
     )
 
 
-def _alpine_factor(x: Any) -> Any:
-    return np.sqrt(x) * np.sin(x)
+def alpine_factor(x: Any) -> Any:
+    """The factor sqrt(x) sin(x) of Alpine2's nodes, x in [0, 10]."""
+    return x**0.5 * np.sin(x)
 
 
 def _alpine_first(x: Any, u: Any) -> Any:
-    return u - _alpine_factor(x)
+    return u - alpine_factor(x)
 
 
 def _alpine_next(previous: Any, x: Any, u: Any) -> Any:
-    return _alpine_factor(x) * previous + u
+    return alpine_factor(x) * previous + u
 
 
 def alpine2(noise_std: float = 0.0) -> Problem:
@@ -98,15 +106,20 @@ def alpine2(noise_std: float = 0.0) -> Problem:
     """
     noise = gaussian_noise(noise_std)
     names = [f"X{i}" for i in range(5)] + ["Y"]
+    high, low = float(alpine_factor(ALPINE2_PEAK)), float(alpine_factor(ALPINE2_TROUGH))
+    reachable = {f"X{i}": (-(high ** (i + 1)), -low * high**i) for i in range(5)}
     variables = [Variable(names[0], _alpine_first, (), (0,), noise)]
     variables += [Variable(names[i], _alpine_next, (names[i - 1],), (i,), noise) for i in range(1, 6)]
+    scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Alpine2",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="A chain of products sqrt(x) sin(x) with many local optima.",
         citation=CITATION,
         action_domains=[(0.0, 10.0)] * 6,
         null_action=(0.5,) * 6,  # a zero factor anywhere would wipe out the whole chain
+        manipulable=reachable,
+        targets=minimal_targets(scm, reachable),
         optimal_action=(ALPINE2_TROUGH / 10.0,) + (ALPINE2_PEAK / 10.0,) * 5,
         noiseless_mean=True,
     )
@@ -133,14 +146,18 @@ def rosenbrock(noise_std: float = 0.0) -> Problem:
     """
     noise = gaussian_noise(noise_std)
     names = ["X0", "X1", "X2", "Y"]
+    reachable = {f"X{i}": (_valley(-2.0, -2.0) * (i + 1), 0.0) for i in range(3)}
     variables = [Variable(names[0], _rosenbrock_first, (), (0, 1), noise)]
     variables += [Variable(names[i], _rosenbrock_next, (names[i - 1],), (i, i + 1), noise) for i in range(1, 4)]
+    scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Rosenbrock",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="The negated Rosenbrock valley, summed along a chain.",
         citation=CITATION,
         action_domains=[(-2.0, 2.0)] * 5,
+        manipulable=reachable,
+        targets=minimal_targets(scm, reachable),
         optimal_action=(0.75,) * 5,
         noiseless_mean=True,
     )
@@ -174,17 +191,21 @@ def ackley(known_composition: bool = False) -> Problem:
         known_composition: tell agents how the reward depends on X0 and X1 (for composite methods).
     """
     every = tuple(range(6))
+    reachable = {"X0": (0.0, 4.0), "X1": (-1.0, 1.0)}
     variables = [
         Variable("X0", _mean_square, (), every),
         Variable("X1", _mean_cosine, (), every),
         Variable("Y", _ackley_reward, ("X0", "X1")),
     ]
+    scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Ackley",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="The negated Ackley function through its mean square and its mean cosine.",
         citation=CITATION,
         action_domains=[(-2.0, 2.0)] * 6,
+        manipulable=reachable,
+        targets=minimal_targets(scm, reachable),
         optimal_action=(0.5,) * 6,
         composition=_ackley_composition if known_composition else None,
     )
