@@ -305,13 +305,14 @@ def _print_board(board: Leaderboard) -> None:
 
     for env in board.per_env["env"].unique(maintain_order=True):
         _print_table(str(env), *env_table(board, str(env), TERMINAL_METRICS))
+        chosen = choice_table(board, str(env))
+        if chosen.rows:
+            _print_table(f"Chosen on {env}", *chosen)
     for group in board.groups:
         _print_table(
             f"{group.capitalize()}, over environments (score: 1 = optimum, 0 = random)",
             *overall_table(board, group, TERMINAL_OVERALL),
         )
-    if board.choices.height:
-        _print_table("Target sets and scopes chosen", *choice_table(board))
     for what, why in incomplete_rows(board):
         console.print(f"[yellow]{escape(what)}[/yellow]: {escape(why.strip().splitlines()[-1])}")
     console.print(f"[dim]{escape(provenance(board))}[/dim]")

@@ -12,7 +12,7 @@ from cbo_gym import Agent, Mode
 
 
 class Centre(Agent):
-    """Plays the centre of the box, of the last target set or first scope, the middle half as a cell, or first arms."""
+    """Plays the centre of the box, the last target set or first scope, the middle half as a cell, or the first arms."""
 
     modes = frozenset(Mode)
 

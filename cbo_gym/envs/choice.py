@@ -20,7 +20,8 @@ class ChoiceEnv(CausalBanditEnv):
     """A causal bandit with actions ``Dict(<choice>=Discrete(n), values=Box(0, 1, (n_manipulable,)))``.
 
     The whole number is the place of a set of variables in a list, the values are those of all manipulable variables,
-    mapped to native units by the problem. Values of variables outside the chosen set have no effect.
+    mapped to native units by the problem. Values of variables outside the chosen set have no effect. Soft parameters,
+    where the problem has any, stay at its null action.
     """
 
     #: the action's key for the set that is chosen

@@ -190,6 +190,12 @@ class AggregatedVectorEnv(CausalBanditVectorEnv):
     env_class = AggregatedEnv
 
 
+class MaskedVectorEnv(CausalBanditVectorEnv):
+    """Vectorised :class:`MaskedEnv`."""
+
+    env_class = MaskedEnv
+
+
 class ContextualVectorEnv(CausalBanditVectorEnv):
     """Vectorised :class:`ContextualEnv`."""
 
@@ -209,9 +215,3 @@ class ContextualVectorEnv(CausalBanditVectorEnv):
     def _with_next_context(self, observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         self._one.context = self._one.natural_contexts(self._next_noise())
         return {**observation, "context": self._one.context.copy()}
-
-
-class MaskedVectorEnv(CausalBanditVectorEnv):
-    """Vectorised :class:`MaskedEnv`."""
-
-    env_class = MaskedEnv

@@ -21,10 +21,6 @@ from cbo_gym.evaluation.specs import matches
 BOOTSTRAP_DRAWS = 2000
 THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
 ALL_MODES = "all modes"
-CHOICES_SCHEMA = {
-    **dict.fromkeys(["env", "agent", "choice"], pl.String),
-    **dict.fromkeys(["frequency", "frequency_half"], pl.Float64),
-}
 IMPROVEMENT_SCHEMA = {
     **dict.fromkeys(["group", "agent", "other"], pl.String),
     "envs": pl.Int64,
@@ -63,9 +59,8 @@ class Leaderboard:
             above it, and its interval.
         improvement: for each ordered pair of a group the ``probability`` that a run of ``agent`` scores higher than
             one of ``other``, over the number ``envs`` of environments that both have finished, and its interval.
-        choices: a row for each environment, agent and target set or scope that the agent chose: ``env``, ``agent``,
-            ``choice``, the ``frequency`` of rounds in which it did so, its mean over seeds, and ``frequency_half``,
-            half the width of its 95 % t-interval.
+        choices: a row for each environment, agent and target set or scope that the agent chose: the ``frequency`` of
+            rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
         table: a row a run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
             ``seed``, ``version``, ``date``, ``machine``, :data:`METRICS`, ``run_seconds``, ``error``.
         runs, failed, skipped: the runs by status.
@@ -131,15 +126,14 @@ def leaderboard(
     finished = table.filter(pl.col("status") == "finished")
     compared = [_compare(group, part) for group, part in _groups(finished)]
     overall, profiles, improvement = (pl.concat(parts, how="vertical_relaxed") for parts in zip(*compared, strict=True))
-    played = tuple(run for run in runs if run.status == "finished")
     return Leaderboard(
         per_env=_per_env(table),
         overall=overall,
         profiles=profiles,
         improvement=improvement,
-        choices=_choices(played),
+        choices=_choices([run for run in runs if run.status == "finished"]),
         table=table,
-        runs=played,
+        runs=tuple(run for run in runs if run.status == "finished"),
         failed=tuple(run for run in runs if run.status == "failed"),
         skipped=tuple(run for run in runs if run.status == "skipped"),
         replaced=len(chosen) - len(runs),
@@ -220,23 +214,28 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
     return ordered.sort(["env", "average_regret", "agent"], nulls_last=True)
 
 
-def choosing(runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
-    """The runs in which target sets or scopes are chosen, by environment and agent."""
+def _choices(runs: list[Run]) -> pl.DataFrame:
     groups: dict[tuple[str, str], list[Run]] = {}
-    for run in sorted(runs, key=lambda run: (env_label(run), run.agent)):
+    for run in runs:
         if run.choices:
             groups.setdefault((env_label(run), run.agent), []).append(run)
-    return groups
-
-
-def _choices(runs: Iterable[Run]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
-    for (env, agent), group in choosing(runs).items():
+    for (env, agent), group in sorted(groups.items()):
         names = group[0].choices
         often = np.stack([selection_frequencies(run.table["choice"].to_numpy(), len(names)) for run in group])
-        for name, mean, half in zip(names, often.mean(axis=0), half_width(often), strict=True):
-            rows.append({"env": env, "agent": agent, "choice": name, "frequency": mean, "frequency_half": half})
-    return pl.DataFrame(rows, schema=CHOICES_SCHEMA).filter(pl.col("frequency") > 0).fill_nan(None)
+        half = half_width(often)
+        for name, mean, width in zip(names, often.mean(axis=0).tolist(), half.tolist(), strict=True):
+            if mean:
+                known = None if np.isnan(width) else width
+                rows.append({"env": env, "agent": agent, "choice": name, "frequency": mean, "frequency_half": known})
+    schema = {
+        "env": pl.Utf8,
+        "agent": pl.Utf8,
+        "choice": pl.Utf8,
+        "frequency": pl.Float64,
+        "frequency_half": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

@@ -1,4 +1,4 @@
-"""Figures of a leaderboard, with intervals: regret and choices against rounds, agents compared over environments."""
+"""Figures of a leaderboard: regret, choices and comparisons of agents over environments, with intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from cbo_gym.evaluation.leaderboard import Leaderboard, choosing, env_label, half_width
+from cbo_gym.evaluation.leaderboard import Leaderboard, env_label, half_width
 from cbo_gym.evaluation.regret import running_frequencies
 from cbo_gym.evaluation.results import Run
 
@@ -120,17 +120,31 @@ def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     return figure
 
 
-def choice_curves(runs: Sequence[Run]) -> Figure:
+def line_style(place: int) -> tuple[str, str]:
+    """Colour and dash of the line at a place, from 0: ten colours, then another dash."""
+    return f"C{place % 10}", LINE_STYLES[(place // 10) % len(LINE_STYLES)]
+
+
+def _curve(axis: Axes, runs: Sequence[Run], column: str, label: str, place: int) -> None:
+    gap = runs[0].optimum - runs[0].random_value
+    curves = np.stack([run.table[column].to_numpy() for run in runs]) / gap
+    mean_curve(axis, curves, label, place, floor=FLOOR)
+
+
+def choice_curves(runs: Sequence[Run]) -> Figure | None:
     """How often each target set or scope had been chosen after t rounds, a panel for each environment and agent.
 
-    Lines are means over seeds, bands their 95 % t-intervals; what an agent never chose has no line.
-
-    Args:
-        runs: at least one in which something is chosen.
+    Lines are means over seeds, bands their 95 % t-intervals; what an agent never chose has no line. None where no run
+    chose anything.
     """
     from matplotlib.figure import Figure
 
-    groups = choosing(runs)
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (env_label(run), run.agent)):
+        if run.choices:
+            groups.setdefault((env_label(run), run.agent), []).append(run)
+    if not groups:
+        return None
     columns = min(3, len(groups))
     rows = -(-len(groups) // columns)
     figure = Figure(figsize=(4.2 * columns + 0.4, 3.2 * rows), layout="constrained")
@@ -139,7 +153,7 @@ def choice_curves(runs: Sequence[Run]) -> Figure:
         frequency_curves(axis, group)
         axis.set_title(f"{env}\n{agent}", fontsize=9)
     for axis in axes.flat[len(groups) :]:
-        axis.remove()
+        axis.axis("off")
     return figure
 
 
@@ -156,17 +170,6 @@ def frequency_curves(axis: Axes, runs: Sequence[Run]) -> None:
     axis.margins(x=0.01)
     axis.grid(True, alpha=0.3)
     axis.legend(fontsize=7, loc="best", framealpha=0.6)
-
-
-def line_style(place: int) -> tuple[str, str]:
-    """Colour and dash of the line at a place, from 0: ten colours, then another dash."""
-    return f"C{place % 10}", LINE_STYLES[(place // 10) % len(LINE_STYLES)]
-
-
-def _curve(axis: Axes, runs: Sequence[Run], column: str, label: str, place: int) -> None:
-    gap = runs[0].optimum - runs[0].random_value
-    curves = np.stack([run.table[column].to_numpy() for run in runs]) / gap
-    mean_curve(axis, curves, label, place, floor=FLOOR)
 
 
 def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: float = -np.inf) -> None:

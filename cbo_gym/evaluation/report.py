@@ -48,7 +48,7 @@ th[aria-sort=descending] button::after { content: " ▼"; }
 nav a { margin-right: 1rem; }
 .wide { overflow-x: auto; }
 .figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem; margin-bottom: 1rem; }
-img { max-width: min(100%, 42rem); }
+img { max-width: min(100%, 40rem); }
 .curves img { max-width: 100%; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: 13px; }
 """
@@ -83,8 +83,8 @@ every environment stand below those that did: their numbers are of other environ
 def write_report(board: Leaderboard, folder: Path, on_figure: Callable[[int, int], None] | None = None) -> Path:
     """Write ``report.html``, each table as CSV and Parquet, and ``figures/*.png`` to ``folder``.
 
-    The tables are those of :class:`Leaderboard`: ``overall``, ``per_env``, ``profiles``, ``improvement``,
-    ``choices`` and, with a row a run, ``runs``.
+    The tables are those of :class:`Leaderboard`: ``overall``, ``per_env``, ``profiles``, ``improvement``, ``choices``
+    and, with a row a run, ``runs``.
 
     Args:
         board: the leaderboard.
@@ -135,8 +135,9 @@ def _draw(board: Leaderboard) -> Iterator[tuple[str, Figure]]:
     for env in _envs(board):
         runs = [run for run in board.runs if env_label(run) == env]
         yield _slug("regret", env), regret_curves(runs, agents)
-        if any(run.choices for run in runs):
-            yield _slug("choices", env), choice_curves(runs)
+        chosen = choice_curves(runs)
+        if chosen is not None:
+            yield _slug("choices", env), chosen
 
 
 def _slug(kind: str, name: str) -> str:
@@ -187,15 +188,15 @@ def _group(board: Leaderboard, group: str, figures: dict[str, bytes]) -> str:
 
 
 def _env(board: Leaderboard, env: str, figures: dict[str, bytes]) -> str:
-    name = _slug("regret", env)
-    image = _image(figures[name], f"Average and simple regret against rounds, {env}") if name in figures else ""
-    page = f'<h3>{escape(env)}</h3>{_table(env_table(board, env))}<div class="curves">{image}</div>'
-    name = _slug("choices", env)
-    if name not in figures:
-        return page
-    image = _image(figures[name], f"Share of rounds in which each target set or scope was chosen, {env}")
-    chosen = f'{_table(choice_table(board, env))}<div class="curves">{image}</div>'
-    return f"{page}<details><summary>Target sets and scopes chosen</summary>{chosen}</details>"
+    captions = {
+        "regret": f"Average and simple regret against rounds, {env}",
+        "choices": f"Share of rounds in which each target set or scope was chosen, {env}",
+    }
+    named = {_slug(kind, env): caption for kind, caption in captions.items()}
+    images = "".join(_image(figures[name], caption) for name, caption in named.items() if name in figures)
+    chosen = choice_table(board, env)
+    choices = f"<details><summary>Choices</summary>{_table(chosen)}</details>" if chosen.rows else ""
+    return f'<h3>{escape(env)}</h3>{_table(env_table(board, env))}<div class="curves">{images}</div>{choices}'
 
 
 def _image(png: bytes, description: str) -> str:

@@ -22,8 +22,8 @@ from cbo_gym.scm import (
 from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
 
 Interval = tuple[float, float]
-Components = Sequence[Sequence[float]]
 Columns = Mapping[str, np.ndarray]  # variable -> array
+Components = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)

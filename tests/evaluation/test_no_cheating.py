@@ -102,7 +102,7 @@ ALLOWED_FOR_AGENTS = (
     "cbo_gym.envs.spaces",
     "cbo_gym.scm.diagram",
     "cbo_gym.scm.noise",
-    "cbo_gym.scm.scopes",
+    "cbo_gym.scm.scopes",  # functions of the diagram, which the task tells
 )
 RULES = {
     "scm": ("cbo_gym.scm", "cbo_gym.files"),
