@@ -116,19 +116,13 @@ _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def _parse(path: Path, place: int, item: Any) -> EnvEntry:
     name = item.get("id", "without id") if isinstance(item, dict) else "not a mapping"
     try:
-        entry = EnvEntry.model_validate(item)
+        return EnvEntry.model_validate(item)
     except ValidationError as error:
         problems = "; ".join(
             f"field {'.'.join(map(str, e['loc'])) or '(the entry)'}: {e['msg']}, given {e['input']!r}"
             for e in error.errors()
         )
         raise RegistryError(f"{path}, entry {place} ({name}): {problems}") from error
-    if entry.mode not in ENTRY_POINTS:
-        raise RegistryError(
-            f"{path}, entry {place} ({name}): field mode: {entry.mode.value!r} has no environment; "
-            f"choose from {[mode.value for mode in ENTRY_POINTS]}"
-        )
-    return entry
 
 
 @cache

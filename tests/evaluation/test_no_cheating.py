@@ -109,6 +109,7 @@ RULES = {
     "problems": ("cbo_gym.scm", "cbo_gym.problems"),
     "envs": (
         "cbo_gym.scm", "cbo_gym.problems", "cbo_gym.envs", "cbo_gym.task", "cbo_gym.registry", "cbo_gym.oracle",
+        "cbo_gym.contextual_oracle",
     ),
 }  # fmt: skip
 
