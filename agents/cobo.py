@@ -22,7 +22,7 @@ class CoBO(CoCaBO):
         ValueError: if an argument is out of range; by :meth:`reset` if no scope of the task sets all variables.
     """
 
-    def __init__(self, beta: float = 0.2, backend: Backend = "warped", device: str = "cpu") -> None:
+    def __init__(self, beta: float = 0.1, backend: Backend = "warped", device: str = "cpu") -> None:
         super().__init__(beta=beta, backend=backend, device=device)
 
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:

@@ -18,8 +18,12 @@ Departures:
   rho is relative to the standard deviation of the rewards seen.
 * An arm's average is levelled to the contexts of all rounds, by a linear regression of its bounds on its contexts.
   The paper's arms draw their own contexts; here every arm sees those of all rounds, and without levelling a few good
-  contexts decide between the arms for hundreds of rounds.
-* The first play of an arm is random, for without any data its GP has no scale; its bound enters no average.
+  contexts decide between the arms for hundreds of rounds. At first every arm is played not once but twice for each
+  coefficient of that regression.
+* The bounds in an arm's average are those of the present posterior at the points that it played, not those of the
+  time when it played them: the optimism of the first rounds would otherwise hide for hundreds of rounds which arm is
+  better.
+* The first play of an arm is random, for without any data its GP has no scale.
 * Hyper-parameters are fitted, by default of the model after HEBO (:mod:`agents.surrogates.warped_gp`); HEBO's own
   acquisition functions are not used.
 * Where the task offers fewer scopes than the diagram has, what none of its useful scopes sets counts as not
@@ -62,8 +66,8 @@ class CoCaBO(Agent):
 
     def __init__(
         self,
-        beta: float = 0.2,
-        rho: float = 0.1,
+        beta: float = 0.1,
+        rho: float = 0.4,
         backend: Backend = "warped",
         use_contexts: bool = True,
         device: str = "cpu",
@@ -115,20 +119,23 @@ class CoCaBO(Agent):
     def act(self, observation: Observation) -> Action:
         self._contexts.append(observation["context"])
         self._played = max(self._arms, key=self._index)
-        width = math.sqrt(self.beta * self._growth(self._played))
+        width = self._width(self._played)
         return self._played.act(self._contexts[-1], width, seed=int(self.rng.integers(2**31)))
 
     def _index(self, arm: ScopeArm) -> float:
-        """What picks the arm; infinite until it has a bound."""
-        if not arm.bounds:
+        """What picks the arm; infinite while it is new."""
+        if arm.is_new:
             return math.inf
         spread = float(np.std([past.reward for past in self.history]))
-        bonus = self.rho * spread * self._growth(arm) / math.sqrt(len(arm.bounds))
-        return arm.average_bound(np.stack(self._contexts)) + bonus
+        bonus = self.rho * spread * self._growth(arm) / math.sqrt(len(arm.rounds))
+        return arm.average_bound(np.stack(self._contexts), self._width(arm)) + bonus
+
+    def _width(self, arm: ScopeArm) -> float:
+        return math.sqrt(self.beta * self._growth(arm))
 
     def _growth(self, arm: ScopeArm) -> float:
         """log(m d n / delta)."""
-        return math.log(len(self._arms) * arm.dim * (1 + len(arm.bounds)) / CONFIDENCE)
+        return math.log(len(self._arms) * arm.dim * (1 + len(arm.rounds)) / CONFIDENCE)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         self._played.observe(action, self._contexts[-1], float(reward), len(self.history))

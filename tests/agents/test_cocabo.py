@@ -122,19 +122,27 @@ def test_cabo_plays_pomis_and_observes() -> None:
 
 
 def test_the_index_of_an_arm_by_hand() -> None:
-    """The running average of its bounds, and rho_i(n) / sqrt(n); contexts as all others' add nothing."""
+    """The average bound at the points played, and rho_i(n) / sqrt(n); where all contexts are its own nothing else."""
     env, task = make("CBO/CoCaFig1-v0", 0, 12)
     agent = agents.CoCaBO(beta=0.3, rho=0.4, backend="plain")
     play(agent, env, task, 0)
     assert sorted(round_ for arm in agent._arms for round_ in arm.rounds) == list(range(12))
     spread = np.std([past.reward for past in agent.history])
+    contexts = np.stack(agent._contexts)
     for arm in agent._arms:
-        n = len(arm.bounds)
-        assert n == len(arm.rounds) - 1  # the first play is random
-        own = np.array([agent._contexts[round_] for round_ in arm.rounds[1:]])
+        n = len(arm.rounds)
         growth = math.log(2 * 1 * (1 + n) / 0.1)
-        agent._contexts = list(own)
-        assert agent._index(arm) == pytest.approx(np.mean(arm.bounds) + 0.4 * spread * growth / math.sqrt(n))
+        mean, std = arm._gp.posterior(arm._gp.inputs)
+        bounds = (mean + math.sqrt(0.3 * growth) * std).numpy()
+        agent._contexts = list(contexts[arm.rounds])
+        assert agent._index(arm) == pytest.approx(np.mean(bounds) + 0.4 * spread * growth / math.sqrt(n))
+
+
+def test_every_arm_is_played_twice_a_coefficient_first() -> None:
+    env, task = make("CBO/CoCaFig1-v0", 0, 8)
+    agent = agents.CoCaBO(backend="plain")
+    actions, _ = play(agent, env, task, 0)
+    assert [int(action["scope"]) for action in actions] == [0] * 4 + [1] * 4
 
 
 def trained_arm(rewards: Any, context_count: int = 25, backend: Any = "plain") -> ScopeArm:
@@ -151,10 +159,11 @@ def trained_arm(rewards: Any, context_count: int = 25, backend: Any = "plain") -
 
 def test_levelling_takes_the_luck_of_the_context_out_of_an_average() -> None:
     arm = trained_arm(lambda x, c: 3.0 * c - (x - 0.5) ** 2)
-    met = np.stack(arm._met)
-    assert arm.average_bound(met) == pytest.approx(np.mean(arm.bounds))
-    shift = arm.average_bound(met + 0.4) - arm.average_bound(met)
-    assert shift == pytest.approx(3.0 * 0.4, rel=0.3)  # early bounds are optimistic, whatever the context
+    met = arm._gp.inputs[:, 1:].numpy()
+    bounds = arm._gp.bound(arm._gp.inputs, 1.0).numpy()
+    assert arm.average_bound(met, 1.0) == pytest.approx(bounds.mean())
+    shift = arm.average_bound(met + 0.4, 1.0) - arm.average_bound(met, 1.0)
+    assert shift == pytest.approx(3.0 * 0.4, rel=0.2)
 
 
 @pytest.mark.parametrize("backend", ["plain", "warped"])
