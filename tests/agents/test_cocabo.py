@@ -168,7 +168,7 @@ def test_levelling_takes_the_luck_of_the_context_out_of_an_average() -> None:
 
 @pytest.mark.parametrize("backend", ["plain", "warped"])
 def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
-    arm = trained_arm(lambda x, c: np.cos(2 * (x + c)) + c, context_count=20, backend=backend)
+    arm = trained_arm(lambda x, c: np.cos(2 * (x + c)) + c, context_count=30, backend=backend)
     for c in (-0.6, 0.1, 0.7):
         chosen = 2 * arm.act(np.array([c]), 0.0, seed=0)["values"][0] - 1
         assert chosen == pytest.approx(-c, abs=0.12)
@@ -212,11 +212,17 @@ def test_nothing_to_recommend_at_first() -> None:
 
 
 def test_gp_ucb_uses_the_context() -> None:
-    """No action is good in both contexts: each would lose 1 - cos(0.6) = 0.17 in one of them at least."""
-    env, task = make("CBO/CoCaAligned-v0", 0, 30, noise_y=0.01)
-    agent = agents.GPUCB(beta=1.0)
-    play(agent, env, task, 0)
-    contexts = np.array([[-0.6], [0.6]])
-    chosen = [agent.act({"context": context}) for context in contexts]
-    earned = env.unwrapped.oracle.expected_given(chosen, contexts).value
-    assert earned.mean() > 0.9
+    """Taught that X2 = C is best, it follows the context."""
+    _, task = make("CBO/CoCaAligned-v0", 0, 1)
+    agent = agents.GPUCB(beta=0.1)
+    agent.reset(task, 0)
+    rng = np.random.default_rng(0)
+    contexts = rng.uniform(-1, 1, (41, 1))
+    agent.act({"context": contexts[0]})
+    for (context,), following in zip(contexts[:-1], contexts[1:], strict=True):
+        action = {"scope": 1, "values": rng.random(2)}
+        reward = float(np.cos(context - (4 * action["values"][1] - 2)))
+        agent.update(action, {"nodes": np.zeros(4), "context": following}, reward, {})
+    for context in (-0.6, 0.6):
+        action = agent.act({"context": np.array([context])})
+        assert np.cos(context - (4 * action["values"][1] - 2)) > 0.95
