@@ -16,6 +16,7 @@ from agents.surrogates.warped_gp import WarpedGP
 from cbo_gym.task import Action, Task
 
 Backend = Literal["warped", "plain"]
+RANDOM_PLAYS = 8  # of an arm at first
 BACKENDS: dict[str, type[GaussianProcess]] = {"warped": WarpedGP, "plain": GaussianProcess}
 
 
@@ -31,7 +32,7 @@ class ScopeArm:
 
     Attributes:
         dim: the larger of the numbers of variables and contexts, at least 1.
-        is_new: whether it has been played too seldom for :meth:`average_bound` to tell contexts from luck.
+        is_new: whether its next play is one of the first few, which are random.
         rounds: the numbers of the rounds in which it played, from 0.
     """
 
@@ -51,14 +52,14 @@ class ScopeArm:
         self._gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
     def act(self, context: np.ndarray, width: float, seed: int) -> Action:
-        """The action with the highest bound, ``width`` standard deviations above the mean; the first one is random.
+        """The action with the highest bound, ``width`` standard deviations above the mean; random while the arm is new.
 
         Args:
             context: of all of the task's context variables, shape ``(k,)``.
             width: at least 0.
             seed: of the search.
         """
-        if not len(self._gp):
+        if self.is_new:
             return self._action(np.random.default_rng(seed).random(len(self._members)))
 
         def bound(values: Tensor) -> Tensor:
@@ -88,7 +89,7 @@ class ScopeArm:
 
     @property
     def is_new(self) -> bool:
-        return len(self.rounds) < 2 * (1 + len(self._seen))
+        return len(self.rounds) < RANDOM_PLAYS
 
     def average_bound(self, contexts: np.ndarray, width: float) -> float:
         """The average bound at the points played, levelled to other contexts than those that the arm met.
