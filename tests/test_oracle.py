@@ -8,8 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from cbo_gym.envs import MaskedEnv
 from cbo_gym.oracle import Oracle
-from cbo_gym.problems import Problem
-from cbo_gym.problems.base import SuperArms
+from cbo_gym.problems import Problem, SuperArms
 from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
 

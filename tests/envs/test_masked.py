@@ -13,7 +13,7 @@ import pytest
 from gymnasium.vector.utils import batch_space, iterate
 
 import cbo_gym
-from cbo_gym.envs import MaskedEnv, SuperArmSpace
+from cbo_gym.envs import AggregatedEnv, MaskedEnv, SoftEnv, SuperArmSpace
 from cbo_gym.problems.function_networks import ackley, alpine2
 from cbo_gym.problems.hard_graphs import toy_graph
 from cbo_gym.problems.separable import ssem_periodic
@@ -100,6 +100,12 @@ def test_the_limit_must_be_from_one_to_the_number_of_arms(size: Any) -> None:
 def test_a_problem_without_soft_parameters_has_no_masked_mode() -> None:
     with pytest.raises(ValueError, match="ToyGraph has no soft parameters, so no masked mode"):
         MaskedEnv(toy_graph())
+
+
+@pytest.mark.parametrize("kind", [SoftEnv, AggregatedEnv])
+def test_a_masked_problem_has_no_mode_of_continuous_actions(kind: Any) -> None:
+    with pytest.raises(ValueError, match="SSEMPeriodic is a masked problem, with parameters 0 or 1"):
+        kind(ssem_periodic())
 
 
 @pytest.mark.parametrize("env_id", ["CBO/SSEMPeriodic-v0", "CBO/TrainDelay-v0", "CBO/Alpine2-Masked-v0"])
