@@ -16,8 +16,8 @@ from agents.surrogates.warped_gp import WarpedGP
 from cbo_gym.task import Action, Task
 
 Backend = Literal["warped", "plain"]
-RANDOM_PLAYS = 8  # of an arm at first
 BACKENDS: dict[str, type[GaussianProcess]] = {"warped": WarpedGP, "plain": GaussianProcess}
+RANDOM_PLAYS = 8  # of an arm at first
 
 
 class ScopeArm:
