@@ -15,14 +15,14 @@ class CoBO(CoCaBO):
 
     Args:
         beta: factor of beta(n), whose square root multiplies the standard deviation; finite, at least 0.
-        backend: ``"warped"`` (inputs and outputs, after HEBO) or ``"plain"`` (BoTorch's default).
+        backend: ``"plain"`` (BoTorch's default) or ``"warped"`` (inputs and outputs, after HEBO).
         device: torch device.
 
     Raises:
         ValueError: if an argument is out of range; by :meth:`reset` if no scope of the task sets all variables.
     """
 
-    def __init__(self, beta: float = 0.2, backend: Backend = "warped", device: str = "cpu") -> None:
+    def __init__(self, beta: float = 0.1, backend: Backend = "plain", device: str = "cpu") -> None:
         super().__init__(beta=beta, backend=backend, device=device)
 
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:

@@ -17,6 +17,7 @@ from cbo_gym.task import Action, Task
 
 Backend = Literal["warped", "plain"]
 BACKENDS: dict[str, type[GaussianProcess]] = {"warped": WarpedGP, "plain": GaussianProcess}
+RANDOM_PLAYS = 8  # of an arm at first
 
 
 class ScopeArm:
@@ -31,15 +32,13 @@ class ScopeArm:
 
     Attributes:
         dim: the larger of the numbers of variables and contexts, at least 1.
-        bounds: the upper confidence bounds at which it played, the first play apart, which is random.
+        is_new: whether its next play is one of the first few, which are random.
         rounds: the numbers of the rounds in which it played, from 0.
     """
 
     def __init__(self, task: Task, scope: int, contexts: Collection[str], backend: Backend, device: str) -> None:
         variables = {variable for variable, _ in task.scopes[scope]}
         self.scope = scope
-        self.bounds: list[float] = []
-        self._met: list[np.ndarray] = []  # the contexts of the bounds
         self.rounds: list[int] = []
         self._members = [place for place, name in enumerate(task.manipulable) if name in variables]
         self._seen = [place for place, name in enumerate(task.contexts) if name in contexts]
@@ -53,14 +52,14 @@ class ScopeArm:
         self._gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
     def act(self, context: np.ndarray, width: float, seed: int) -> Action:
-        """The action with the highest bound, ``width`` standard deviations above the mean; the first one is random.
+        """The action with the highest bound, ``width`` standard deviations above the mean; random while the arm is new.
 
         Args:
             context: of all of the task's context variables, shape ``(k,)``.
             width: at least 0.
             seed: of the search.
         """
-        if not len(self._gp):
+        if self.is_new:
             return self._action(np.random.default_rng(seed).random(len(self._members)))
 
         def bound(values: Tensor) -> Tensor:
@@ -79,9 +78,6 @@ class ScopeArm:
                 restarts=min(RESTARTS, 4 * len(self._members)),
                 device=self._device,
             )
-        with torch.no_grad():
-            self._met.append(context[self._seen])
-            self.bounds.append(float(bound(torch.as_tensor(values, device=self._device).unsqueeze(0))))
         return self._action(values)
 
     def observe(self, action: Action, context: np.ndarray, reward: float, round_: int) -> None:
@@ -91,15 +87,24 @@ class ScopeArm:
         self._gp.update()
         self.rounds.append(round_)
 
-    def average_bound(self, contexts: np.ndarray) -> float:
-        """The average bound, levelled to other contexts than those that the arm met.
+    @property
+    def is_new(self) -> bool:
+        return len(self.rounds) < RANDOM_PLAYS
+
+    def average_bound(self, contexts: np.ndarray, width: float) -> float:
+        """The average bound at the points played, levelled to other contexts than those that the arm met.
 
         What a ridge regression of the bounds on their contexts tells about the difference of both means is added.
 
         Args:
             contexts: of all of the task's context variables, shape ``(n, k)``.
+            width: of the bounds, in standard deviations.
         """
-        own, other, bounds = np.stack(self._met), contexts[:, self._seen], np.array(self.bounds)
+        points = self._gp.inputs
+        with torch.no_grad():
+            bounds = self._gp.bound(points, width).cpu().numpy()
+        dim = len(self._members)
+        own, other = points[:, dim : dim + len(self._seen)].cpu().numpy(), contexts[:, self._seen]
         unit = other.std(axis=0) + 1e-12
         scaled = (own - own.mean(axis=0)) / unit
         slope = np.linalg.solve(scaled.T @ scaled + np.eye(scaled.shape[1]), scaled.T @ (bounds - bounds.mean()))

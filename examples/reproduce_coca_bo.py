@@ -26,7 +26,7 @@ from cbo_gym.evaluation.plots import frequency_curves, mean_curve
 from cbo_gym.evaluation.sweep import plan
 
 ALIGNED = "CBO/CoCaAligned-v0"
-PLAIN, BLIND = "CoCaBO(backend='plain')", "CoCaBO(use_contexts=False)"
+WARPED, BLIND = "CoCaBO(backend='warped')", "CoCaBO(use_contexts=False)"
 NOISES = (0.01, 0.05, 0.25, 1.25, 6.25)
 
 
@@ -58,7 +58,7 @@ FIGURES = {
     ),
     "fig8": (Panel("CoCaLarge", agents_on("CBO/CoCaLarge-v0", "CoBO", "CoCaBO"), "CoCaBO"),),
     "fig9": (
-        Panel("(a) Backends", {"after HEBO": ("CoCaBO", ALIGNED), "plain BoTorch": (PLAIN, ALIGNED)}),
+        Panel("(a) Backends", {"plain BoTorch": ("CoCaBO", ALIGNED), "after HEBO": (WARPED, ALIGNED)}),
         Panel("(b) Contexts", {"preserved": ("CoCaBO", ALIGNED), "discarded": (BLIND, ALIGNED)}),
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import gymnasium as gym
@@ -19,15 +20,15 @@ from tests.agents.helpers import AGENT_SEED, flat, make, play
 
 AGENTS = {
     "CoCaBO": agents.CoCaBO,
-    "CoCaBO-plain": lambda: agents.CoCaBO(backend="plain"),
-    "CoCaBO-blind": lambda: agents.CoCaBO(backend="plain", use_contexts=False),
-    "CoBO": lambda: agents.CoBO(backend="plain"),
+    "CoCaBO-warped": lambda: agents.CoCaBO(backend="warped"),
+    "CoCaBO-blind": lambda: agents.CoCaBO(use_contexts=False),
+    "CoBO": agents.CoBO,
     "CaBO": agents.CaBO,
     "GP-UCB": agents.GPUCB,
     "Random": agents.Random,
 }
 every_agent = pytest.mark.parametrize("build", AGENTS.values(), ids=AGENTS.keys())
-ROUNDS = 5
+ROUNDS = 10
 
 
 @pytest.mark.parametrize("env_id", ["CBO/CoCaFig1-v0", "CBO/PSAContextual2-v0"])
@@ -122,19 +123,29 @@ def test_cabo_plays_pomis_and_observes() -> None:
 
 
 def test_the_index_of_an_arm_by_hand() -> None:
-    """The running average of its bounds, and rho_i(n) / sqrt(n); contexts as all others' add nothing."""
-    env, task = make("CBO/CoCaFig1-v0", 0, 12)
-    agent = agents.CoCaBO(beta=0.3, rho=0.4, backend="plain")
+    """The average bound at the points played, and rho_i(n) / sqrt(n); where all contexts are its own nothing else."""
+    env, task = make("CBO/CoCaFig1-v0", 0, 20)
+    agent = agents.CoCaBO(beta=0.3, rho=0.4)
     play(agent, env, task, 0)
-    assert sorted(round_ for arm in agent._arms for round_ in arm.rounds) == list(range(12))
+    assert sorted(round_ for arm in agent._arms for round_ in arm.rounds) == list(range(20))
     spread = np.std([past.reward for past in agent.history])
+    contexts = np.stack(agent._contexts)
     for arm in agent._arms:
-        n = len(arm.bounds)
-        assert n == len(arm.rounds) - 1  # the first play is random
-        own = np.array([agent._contexts[round_] for round_ in arm.rounds[1:]])
+        n = len(arm.rounds)
         growth = math.log(2 * 1 * (1 + n) / 0.1)
-        agent._contexts = list(own)
-        assert agent._index(arm) == pytest.approx(np.mean(arm.bounds) + 0.4 * spread * growth / math.sqrt(n))
+        mean, std = arm._gp.posterior(arm._gp.inputs)
+        bounds = (mean + math.sqrt(0.3 * growth) * std).numpy()
+        agent._contexts = list(contexts[arm.rounds])
+        assert agent._index(arm) == pytest.approx(np.mean(bounds) + 0.4 * spread * growth / math.sqrt(n))
+
+
+def test_every_arm_is_first_played_eight_times_at_random() -> None:
+    env, task = make("CBO/CoCaFig1-v0", 0, 16)
+    one, two = agents.CoCaBO(beta=0.0), agents.CoCaBO(beta=9.0)
+    actions, _ = play(one, env, task, 0)
+    assert [int(action["scope"]) for action in actions] == [0] * 8 + [1] * 8
+    for left, right in zip(actions, play(two, env, task, 0)[0], strict=True):
+        np.testing.assert_array_equal(left["values"], right["values"])
 
 
 def trained_arm(rewards: Any, context_count: int = 25, backend: Any = "plain") -> ScopeArm:
@@ -151,15 +162,16 @@ def trained_arm(rewards: Any, context_count: int = 25, backend: Any = "plain") -
 
 def test_levelling_takes_the_luck_of_the_context_out_of_an_average() -> None:
     arm = trained_arm(lambda x, c: 3.0 * c - (x - 0.5) ** 2)
-    met = np.stack(arm._met)
-    assert arm.average_bound(met) == pytest.approx(np.mean(arm.bounds))
-    shift = arm.average_bound(met + 0.4) - arm.average_bound(met)
-    assert shift == pytest.approx(3.0 * 0.4, rel=0.3)  # early bounds are optimistic, whatever the context
+    met = arm._gp.inputs[:, 1:].numpy()
+    bounds = arm._gp.bound(arm._gp.inputs, 1.0).numpy()
+    assert arm.average_bound(met, 1.0) == pytest.approx(bounds.mean())
+    shift = arm.average_bound(met + 0.4, 1.0) - arm.average_bound(met, 1.0)
+    assert shift == pytest.approx(3.0 * 0.4, rel=0.2)
 
 
 @pytest.mark.parametrize("backend", ["plain", "warped"])
 def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
-    arm = trained_arm(lambda x, c: np.cos(2 * (x + c)) + c, context_count=20, backend=backend)
+    arm = trained_arm(lambda x, c: np.cos(2 * (x + c)) + c, context_count=30, backend=backend)
     for c in (-0.6, 0.1, 0.7):
         chosen = 2 * arm.act(np.array([c]), 0.0, seed=0)["values"][0] - 1
         assert chosen == pytest.approx(-c, abs=0.12)
@@ -203,11 +215,17 @@ def test_nothing_to_recommend_at_first() -> None:
 
 
 def test_gp_ucb_uses_the_context() -> None:
-    """No action is good in both contexts: each would lose 1 - cos(0.6) = 0.17 in one of them at least."""
-    env, task = make("CBO/CoCaAligned-v0", 0, 30, noise_y=0.01)
-    agent = agents.GPUCB(beta=1.0)
-    play(agent, env, task, 0)
-    contexts = np.array([[-0.6], [0.6]])
-    chosen = [agent.act({"context": context}) for context in contexts]
-    earned = env.unwrapped.oracle.expected_given(chosen, contexts).value
-    assert earned.mean() > 0.9
+    """Taught that X2 = C is best, it follows the context."""
+    _, task = make("CBO/CoCaAligned-v0", 0, 1)
+    agent = agents.GPUCB(beta=0.1)
+    agent.reset(task, 0)
+    rng = np.random.default_rng(0)
+    contexts = rng.uniform(-1, 1, (41, 1))
+    agent.act({"context": contexts[0]})
+    for (context,), following in pairwise(contexts):
+        action = {"scope": 1, "values": rng.random(2)}
+        reward = float(np.cos(context - (4 * action["values"][1] - 2)))
+        agent.update(action, {"nodes": np.zeros(4), "context": following}, reward, {})
+    for context in (-0.6, 0.6):
+        action = agent.act({"context": np.array([context])})
+        assert np.cos(context - (4 * action["values"][1] - 2)) > 0.95
