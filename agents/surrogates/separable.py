@@ -1,0 +1,307 @@
+"""Separable structural equations y = F(y) + z, and their l1-regularised regression from observed z and y.
+
+``F[i, j]`` is a combination of a few known component functions of ``y[j]``, such as y, y^2, sin(2 pi y) or tanh(y).
+The graph is unknown and need not be acyclic. (Bauschmann & Maghsudi 2026, sec. II and III-A.)
+
+Departure: nodes are observed with errors, and an error in an argument of F flattens the fitted function however many
+rounds are seen. So after a first regression on the nodes as observed, the arguments are replaced by the solution of the
+fitted equations for the observed z, whose errors are small, and the regression is repeated.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+
+import networkx as nx
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+Component = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
+
+MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 1e6
+IMPULSES = 41
+VALIDATION = 5  # of so many rounds one is kept back to choose the penalty
+PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
+PASSES = 3  # regressions, the first on the nodes as observed
+NEGLIGIBLE = 0.02  # of a node's root mean square: what an edge must contribute to be kept
+RIDGE = 1e-6
+# A new fit waits for so many rounds as shares of those fitted, and between the two for errors this much greater.
+EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
+
+
+class SeparableSystem:
+    """The equations ``y[i] = z[i] + sum_j sum_k coefficients[k, i, j] components[k](y[j])``.
+
+    Args:
+        components: the component functions, K of them.
+        coefficients: shape ``(K, N, N)``; ``[k, i, j]`` belongs to the edge from j to i.
+    """
+
+    def __init__(self, components: Sequence[Component], coefficients: np.ndarray) -> None:
+        self.components, self.coefficients = tuple(components), coefficients
+        edges = coefficients.any(axis=0)
+        graph = nx.DiGraph(zip(*np.nonzero(edges.T), strict=True))
+        graph.add_nodes_from(range(len(edges)))
+        condensed = nx.condensation(graph)
+        self._blocks = [sorted(condensed.nodes[part]["members"]) for part in nx.topological_sort(condensed)]
+
+    def influence(self, nodes: np.ndarray) -> np.ndarray:
+        """F(y) for ``nodes`` of shape ``(..., N)``."""
+        total = np.zeros((nodes.shape[-1], *nodes.shape[:-1]))
+        by_node = np.moveaxis(nodes, -1, 0)
+        for cause in range(len(total)):
+            self._push(by_node, total, cause, range(len(total)))
+        return np.moveaxis(total, 0, -1)
+
+    def _push(self, nodes: np.ndarray, total: np.ndarray, cause: int, effects: Iterable[int]) -> None:
+        """Add what a cause does to some effects; arrays of shape ``(N, ...)``."""
+        for component, weights in zip(self.components, self.coefficients[:, :, cause], strict=True):
+            reached = [i for i in effects if weights[i] != 0.0]
+            value = component(nodes[cause]) if reached else None
+            for i in reached:
+                total[i] += weights[i] * value
+
+    def solve(self, exogenous: np.ndarray) -> np.ndarray:
+        """The y that solve the equations for z of shape ``(..., N)``.
+
+        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps.
+
+        Raises:
+            ArithmeticError: if the sweeps do not settle.
+        """
+        nodes = np.moveaxis(exogenous, -1, 0).copy()
+        for block in self._blocks:
+            if len(block) > 1:
+                self._settle(nodes, block)
+            outside = [i for i in range(len(nodes)) if i not in block]
+            for cause in block:
+                self._push(nodes, nodes, cause, outside)
+        return np.moveaxis(nodes, 0, -1)
+
+    def _settle(self, nodes: np.ndarray, block: list[int]) -> None:
+        """Solve in place for the nodes of a cycle, which hold what comes from outside of it."""
+        outer = nodes[block].copy()
+        for _ in range(MAX_SWEEPS):
+            before = nodes[block].copy()
+            for place, effect in enumerate(block):
+                nodes[effect] = outer[place]
+                for cause in block:
+                    self._push(nodes, nodes, cause, (effect,))
+            with np.errstate(invalid="ignore"):
+                change = np.abs(nodes[block] - before).max(initial=0.0)
+            if change <= TOLERANCE:
+                return
+            if not change < DIVERGED:
+                break
+        raise ArithmeticError("the fixed-point sweeps of a fitted system do not settle")
+
+    @property
+    def is_acyclic(self) -> bool:
+        return not _on_a_cycle(self.coefficients).any()
+
+    def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
+        """A system with one edge less; itself if there is no cycle."""
+        on_cycle = _on_a_cycle(self.coefficients)
+        if not on_cycle.any():
+            return self
+        strength = np.where(on_cycle, np.abs(self.coefficients).sum(axis=0), np.inf)
+        coefficients = self.coefficients.copy()
+        coefficients[:, *np.unravel_index(strength.argmin(), strength.shape)] = 0.0
+        return SeparableSystem(self.components, coefficients)
+
+    def without_cycles(self) -> SeparableSystem:
+        """The system without as many weak edges as leave no cycle."""
+        system = self
+        while not system.is_acyclic:
+            system = system.without_weakest_edge_on_a_cycle()
+        return system
+
+
+def _on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
+    """Which edges lie on a cycle, shape ``(N, N)``."""
+    edges = coefficients.any(axis=0)
+    _, part = connected_components(edges, directed=True, connection="strong")
+    return edges & (part[:, None] == part)
+
+
+class SeparableModel:
+    """A fitted system that is fitted anew when the rounds that came since are badly explained, or are many.
+
+    Args:
+        fit: from super arms, z and y, each of shape ``(rounds, N)``, to a system.
+
+    Attributes:
+        system: the last fit; None before the first.
+    """
+
+    def __init__(self, fit: Callable[[np.ndarray, np.ndarray, np.ndarray], SeparableSystem]) -> None:
+        self._fit = fit
+        self._rounds: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._errors: list[float] = []  # of the rounds since the last fit
+        self._fitted_to, self._fitted_error = 0, 0.0
+        self.system: SeparableSystem | None = None
+
+    def add(self, super_arm: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> None:
+        """One round, three arrays of shape ``(N,)``."""
+        self._rounds.append((super_arm, exogenous, nodes))
+        if self.system is not None:
+            self._errors.append(self._error(exogenous, nodes))
+
+    def rounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Super arms, z and y of all rounds, each of shape ``(rounds, N)``."""
+        super_arms, exogenous, nodes = (np.array(column) for column in zip(*self._rounds, strict=True))
+        return super_arms, exogenous, nodes
+
+    def refit_if_needed(self) -> bool:
+        """Whether there is a new fit."""
+        if self.system is not None and not self._is_outdated():
+            return False
+        rounds = self.rounds()
+        self.system = self._fit(*rounds)
+        self._fitted_to, self._fitted_error = len(self._rounds), self._error(*rounds[1:])
+        self._errors = []
+        return True
+
+    def _is_outdated(self) -> bool:
+        share = len(self._errors) / self._fitted_to
+        badly_explained = share >= EARLIEST and np.mean(self._errors) > TOLERATED * self._fitted_error
+        return share >= LATEST or bool(badly_explained)
+
+    def _error(self, exogenous: np.ndarray, nodes: np.ndarray) -> float:
+        assert self.system is not None
+        try:
+            return float(np.mean((nodes - self.system.solve(exogenous)) ** 2))
+        except ArithmeticError:
+            return np.inf
+
+
+def fit_jointly(
+    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component], acyclic: bool
+) -> SeparableSystem:
+    """The sparse system that explains all rounds (Eq. 3).
+
+    Args:
+        exogenous: the observed z, shape ``(rounds, N)``.
+        nodes: the observed y, of the same shape.
+        components: candidate functions of every edge.
+        acyclic: drop the weakest edges on cycles until there are none.
+
+    Returns:
+        a system that can be solved for the observed z.
+    """
+    arguments = nodes
+    for _ in range(PASSES):
+        coefficients = _regress(arguments, nodes - exogenous, components)
+        system = SeparableSystem(components, coefficients)
+        if acyclic:
+            system = system.without_cycles()
+        system, arguments = _solve_near(system, exogenous, nodes)
+    return system
+
+
+def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Component]) -> np.ndarray:
+    """Coefficients of shape ``(K, N, N)``: for each node the Lasso chooses edges, least squares weighs them."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import lasso_path
+
+    rounds, count = arguments.shape
+    features = np.concatenate([component(arguments) for component in components], axis=1)
+    scale = np.sqrt(np.mean(features**2, axis=0)) + np.finfo(float).tiny
+    features = features / scale
+    held_back = np.arange(rounds) % VALIDATION == VALIDATION - 1
+    seen, gram = features[~held_back], features.T @ features
+    gram_seen = gram - features[held_back].T @ features[held_back]
+    least = NEGLIGIBLE * np.sqrt(np.mean(arguments**2, axis=0))
+    found = np.zeros((len(components) * count, count))
+    for i in range(count):
+        others = np.flatnonzero(np.arange(len(scale)) % count != i)
+        correlation = seen[:, others].T @ targets[~held_back, i]
+        largest = np.abs(correlation).max(initial=0.0) / len(seen)
+        if largest <= 0.0:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # rough is good enough for choosing edges
+            _, path, _ = lasso_path(
+                np.asfortranarray(seen[:, others]),
+                targets[~held_back, i],
+                alphas=largest * PENALTIES,
+                precompute=np.ascontiguousarray(gram_seen[np.ix_(others, others)]),
+                Xy=correlation,
+                check_input=False,
+            )
+        errors = (features[np.ix_(held_back, others)] @ path - targets[held_back, i][:, None]) ** 2
+        chosen = others[path[:, _sparsest_of_the_good(errors)] != 0.0]
+        weights = _least_squares(gram, features, targets[:, i], chosen)
+        chosen = chosen[np.abs(weights) > least[i]]
+        found[chosen, i] = _least_squares(gram, features, targets[:, i], chosen) / scale[chosen]
+    return found.reshape(len(components), count, count).transpose(0, 2, 1)
+
+
+def _sparsest_of_the_good(errors: np.ndarray) -> int:
+    """The strongest penalty whose validation error is within one standard error of the least; errors by penalty."""
+    if len(errors) == 0:
+        return len(PENALTIES) // 2
+    means = errors.mean(axis=0)
+    best = int(means.argmin())
+    return int(np.argmax(means <= means[best] + errors[:, best].std() / np.sqrt(len(errors))))
+
+
+def _least_squares(gram: np.ndarray, features: np.ndarray, target: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    ridge = RIDGE * len(features) * np.eye(len(chosen))
+    return np.linalg.solve(gram[np.ix_(chosen, chosen)] + ridge, features[:, chosen].T @ target)
+
+
+def _solve_near(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> tuple[SeparableSystem, np.ndarray]:
+    """The system without the weak edges on cycles that keep it from a solution near the nodes, and its solution."""
+    bound = 3.0 * np.abs(nodes).max(initial=1.0)
+    while True:
+        try:
+            solution = system.solve(exogenous)
+            if system.is_acyclic or np.abs(solution).max(initial=0.0) <= bound:
+                return system, solution.clip(-bound, bound)
+        except ArithmeticError:
+            pass
+        system = system.without_weakest_edge_on_a_cycle()
+
+
+def fit_by_base_arm(
+    super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component]
+) -> SeparableSystem:
+    """An acyclic system assembled from one fit for each base arm, to the rounds in which it was selected (Eq. 5).
+
+    The fit of base arm o tells how the nodes respond to an impulse at node o. What of the response of node i does not
+    come through nodes between them is the edge from o to i; as Eq. 5 gives it pointwise, it is projected on the
+    components. Nodes are put in the order of the strongest edges: the weakest on cycles are dropped.
+
+    Args:
+        super_arms, exogenous, nodes: of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.
+        components: candidate functions of every edge.
+    """
+    count = nodes.shape[1]
+    fits = []
+    for chosen in super_arms.T.astype(bool):
+        fits.append(fit_jointly(exogenous[chosen], nodes[chosen], components, acyclic=True).coefficients)
+    pooled = SeparableSystem(components, np.mean(np.abs(fits), axis=0)).without_cycles()
+    edges = pooled.coefficients.any(axis=0)
+    assembled = np.zeros_like(pooled.coefficients)
+    for cause in _effects_first(edges):
+        argument = np.linspace(*np.quantile(nodes[:, cause], [0.0, 1.0]), IMPULSES)
+        impulse = argument[:, None] * (np.arange(count) == cause)
+        response = SeparableSystem(components, fits[cause] * edges).solve(impulse)
+        direct = response - SeparableSystem(components, assembled).influence(response)
+        features = np.stack([component(argument) for component in components], axis=1)
+        effects = np.flatnonzero(edges[:, cause])
+        assembled[:, effects, cause] = np.linalg.lstsq(features, direct[:, effects], rcond=None)[0]
+    return SeparableSystem(components, assembled)
+
+
+def _effects_first(edges: np.ndarray) -> list[int]:
+    """Nodes of an acyclic graph, every effect before its causes; ``edges[i, j]`` goes from j to i."""
+    order: list[int] = []
+    left = set(range(len(edges)))
+    while left:
+        ready = [j for j in sorted(left) if not left & set(np.flatnonzero(edges[:, j]))]
+        order += ready
+        left -= set(ready)
+    return order
