@@ -2,7 +2,8 @@
 
 Modules are loaded on use, so that importing this package stays cheap: ``agents.GPUCB`` imports torch, ``import agents``
 does not. What several agents share is in ``agents.features`` (actions as GP inputs), ``agents.search`` (maximising an
-acquisition function), ``agents.partition`` and ``agents.tree_search`` (trees of cells) and ``agents.surrogates``.
+acquisition function), ``agents.partition`` and ``agents.tree_search`` (trees of cells), ``agents.masked`` (super arms)
+and ``agents.surrogates``.
 """
 
 from __future__ import annotations
@@ -19,8 +20,15 @@ _MODULES = {
     "GPOO": "agents.gpoo",
     "GPTree": "agents.gptree",
     "GPUCB": "agents.gp_ucb",
+    "IGPUCB": "agents.igp_ucb",
     "MCBO": "agents.mcbo",
+    "METS": "agents.mets",
     "Random": "agents.random",
+    "SEMUCB": "agents.sem_ucb",
+    "SGB": "agents.sgb",
+    "SSEMUCB": "agents.ssem_ucb",
+    "SSEMUCBJO": "agents.ssem_ucb",
+    "SSEMUCBNorm": "agents.ssem_ucb",
     "StoOO": "agents.stooo",
 }
 
@@ -30,11 +38,18 @@ __all__ = [
     "EIFN",
     "GPOO",
     "GPUCB",
+    "IGPUCB",
     "MCBO",
+    "METS",
+    "SEMUCB",
+    "SGB",
+    "SSEMUCB",
+    "SSEMUCBJO",
     "AVEStoOO",
     "CellGPUCB",
     "GPTree",
     "Random",
+    "SSEMUCBNorm",
     "StoOO",
 ]
 

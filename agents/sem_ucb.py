@@ -1,9 +1,9 @@
 """SEM-UCB (Nourani-Koliji, Ghoorchian & Maghsudi 2022): linear structural equations and bounds on the signals' means.
 
-With linear edges the payoff is a weighted sum of the signals, and a super arm's index is that sum at the upper confidence
-bounds of the means. There is no bonus for what is not known about the edges: the method identifies them from
-the first rounds, exactly if nothing is noisy. Here they are fitted to all rounds as in SSEM-UCB-JO, of which this is the
-case of degree 1 with linear components (Bauschmann & Maghsudi 2026, sec. V).
+With linear edges the payoff is a weighted sum of the signals, and a super arm's index is that sum at the upper
+confidence bounds of the means. There is no bonus for what is not known about the edges: the method identifies them from
+the first rounds, exactly if nothing is noisy. Here they are fitted to all rounds as in SSEM-UCB-JO, of which this is
+the case of degree 1 with linear components (Bauschmann & Maghsudi 2026, sec. V).
 """
 
 from __future__ import annotations

@@ -2,16 +2,17 @@
 
 The payoff of super arm x is r_x(b) = h((I - F)^-1 (x * b)). Its polynomial of degree q about a centre a has a term for
 every multi-index alpha with |alpha| <= q that touches selected base arms only. Base arms are independent, so the
-expected payoff is the sum of D^alpha r_x(a) / alpha! times products of moments about a, and is linear in the derivatives
-(Bauschmann & Maghsudi 2026, sec. III-B).
+expected payoff is the sum of D^alpha r_x(a) / alpha! times products of moments about a, and is linear in the
+derivatives (Bauschmann & Maghsudi 2026, sec. III-B).
 
 As in the paper (appendix G1) the derivatives are numerical: divided differences over the grid of the points
 a + spread * (nodes of alpha), |alpha| <= q, which determine a polynomial of degree q; if the payoff is one, they are
 exact at any spread. How wide the differences are matters: functions such as sin(2 pi y) of sums of such functions have
-derivatives at a point that say nothing about their mean over signals that vary by a quarter of the period, and the Taylor
-series of degree 4 then ranks super arms no better than chance even where F and the signals are known. Differences as wide
-as the signals' own spread have bounded coefficients, which the paper asks of other polynomial approximations
-(sec. III-B), and with them the best super arm is found. ``reach`` towards 0 gives the derivatives at the point.
+derivatives at a point that say nothing about their mean over signals that vary by a quarter of the period, and the
+Taylor series of degree 4 then ranks super arms no better than chance even where F and the signals are known.
+Differences as wide as the signals' own spread have bounded coefficients, which the paper asks of other polynomial
+approximations (sec. III-B), and with them the best super arm is found. ``reach`` towards 0 gives the derivatives at the
+point.
 """
 
 from __future__ import annotations
@@ -102,9 +103,7 @@ class PayoffPolynomials:
     def _places(self, group: _Group) -> np.ndarray:
         return self._starts[group.rows][:, None] + np.arange(group.columns.shape[1])
 
-    def fit(
-        self, payoff: Callable[[np.ndarray], np.ndarray], centre: np.ndarray, spread: np.ndarray
-    ) -> Expansion:
+    def fit(self, payoff: Callable[[np.ndarray], np.ndarray], centre: np.ndarray, spread: np.ndarray) -> Expansion:
         """The polynomials of the payoffs under one model.
 
         Args:

@@ -40,7 +40,7 @@ class SeparableSystem:
 
     def __init__(self, components: Sequence[Component], coefficients: np.ndarray) -> None:
         self.components, self.coefficients = tuple(components), coefficients
-        edges = coefficients.any(axis=0)
+        edges = _edges(coefficients)
         graph = nx.DiGraph(zip(*np.nonzero(edges.T), strict=True))
         graph.add_nodes_from(range(len(edges)))
         condensed = nx.condensation(graph)
@@ -106,8 +106,9 @@ class SeparableSystem:
         if not on_cycle.any():
             return self
         strength = np.where(on_cycle, np.abs(self.coefficients).sum(axis=0), np.inf)
+        effect, cause = divmod(int(strength.argmin()), len(strength))
         coefficients = self.coefficients.copy()
-        coefficients[:, *np.unravel_index(strength.argmin(), strength.shape)] = 0.0
+        coefficients[:, effect, cause] = 0.0
         return SeparableSystem(self.components, coefficients)
 
     def without_cycles(self) -> SeparableSystem:
@@ -118,9 +119,14 @@ class SeparableSystem:
         return system
 
 
+def _edges(coefficients: np.ndarray) -> np.ndarray:
+    """Where there is an edge, ``[i, j]`` from j to i."""
+    return np.any(coefficients != 0.0, axis=0)
+
+
 def _on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
     """Which edges lie on a cycle, shape ``(N, N)``."""
-    edges = coefficients.any(axis=0)
+    edges = _edges(coefficients)
     _, part = connected_components(edges, directed=True, connection="strong")
     return edges & (part[:, None] == part)
 
@@ -229,6 +235,8 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Co
                 precompute=np.ascontiguousarray(gram_seen[np.ix_(others, others)]),
                 Xy=correlation,
                 check_input=False,
+                max_iter=200,
+                tol=1e-3,
             )
         errors = (features[np.ix_(held_back, others)] @ path - targets[held_back, i][:, None]) ** 2
         chosen = others[path[:, _sparsest_of_the_good(errors)] != 0.0]
@@ -252,7 +260,9 @@ def _least_squares(gram: np.ndarray, features: np.ndarray, target: np.ndarray, c
     return np.linalg.solve(gram[np.ix_(chosen, chosen)] + ridge, features[:, chosen].T @ target)
 
 
-def _solve_near(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> tuple[SeparableSystem, np.ndarray]:
+def _solve_near(
+    system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray
+) -> tuple[SeparableSystem, np.ndarray]:
     """The system without the weak edges on cycles that keep it from a solution near the nodes, and its solution."""
     bound = 3.0 * np.abs(nodes).max(initial=1.0)
     while True:
@@ -283,10 +293,10 @@ def fit_by_base_arm(
     for chosen in super_arms.T.astype(bool):
         fits.append(fit_jointly(exogenous[chosen], nodes[chosen], components, acyclic=True).coefficients)
     pooled = SeparableSystem(components, np.mean(np.abs(fits), axis=0)).without_cycles()
-    edges = pooled.coefficients.any(axis=0)
+    edges = _edges(pooled.coefficients)
     assembled = np.zeros_like(pooled.coefficients)
     for cause in _effects_first(edges):
-        argument = np.linspace(*np.quantile(nodes[:, cause], [0.0, 1.0]), IMPULSES)
+        argument = np.linspace(nodes[:, cause].min(), nodes[:, cause].max(), IMPULSES)
         impulse = argument[:, None] * (np.arange(count) == cause)
         response = SeparableSystem(components, fits[cause] * edges).solve(impulse)
         direct = response - SeparableSystem(components, assembled).influence(response)
@@ -305,3 +315,46 @@ def _effects_first(edges: np.ndarray) -> list[int]:
         order += ready
         left -= set(ready)
     return order
+
+
+class CoefficientPosterior:
+    """Normal distributions of the coefficients of a sparse system, independent between nodes.
+
+    Args:
+        system: its means.
+        factors: for each node the places ``(k, j)`` of its coefficients, two arrays, and a matrix that turns standard
+            normal numbers into deviations from the means.
+    """
+
+    def __init__(self, system: SeparableSystem, factors: Sequence[tuple[tuple[np.ndarray, ...], np.ndarray]]) -> None:
+        self._system, self._factors = system, factors
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Coefficients of shape ``(K, N, N)``."""
+        coefficients = self._system.coefficients.copy()
+        for effect, ((k, j), factor) in enumerate(self._factors):
+            coefficients[k, effect, j] += factor @ rng.standard_normal(len(k))
+        return coefficients
+
+
+def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> CoefficientPosterior:
+    """What is not known about the coefficients of a fitted system, given its edges; prior N(0, 1) each.
+
+    Args:
+        system: as fitted.
+        exogenous, nodes: the rounds that it was fitted to, shape ``(rounds, N)``.
+    """
+    try:
+        arguments = system.solve(exogenous)
+    except ArithmeticError:
+        arguments = nodes
+    residuals = nodes - exogenous - system.influence(arguments)
+    features = np.stack([component(arguments) for component in system.components])  # (K, rounds, N)
+    factors = []
+    for effect in range(nodes.shape[1]):
+        k, j = np.nonzero(system.coefficients[:, effect])
+        chosen = features[k, :, j]
+        variance = max(float(np.mean(residuals[:, effect] ** 2)), 1e-8)
+        precision = chosen @ chosen.T / variance + np.eye(len(k))
+        factors.append(((k, j), np.linalg.inv(np.linalg.cholesky(precision)).T))
+    return CoefficientPosterior(system, factors)
