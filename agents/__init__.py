@@ -13,6 +13,7 @@ from typing import Any
 
 _MODULES = {
     "AVEStoOO": "agents.stooo",
+    "AskTell": "agents.ask_tell",
     "CBO": "agents.cbo",
     "CellGPUCB": "agents.cell_gp_ucb",
     "EICF": "agents.eicf",
@@ -23,12 +24,14 @@ _MODULES = {
     "IGPUCB": "agents.igp_ucb",
     "MCBO": "agents.mcbo",
     "METS": "agents.mets",
+    "Optuna": "agents.optuna",
     "Random": "agents.random",
     "SEMUCB": "agents.sem_ucb",
     "SGB": "agents.sgb",
     "SSEMUCB": "agents.ssem_ucb",
     "SSEMUCBJO": "agents.ssem_ucb",
     "SSEMUCBNorm": "agents.ssem_ucb",
+    "StableBaselines3": "agents.stable_baselines3",
     "StoOO": "agents.stooo",
 }
 
@@ -46,10 +49,13 @@ __all__ = [
     "SSEMUCB",
     "SSEMUCBJO",
     "AVEStoOO",
+    "AskTell",
     "CellGPUCB",
     "GPTree",
+    "Optuna",
     "Random",
     "SSEMUCBNorm",
+    "StableBaselines3",
     "StoOO",
 ]
 

@@ -23,6 +23,7 @@ REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; thei
 FEWEST_POINTS = 2**8  # a replicate
 MOST_POINTS = 2**14
 SEARCH_POINTS = 2**6
+FIRST_POINTS = 2**3  # on which every action of an enumeration is tried
 DOUBT = 6.0  # standard errors behind the best at which enumeration drops an action; of 16 replicates, so Student's t
 CHUNK = 2**17  # values of one variable held at a time
 RANDOM_ACTIONS = 2**11  # decoded at a time
@@ -74,6 +75,10 @@ class Oracle:
         space = self.env.action_space
         empty: Any = create_empty_array(space, len(actions))
         stacked = concatenate(space, actions, empty)
+        if isinstance(stacked, np.ndarray):  # bandits play one action many times
+            stacked, places = np.unique(stacked, axis=0, return_inverse=True)
+            found = self.mean_of(self.env.decode_batch(stacked), tolerance)
+            return Estimate(*(part[places.reshape(-1)] for part in found))
         found = self.mean_of(self.env.decode_batch(stacked), tolerance)
         # a batch of nothing but observations holds no entry that shows its size
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
@@ -191,7 +196,7 @@ class Oracle:
         Only those within reach of the best go on to more points: actions whose difference from it, which common
         noise makes far less uncertain than either mean, is at most ``DOUBT`` standard errors.
         """
-        points = SEARCH_POINTS
+        points = FIRST_POINTS
         while len(actions) > 1:
             means = self._replicates(self.env.decode_batch(actions), points)
             behind = means[np.argmax(means.mean(axis=1))] - means

@@ -13,9 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 
-import networkx as nx
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 Component = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
 
@@ -40,11 +38,11 @@ class SeparableSystem:
 
     def __init__(self, components: Sequence[Component], coefficients: np.ndarray) -> None:
         self.components, self.coefficients = tuple(components), coefficients
-        edges = _edges(coefficients)
-        graph = nx.DiGraph(zip(*np.nonzero(edges.T), strict=True))
-        graph.add_nodes_from(range(len(edges)))
-        condensed = nx.condensation(graph)
-        self._blocks = [sorted(condensed.nodes[part]["members"]) for part in nx.topological_sort(condensed)]
+        reached = _reached(coefficients)
+        # Causes first: a cause has fewer nodes upstream than its effects have, unless they are on one cycle.
+        by_depth = np.argsort(reached.sum(axis=1), kind="stable")
+        blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
+        self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
 
     def influence(self, nodes: np.ndarray) -> np.ndarray:
         """F(y) for ``nodes`` of shape ``(..., N)``."""
@@ -98,25 +96,20 @@ class SeparableSystem:
 
     @property
     def is_acyclic(self) -> bool:
-        return not _on_a_cycle(self.coefficients).any()
+        return all(len(block) == 1 for block in self._blocks)
 
     def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
         """A system with one edge less; itself if there is no cycle."""
-        on_cycle = _on_a_cycle(self.coefficients)
-        if not on_cycle.any():
+        if self.is_acyclic:
             return self
-        strength = np.where(on_cycle, np.abs(self.coefficients).sum(axis=0), np.inf)
-        effect, cause = divmod(int(strength.argmin()), len(strength))
-        coefficients = self.coefficients.copy()
-        coefficients[:, effect, cause] = 0.0
-        return SeparableSystem(self.components, coefficients)
+        return SeparableSystem(self.components, _without_weakest_edge_on_a_cycle(self.coefficients))
 
     def without_cycles(self) -> SeparableSystem:
         """The system without as many weak edges as leave no cycle."""
-        system = self
-        while not system.is_acyclic:
-            system = system.without_weakest_edge_on_a_cycle()
-        return system
+        coefficients = self.coefficients
+        while _on_a_cycle(coefficients).any():
+            coefficients = _without_weakest_edge_on_a_cycle(coefficients)
+        return SeparableSystem(self.components, coefficients)
 
 
 def _edges(coefficients: np.ndarray) -> np.ndarray:
@@ -124,11 +117,28 @@ def _edges(coefficients: np.ndarray) -> np.ndarray:
     return np.any(coefficients != 0.0, axis=0)
 
 
+def _reached(coefficients: np.ndarray) -> np.ndarray:
+    """Where there is a path, ``[i, j]`` from j to i, or i is j."""
+    edges = _edges(coefficients)
+    paths = edges | np.eye(len(edges), dtype=bool)
+    while True:
+        longer = paths @ paths
+        if (longer == paths).all():
+            return paths
+        paths = longer
+
+
 def _on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
     """Which edges lie on a cycle, shape ``(N, N)``."""
-    edges = _edges(coefficients)
-    _, part = connected_components(edges, directed=True, connection="strong")
-    return edges & (part[:, None] == part)
+    return _edges(coefficients) & _reached(coefficients).T
+
+
+def _without_weakest_edge_on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
+    strength = np.where(_on_a_cycle(coefficients), np.abs(coefficients).sum(axis=0), np.inf)
+    effect, cause = divmod(int(strength.argmin()), len(strength))
+    coefficients = coefficients.copy()
+    coefficients[:, effect, cause] = 0.0
+    return coefficients
 
 
 class SeparableModel:
@@ -295,7 +305,8 @@ def fit_by_base_arm(
     pooled = SeparableSystem(components, np.mean(np.abs(fits), axis=0)).without_cycles()
     edges = _edges(pooled.coefficients)
     assembled = np.zeros_like(pooled.coefficients)
-    for cause in _effects_first(edges):
+    depth = _reached(pooled.coefficients).sum(axis=1)
+    for cause in np.argsort(-depth):  # effects first
         argument = np.linspace(nodes[:, cause].min(), nodes[:, cause].max(), IMPULSES)
         impulse = argument[:, None] * (np.arange(count) == cause)
         response = SeparableSystem(components, fits[cause] * edges).solve(impulse)
@@ -304,17 +315,6 @@ def fit_by_base_arm(
         effects = np.flatnonzero(edges[:, cause])
         assembled[:, effects, cause] = np.linalg.lstsq(features, direct[:, effects], rcond=None)[0]
     return SeparableSystem(components, assembled)
-
-
-def _effects_first(edges: np.ndarray) -> list[int]:
-    """Nodes of an acyclic graph, every effect before its causes; ``edges[i, j]`` goes from j to i."""
-    order: list[int] = []
-    left = set(range(len(edges)))
-    while left:
-        ready = [j for j in sorted(left) if not left & set(np.flatnonzero(edges[:, j]))]
-        order += ready
-        left -= set(ready)
-    return order
 
 
 class CoefficientPosterior:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -38,37 +37,34 @@ Mask = Literal["exogenous", "endogenous"]
 Feedback = Literal["all", "selected"]
 
 
-def _quadratic(coefficient: float) -> Component:
-    return Polynomial((0.0, coefficient))
-
-
 @dataclass(frozen=True, eq=False)  # hashed by identity, as a key of the cache of instances
 class _Family:
-    """What the instances of one problem have in common; ``edges`` make an edge's function from its coefficient."""
+    """What the instances of one problem have in common; each edge is one of ``components`` times a coefficient."""
 
     name: str
     description: str
     arms: int
     density: float
     coefficients: Interval
-    edges: tuple[Callable[[float], Component], ...]
+    components: tuple[Component, ...]
     signals: DistributionFamily
     signal_range: Interval
 
 
 _NORMAL = DistributionFamily(TruncatedNormal, {"location": (0.3, 0.7), "scale": (0.1, 0.4)})
+_QUADRATIC = Polynomial((0.0, 1.0))
 _ARCSINE = DistributionFamily(Arcsine, {"mean": (1.0, 1.5), "std": (0.2, 0.6)})
 _PERIODIC = _Family(
     "SSEMPeriodic", "Ten base arms on a random acyclic graph with linear and periodic edges.",
-    10, 0.2, (0.4, 0.7), (Linear, Periodic), _NORMAL, (0.0, 1.0),
+    10, 0.2, (0.4, 0.7), (Linear(), Periodic()), _NORMAL, (0.0, 1.0),
 )  # fmt: skip
 _TANH = _Family(
     "SSEMTanh", "Ten base arms on a random acyclic graph with linear, quadratic and hyperbolic tangent edges.",
-    10, 0.2, (0.4, 0.7), (Linear, _quadratic, Tanh), _NORMAL, (0.0, 1.0),
+    10, 0.2, (0.4, 0.7), (Linear(), _QUADRATIC, Tanh()), _NORMAL, (0.0, 1.0),
 )  # fmt: skip
 _ARC = _Family(
     "SSEMArcsine", "Fifteen base arms with arcsine signals, sparse linear, quadratic and hyperbolic tangent edges.",
-    15, 0.15, (0.05, 0.15), (Linear, _quadratic, Tanh), _ARCSINE,
+    15, 0.15, (0.05, 0.15), (Linear(), _QUADRATIC, Tanh()), _ARCSINE,
     (1.0 - 0.6 * 2.0**0.5, 1.5 + 0.6 * 2.0**0.5),
 )  # fmt: skip
 
@@ -105,8 +101,8 @@ def _draw_edges(family: _Family, rng: np.random.Generator) -> dict[tuple[int, in
     for effect in range(family.arms):
         for cause in range(effect):
             if rng.random() < family.density:
-                make = family.edges[rng.integers(len(family.edges))]
-                components[effect, cause] = make(rng.uniform(*family.coefficients))
+                component = family.components[rng.integers(len(family.components))]
+                components[effect, cause] = component.scaled(rng.uniform(*family.coefficients))
     return components
 
 
@@ -168,7 +164,7 @@ def _problem(
             exogenous=sem.exogenous,
             signal_range=family.signal_range,
             signal_family=family.signals,
-            components=tuple(make(1.0) for make in family.edges),
+            components=family.components,
         ),
     )
 

@@ -13,12 +13,20 @@ import numpy as np
 class Component(ABC):
     """An analytic function of one variable, evaluated elementwise on floats and arrays.
 
-    A family of one's own needs both methods. ``steepest`` must never be too small: the proof that a cyclic system
-    has exactly one solution rests on it.
+    A family of one's own needs the four methods. The last two must never be too narrow: the proof that a cyclic system
+    has exactly one solution rests on them.
     """
 
     @abstractmethod
     def __call__(self, x: Any) -> Any: ...
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Component:
+        """The function times ``factor``."""
+
+    @abstractmethod
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        """An interval, the smaller the better, that holds all values on ``[low, high]``."""
 
     @abstractmethod
     def steepest(self, low: float, high: float) -> float:
@@ -33,6 +41,12 @@ class Linear(Component):
 
     def __call__(self, x: Any) -> Any:
         return self.slope * x
+
+    def scaled(self, factor: float) -> Component:
+        return Linear(factor * self.slope)
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        return _between(self(low), self(high))
 
     def steepest(self, low: float, high: float) -> float:
         return abs(self.slope)
@@ -55,11 +69,16 @@ class Polynomial(Component):
             value = (value + coefficient) * x
         return value
 
+    def scaled(self, factor: float) -> Component:
+        return Polynomial(tuple(factor * c for c in self.coefficients))
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        derivative = np.polynomial.Polynomial([0.0, *self.coefficients]).deriv()
+        return _between(*self(_with_ends(derivative, low, high)))
+
     def steepest(self, low: float, high: float) -> float:
         derivative = np.polynomial.Polynomial([0.0, *self.coefficients]).deriv()
-        turns = np.real(derivative.deriv().roots())  # a complex root's real part only adds a point
-        inside = turns[(low < turns) & (turns < high)]
-        return float(np.abs(derivative(np.concatenate([[low, high], inside]))).max())
+        return float(np.abs(derivative(_with_ends(derivative.deriv(), low, high))).max())
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,13 @@ class Periodic(Component):
 
     def __call__(self, x: Any) -> Any:
         return self.amplitude * np.sin(2.0 * math.pi * self.frequency * x)
+
+    def scaled(self, factor: float) -> Component:
+        return Periodic(factor * self.amplitude, self.frequency)
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        turns = np.arange(math.ceil(4.0 * abs(self.frequency) * low), 4.0 * abs(self.frequency) * high)[:5]
+        return _between(*self(np.array([low, high])), *self(turns / (4.0 * abs(self.frequency) or 1.0)))
 
     def steepest(self, low: float, high: float) -> float:
         return abs(2.0 * math.pi * self.frequency * self.amplitude)
@@ -86,6 +112,12 @@ class Tanh(Component):
 
     def __call__(self, x: Any) -> Any:
         return self.amplitude * (np.tanh(self.scale * x + self.shift) - math.tanh(self.shift))
+
+    def scaled(self, factor: float) -> Component:
+        return Tanh(factor * self.amplitude, self.scale, self.shift)
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        return _between(float(self(low)), float(self(high)))
 
     def steepest(self, low: float, high: float) -> float:
         ends = self.scale * low + self.shift, self.scale * high + self.shift
@@ -107,5 +139,22 @@ class Sum(Component):
     def __call__(self, x: Any) -> Any:
         return sum(part(x) for part in self.parts)
 
+    def scaled(self, factor: float) -> Component:
+        return Sum(tuple(part.scaled(factor) for part in self.parts))
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        images = [part.image(low, high) for part in self.parts]
+        return sum(image[0] for image in images), sum(image[1] for image in images)
+
     def steepest(self, low: float, high: float) -> float:
         return sum(part.steepest(low, high) for part in self.parts)
+
+
+def _between(*values: float) -> tuple[float, float]:
+    return float(min(values)), float(max(values))
+
+
+def _with_ends(derivative: np.polynomial.Polynomial, low: float, high: float) -> np.ndarray:
+    """The ends of an interval and the points inside where a polynomial with this derivative turns."""
+    turns = np.real(derivative.roots())  # a complex root's real part only adds a point
+    return np.concatenate([[low, high], turns[(low < turns) & (turns < high)]])

@@ -9,16 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbo_gym.scm.components import Component, Linear
+from cbo_gym.scm.components import Component, Linear, Sum
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.model import StructuralCausalModel, Values, Variable
 from cbo_gym.scm.noise import Distribution, Zero
 
 REWARD = "Y"
 NO_NOISE = Zero()
-TOLERANCE = 1e-11  # change of the last sweep, relative to the size of the values
-SWEEPS = 2_000  # a contraction at rate 0.98 meets the tolerance
-STEPS_TO_CENTRE = 50
+TOLERANCE = 1e-12  # change of the last iteration, relative to the size of the values
+MOST_ITERATIONS = 2_000  # a contraction at rate 0.98 meets the tolerance
+BLOCK = 2**12  # samples iterated together: they stay in the processor's cache, and stop when they have settled
 TAIL = 2.0**-40  # probability of the tails of an unbounded noise that the proof of contraction leaves out
 
 Payoff = Callable[[Mapping[str, Any]], Any]
@@ -45,8 +45,8 @@ class SeparableSEM(StructuralCausalModel):
     """``y = F(y) + G(z)`` with ``z = x * b``: N base arms with random signals b, of which x lets some through.
 
     Node i of N belongs to arm i: ``y[i] = sum_j F[i, j](y[j]) + G[i](x[i] b[i])``. The reward ``Y = h(y)`` comes
-    last. On an acyclic graph the system is solved by substitution. On a cyclic one Gauss-Seidel sweeps are repeated
-    until they change nothing; it is proven beforehand that they converge to the only solution.
+    last. On an acyclic graph the system is solved by substitution, on a cyclic one by iteration to the fixed point;
+    it is proven beforehand that there is one, and that the iteration converges to it.
 
     The soft parameters are the super arm x, 0 or 1 for each arm. Beside the nodes and the reward the values hold, for
     every arm, the exogenous signal ``z1``, ..., ``zN`` as an agent sees it; as a variable it is latent.
@@ -54,6 +54,7 @@ class SeparableSEM(StructuralCausalModel):
     Args:
         signals: the distribution of each ``b[i]``; there are N.
         components: ``(i, j) -> F[i, j]``, the function of node j in the equation of node i, counted from 0.
+        names: of the nodes; None for ``y1``, ..., ``yN``. The signal of a node ``name`` is then ``z(name)``.
         activations: G, one a node; None for the identity.
         payoff: h, called with the nodes' values by name; None for their sum.
         mask: what x acts on: ``"exogenous"``, z = x * b; or ``"endogenous"``, z = b and Y = h(x * y).
@@ -64,12 +65,12 @@ class SeparableSEM(StructuralCausalModel):
 
     Attributes:
         variables: the exogenous ones alone; the nodes have equations rather than variables.
-        nodes: ``y1``, ..., ``yN`` in the order of the arms, whatever the edges, then the reward.
+        nodes: the nodes in the order of the arms, whatever the edges, then the reward.
         exogenous: ``z1``, ..., ``zN``.
-        contraction: bound below 1 of the rate at which sweeps converge (a spectral radius); 0 on an acyclic graph.
+        contraction: spectral radius of the largest slopes, below 1, on a cyclic graph; 0 on an acyclic one.
 
     Raises:
-        ValueError: if the numbers of signals and activations differ, an edge is a self loop or names no node, an
+        ValueError: if the numbers of signals, names and activations differ, an edge is a self loop or names no node, an
             option is unknown, or a cyclic system is not proven to be a contraction.
 
     Source: Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. II; the keywords are the
@@ -81,6 +82,7 @@ class SeparableSEM(StructuralCausalModel):
         signals: Sequence[Distribution],
         components: Mapping[tuple[int, int], Component],
         *,
+        names: Sequence[str] | None = None,
         activations: Sequence[Component] | None = None,
         payoff: Payoff | None = None,
         mask: Literal["exogenous", "endogenous"] = "exogenous",
@@ -90,10 +92,11 @@ class SeparableSEM(StructuralCausalModel):
         node_noise: Distribution = NO_NOISE,
     ) -> None:
         count = len(signals)
-        _check(count, components, activations, mask, feedback)
+        _check(count, components, names, activations, mask, feedback)
         self._arguments: dict[str, Any] = {
             "signals": tuple(signals),
             "components": dict(components),
+            "names": names,
             "activations": tuple(activations or [Linear(1.0)] * count),
             "payoff": payoff,
             "mask": mask,
@@ -102,8 +105,11 @@ class SeparableSEM(StructuralCausalModel):
             "signal_noise": signal_noise,
             "node_noise": node_noise,
         }
-        names = tuple(f"y{i}" for i in range(1, count + 1))
-        self.exogenous = tuple(f"z{i}" for i in range(1, count + 1))
+        if names is None:
+            self.exogenous = tuple(f"z{i}" for i in range(1, count + 1))
+            names = tuple(f"y{i}" for i in range(1, count + 1))
+        else:
+            self.exogenous = tuple(f"z({name})" for name in names)
         self.reward = REWARD
         self.nodes = (*names, REWARD)
         self.action_dim = count
@@ -111,7 +117,7 @@ class SeparableSEM(StructuralCausalModel):
             self.action_nodes = {REWARD: tuple(range(count))}
         else:
             self.action_nodes = {name: (i,) for i, name in enumerate(names)}
-        self.payoff: Payoff = payoff or Total(names)
+        self.payoff: Payoff = payoff or Total(tuple(names))
         edges = [(names[j], names[i]) for i, j in components] + [(name, REWARD) for name in names]
         graph = CausalDiagram(self.nodes, edges, allow_cycles=True)
         self.diagram = CausalDiagram(self.nodes, edges, allow_cycles=not graph.is_acyclic)
@@ -134,7 +140,7 @@ class SeparableSEM(StructuralCausalModel):
         place = {variable.name: index for index, variable in enumerate(self.noisy)}
         names, given = self.nodes[:-1], self._arguments
         masked_in, masked_out = given["mask"] == "exogenous", given["mask"] == "endogenous"
-        scope: dict[str, Any] = {"payoff": self.payoff, "set_value": _set_value, "settled": _settled}
+        scope: dict[str, Any] = {"payoff": self.payoff, "refuse": _refuse_hard_interventions}
 
         def draw(source: str) -> str:
             return f"noise[{place[source]}]" if source in place else "0.0"
@@ -152,90 +158,73 @@ class SeparableSEM(StructuralCausalModel):
             seen = with_noise(draw(f"b{i + 1}"), f"error of {signal}")
             after.append(f"z{i} = {mask}({seen})")
             after.append(f"y{i} = {with_noise(f'y{i}', f'error of {name}')}")
+        if not self.diagram.is_acyclic:
+            every = [", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg"]
+            equations = [f"{every[0]} = solve(({every[1]}))"]
+            scope["solve"] = _FixedPoint(len(names), given["components"])
         for i in self._order():
             terms = [f"g{i}"]
             for j in (j for effect, j in given["components"] if effect == i):
                 scope[f"component_{i}_{j}"] = given["components"][i, j]
                 terms.append(f"component_{i}_{j}(y{j})")
             equations.append(f"y{i} = {' + '.join(terms)}")
-            equations.append(f"if hard and {names[i]!r} in hard: y{i} = set_value(hard[{names[i]!r}], y{i})")
-        every = "".join(f"y{i}, " for i in range(len(names)))
-        if not self.diagram.is_acyclic:
-            equations = [
-                *(f"y{i} = g{i}" for i in range(len(names))),
-                f"for _ in range({SWEEPS}):",
-                f"    old = ({every})",
-                *(f"    {line}" for line in equations),
-                f"    if settled(old, ({every})): break",
-                "else: not_settled()",
-            ]
-            scope["not_settled"] = _not_settled
         paid = [f"{name!r}: {f'soft[{i}] * ' if masked_out else ''}y{i}" for i, name in enumerate(names)]
         after.append(f"reward = payoff({{{', '.join(paid)}}})")
         hidden = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
         items = [f"{name!r}: z{i}" for i, name in enumerate(self.exogenous)]
         items += [f"{name!r}: {hidden.format(i)}" for i, name in enumerate(names)]
-        lines = [*before, *equations, *after, f"return {{{', '.join(items)}, {REWARD!r}: reward}}"]
+        lines = [
+            "if hard: refuse(hard)",
+            *before,
+            *equations,
+            *after,
+            f"return {{{', '.join(items)}, {REWARD!r}: reward}}",
+        ]
         exec("\n    ".join(["def straight_line(noise, soft, hard):", *lines]), scope)
         return scope["straight_line"]
 
     def _order(self) -> list[int]:
-        """The order in which the equations are evaluated: causes first where there are no cycles."""
+        """The order of substitution, causes first; empty where there are cycles."""
         if not self.diagram.is_acyclic:
-            return list(range(self.action_dim))
+            return []
         return [self.nodes.index(name) for name in self.diagram.topological_order if name != REWARD]
 
     def _prove_contraction(self) -> float:
         """The spectral radius of the largest slopes on a box that the equations map into itself.
 
-        With L the matrix of largest slopes and c any centre, the map moves no point of the box ``c +- r`` out of it
-        if ``|map(c) - c| + spread of G(z) + L r <= r``; a spectral radius of L below 1 then makes the map a
-        contraction in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1), and sweeps converge as well.
+        The box is found by interval arithmetic. A spectral radius below 1 of the matrix of largest slopes makes the
+        equations a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
         """
-        middle, spread = self._driving_range()
-        centre = middle
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(STEPS_TO_CENTRE):
-                centre = middle + self._through_edges(centre)
-            offset = np.abs(middle + self._through_edges(centre) - centre) + spread
-        radius = 1.01 * offset
-        while np.isfinite(radius).all():
-            slopes = np.zeros((self.action_dim, self.action_dim))
+        low, high = driven = self._driving_range()
+        while np.isfinite(low).all() and np.isfinite(high).all():
+            image, slopes = np.array(driven), np.zeros((self.action_dim, self.action_dim))
             for (i, j), component in self._arguments["components"].items():
-                slopes[i, j] = component.steepest(centre[j] - radius[j], centre[j] + radius[j])
+                slopes[i, j] = component.steepest(low[j], high[j])
+                image[:, i] += component.image(low[j], high[j])
             rate = float(np.abs(np.linalg.eigvals(slopes)).max())
-            needed = offset + slopes @ radius
             if rate >= 1.0:
                 raise ValueError(
                     "the cyclic system is not proven to be a contraction: the spectral radius of its largest slopes "
                     f"is {rate:.4g} and must be below 1; make the components on its cycles flatter"
                 )
-            if (needed <= radius).all():
+            if (low <= image[0]).all() and (image[1] <= high).all():
                 return rate
-            radius = 1.01 * needed
-        raise ValueError(
-            "the cyclic system is no contraction: sweeps diverge; make the components on its cycles flatter"
-        )
+            margin = 0.01 * (image[1] - image[0])
+            low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
+        raise ValueError("the cyclic system is no contraction: its values diverge; make the components flatter")
 
     def _driving_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """Middle and half width of an interval that holds ``G[i](z[i])`` and the model noise, for every node."""
+        """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise together."""
         given = self._arguments
-        noise_low, noise_high = given["model_noise"].from_uniform(np.array([TAIL, 1.0 - TAIL]))
-        middle, spread = np.empty(self.action_dim), np.empty(self.action_dim)
+        ends = np.array([TAIL, 1.0 - TAIL])
+        ranges = np.empty((self.action_dim, 2))
         for i, (signal, activation) in enumerate(zip(self.signals, given["activations"], strict=True)):
-            low, high = signal.from_uniform(np.array([TAIL, 1.0 - TAIL]))
+            low, high = signal.from_uniform(ends)
             if given["mask"] == "exogenous":
                 low, high = min(low, 0.0), max(high, 0.0)
-            middle[i] = activation(0.5 * (low + high)) + 0.5 * (noise_low + noise_high)
-            spread[i] = 0.5 * (activation.steepest(low, high) * (high - low) + noise_high - noise_low)
-        return middle, spread
-
-    def _through_edges(self, nodes: np.ndarray) -> np.ndarray:
-        """F(y) for one vector y."""
-        total = np.zeros(self.action_dim)
-        for (i, j), component in self._arguments["components"].items():
-            total[i] += component(nodes[j])
-        return total
+            ranges[i] = activation.image(float(low), float(high))
+        low, high = (ranges + given["model_noise"].from_uniform(ends)).T
+        return low, high
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(SeparableSEM, **self._arguments), ()
@@ -247,6 +236,7 @@ class SeparableSEM(StructuralCausalModel):
 def _check(
     count: int,
     components: Mapping[tuple[int, int], Component],
+    names: Sequence[str] | None,
     activations: Sequence[Component] | None,
     mask: str,
     feedback: str,
@@ -256,6 +246,8 @@ def _check(
     for i, j in components:
         if i == j or not (0 <= i < count and 0 <= j < count):
             raise ValueError(f"components go between two different nodes from 0 to {count - 1}; given {(i, j)}")
+    if names is not None and len(names) != count:
+        raise ValueError(f"give one name for each of {count} nodes; given {len(names)}")
     if activations is not None and len(activations) != count:
         raise ValueError(f"give one activation for each of {count} nodes; given {len(activations)}")
     if mask not in ("exogenous", "endogenous"):
@@ -268,14 +260,44 @@ def _own_noise(u: Any) -> Any:
     return u
 
 
-def _set_value(entry: tuple[Any, Any], natural: Any) -> Any:
-    mask, value = entry
-    return value if mask is True else np.where(mask, value, natural)
+def _refuse_hard_interventions(hard: Mapping[str, Any]) -> None:
+    raise ValueError(f"a separable SEM takes super arms, not hard interventions; given do({', '.join(hard)})")
 
 
-def _settled(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
-    return all(np.all(abs(a - b) <= TOLERANCE * (1.0 + abs(b))) for a, b in zip(old, new, strict=True))
+class _FixedPoint:
+    """Solves ``y = F(y) + g`` on a cyclic graph by ``y <- (I - A)^-1 (g + N(y))``; A is the linear part of F = A + N.
 
+    With largest slopes |A| and |N|, this splitting is a contraction wherever |A| + |N| has a spectral radius below 1,
+    and converges no slower than plain iteration (Varga 2000, Matrix iterative analysis, sec. 3.6).
+    """
 
-def _not_settled() -> None:
-    raise RuntimeError(f"the cyclic system did not settle within {SWEEPS} sweeps")
+    def __init__(self, count: int, components: Mapping[tuple[int, int], Component]) -> None:
+        linear = np.zeros((count, count))
+        self._nonlinear = []
+        for (i, j), component in components.items():
+            for part in component.parts if isinstance(component, Sum) else [component]:
+                if isinstance(part, Linear):
+                    linear[i, j] += part.slope
+                else:
+                    self._nonlinear.append((i, j, part))
+        self._inverse = np.linalg.inv(np.eye(count) - linear)
+
+    def __call__(self, driving: tuple[Any, ...]) -> np.ndarray:
+        """The solution, shape ``(N, ...)``, for N numbers or arrays that broadcast together."""
+        columns = np.broadcast_arrays(*driving)
+        shape = columns[0].shape
+        forces = np.stack(columns).reshape(len(columns), -1)
+        starts = range(0, forces.shape[1], BLOCK)
+        blocks = [self._solve(forces[:, start : start + BLOCK]) for start in starts]
+        return np.concatenate(blocks, axis=1).reshape(-1, *shape)
+
+    def _solve(self, forces: np.ndarray) -> np.ndarray:
+        y = self._inverse @ forces
+        for _ in range(MOST_ITERATIONS):
+            old, driven = y, forces.copy()
+            for i, j, component in self._nonlinear:
+                driven[i] += component(old[j])
+            y = self._inverse @ driven
+            if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
+                return y
+        raise RuntimeError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")

@@ -115,7 +115,7 @@ def test_ssem_arguments_are_validated(build: Any, arguments: dict[str, Any], mes
 
 
 def test_other_arguments_are_validated() -> None:
-    with pytest.raises(ValueError, match="miss must lie between 0 and 1; given 1.0"):
+    with pytest.raises(ValueError, match=r"miss must lie between 0 and 1; given 1\.0"):
         agents.SGB(miss=1.0)
     with pytest.raises(ValueError, match="lengthscale must be a finite number above 0"):
         agents.IGPUCB(lengthscale=-1.0)

@@ -171,4 +171,4 @@ class TestSignalMoments:
 def test_groups_cover_every_super_arm() -> None:
     for members in combinations(range(COUNT), LIMIT):
         arm = np.isin(np.arange(COUNT), members)
-        assert (SUPER_ARMS == arm).all(axis=1).sum() == 1
+        assert (arm == SUPER_ARMS).all(axis=1).sum() == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -149,7 +151,7 @@ class TestRefitting:
             model.refit_if_needed()
         assert len(fitted) < 30
         late = [n for n in fitted if n >= 100]
-        assert all(after >= 1.09 * before for before, after in zip(late, late[1:], strict=False))
+        assert all(after >= 1.09 * before for before, after in pairwise(late))
 
     def test_a_change_is_noticed(self) -> None:
         model, fitted = self.model()

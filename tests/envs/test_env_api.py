@@ -20,6 +20,7 @@ from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries()]
 NOISY = [env_id for env_id in IDS if gym.make(env_id).unwrapped.scm.noisy]
+CONTINUOUS = [env_id for env_id in NOISY if env_id != "CBO/TrainDelay-v0"]  # its signals have atoms
 LONGER_THAN_A_BLOCK = 300  # rounds; noise is drawn 256 rounds at a time
 
 
@@ -88,7 +89,7 @@ def test_equal_seeds_give_equal_bits(env_id: str) -> None:
     np.testing.assert_array_equal(play(one, actions), play(two, actions))
 
 
-@pytest.mark.parametrize("env_id", NOISY)
+@pytest.mark.parametrize("env_id", CONTINUOUS)
 def test_other_seeds_rounds_and_episodes_give_other_noise(env_id: str) -> None:
     env = bare(env_id, seed=1)
     actions = sampled(env, 1, seed=1) * LONGER_THAN_A_BLOCK
@@ -161,7 +162,7 @@ def test_an_observation_holds_the_observed_variables_in_causal_order_with_the_re
     assert env.total_reward == pytest.approx(total)
     assert env.scm.nodes[-1] == env.scm.reward
     order = {name: place for place, name in enumerate(env.scm.nodes)}
-    assert all(order[a] < order[b] for a, b in env.scm.diagram.directed)
+    assert not env.scm.diagram.is_acyclic or all(order[a] < order[b] for a, b in env.scm.diagram.directed)
 
 
 def test_latent_variables_are_not_observed() -> None:
@@ -243,7 +244,7 @@ def test_builder_parameters_pass_through_make() -> None:
         (lambda: gym.make("CBO/Alpine2-v0", max_interventions=0), "whole number from 1 to 6; given 0"),
         (lambda: gym.make("CBO/Alpine2-v0", max_interventions=7), "given 7"),
         (lambda: SoftEnv(complete_graph()), "CompleteGraph has no soft parameters"),
-        (lambda: HardEnv("cbo_gym.problems.function_networks:alpine2"), "lists no target sets"),
+        (lambda: HardEnv("cbo_gym.problems.binary_tree:binary_tree"), "lists no target sets"),
         (lambda: SoftEnv("cbo_gym.problems.function_networks:alpine2", render_mode="human"), "render_mode"),
     ],
 )
