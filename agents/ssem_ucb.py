@@ -12,7 +12,7 @@ Departures:
   paper scales them down too (appendix G1). The defaults were chosen on instances that no result is reported for; see
   ``examples/reproduce_ssem.py``.
 * The first super arms that cover the base arms are in random order, and the last one is filled up.
-* The derivatives are differences as wide as the signals' spread, see :mod:`agents.surrogates.payoff_polynomials`, and
+* The derivatives are differences as wide as the signals vary, see :mod:`agents.surrogates.payoff_polynomials`, and
   centres stay where they are between two fits, with moments taken about them.
 """
 
@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from agents.masked import SuperArmAgent, payoff_of, require_scale, require_separable
-from agents.surrogates.payoff_polynomials import MAX_DEGREE, Expansion, PayoffPolynomials
+from agents.surrogates.payoff_polynomials import MAX_DEGREE, Expansion, PayoffPolynomials, PolynomialsAboutZero
 from agents.surrogates.separable import (
     Component,
     SeparableModel,
@@ -37,9 +37,11 @@ from agents.surrogates.signal_moments import SignalMoments
 from cbo_gym.task import Action, Observation
 
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.001, 0.001
-REACH = math.sqrt(3.0)
 SEARCHED_DEGREES = (1, 2, 3, 4)
 SEARCH_SAMPLES = 256
+MAX_POINTS = 2_000_000  # at which the equations are solved after a fit
+
+CENTRES: dict[str, type[PayoffPolynomials]] = {"means": PayoffPolynomials, "zero": PolynomialsAboutZero}
 
 # How the confidence C of the selected base arms, (super arms, N), becomes one number a super arm.
 EXTERNAL: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
@@ -52,11 +54,13 @@ class SSEMUCB(SuperArmAgent):
     """SSEM-UCB, Alg. 1: one fit for each base arm, assembled to an acyclic system. Plays masked separable tasks.
 
     Args:
-        degree: q of the Taylor polynomials, 1 to 6; or ``"search"``, which chooses it at every fit (Alg. 4).
+        degree: q of the Taylor polynomials, 1 to 4; or ``"search"``, which chooses it at every fit (Alg. 4).
         internal_scale: factor of the confidence C in the internal bound, at least 0; the theory has 1.
         external_scale: factor of the external bound, at least 0; the theory has 1.
         external: ``"max"``, the bound of the base arm seen least, or ``"sum"``, the mean over s base arms (sec. III-C).
-        reach: how far the numerical derivatives look, in standard deviations of the signals; above 0.
+        centre: ``"means"`` of the signals or ``"zero"``, the centre of the Taylor polynomials; None for the means where
+            they are affordable: on acyclic systems with up to 2 million points to solve.
+        reach: factor of the width of the numerical derivatives, above 0; towards 0 they are those at the means.
 
     Raises:
         ValueError: if an argument is out of range; from ``reset``, if there are too many super arms.
@@ -71,17 +75,20 @@ class SSEMUCB(SuperArmAgent):
         internal_scale: float = INTERNAL_SCALE,
         external_scale: float = EXTERNAL_SCALE,
         external: str = "max",
-        reach: float = REACH,
+        centre: str | None = None,
+        reach: float = 1.0,
     ) -> None:
         if degree != "search" and degree not in range(1, MAX_DEGREE + 1):
             raise ValueError(f"degree must be a whole number from 1 to {MAX_DEGREE}, or 'search'; given {degree!r}")
         if external not in EXTERNAL:
             raise ValueError(f"external must be one of {sorted(EXTERNAL)}; given {external!r}")
+        if centre is not None and centre not in CENTRES:
+            raise ValueError(f"centre must be None or one of {sorted(CENTRES)}; given {centre!r}")
         require_scale("internal_scale", internal_scale)
         require_scale("external_scale", external_scale)
         if not (math.isfinite(reach) and reach > 0.0):
             raise ValueError(f"reach must be a finite number above 0; given {reach!r}")
-        self.degree, self.reach = degree, reach
+        self.degree, self.centre, self.reach = degree, centre, reach
         self.internal_scale, self.external_scale, self.external = internal_scale, external_scale, external
 
     def setup(self, seed: int) -> None:
@@ -89,11 +96,17 @@ class SSEMUCB(SuperArmAgent):
         require_separable(self.task, type(self).__name__)
         low, high = self.task.signal_range
         degrees = SEARCHED_DEGREES if self.degree == "search" else (self.degree,)
-        self._polynomials = [PayoffPolynomials(self.super_arms, int(q), self.reach) for q in degrees]
+        centre = self.centre or self._affordable_centre(int(degrees[-1]))
+        self._polynomials = [CENTRES[centre](self.super_arms, int(q), self.reach) for q in degrees]
         self.moments = SignalMoments(self.super_arms.shape[1], max(2, *map(int, degrees)), high - low)
         self.model = SeparableModel(self.fit)
         self._payoff = payoff_of(self.task)
         self._expansion: Expansion | None = None
+
+    def _affordable_centre(self, degree: int) -> str:
+        sizes = self.super_arms.sum(axis=1)
+        points = sum(count * math.comb(size + degree, degree) for size, count in enumerate(np.bincount(sizes).tolist()))
+        return "means" if self.task.diagram.is_acyclic and points <= MAX_POINTS else "zero"
 
     def components(self) -> tuple[Component, ...]:
         """Candidate functions of the edges."""
@@ -121,7 +134,8 @@ class SSEMUCB(SuperArmAgent):
         if self.moments.counts.min() < self.initial_sightings:
             return self.covering(self.moments.counts)
         if self.model.refit_if_needed():
-            self.moments.recentre(*self.model.rounds()[:2])
+            if self._polynomials[0].about_means:
+                self.moments.recentre(*self.model.rounds()[:2])
             self._expansion = self._expand()
         assert self._expansion is not None
         return self.best(self.scores(self._expansion))

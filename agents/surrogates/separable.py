@@ -11,13 +11,15 @@ fitted equations for the observed z, whose errors are small, and the regression 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 Component = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
+Edges = list[tuple[int, Component, list[tuple[int, float]]]]  # cause, function, and its effects with weights
 
-MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 1e6
+# Sweeps stop at a change below the tolerance, and give up at one so many times the smallest so far.
+MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
 IMPULSES = 41
 VALIDATION = 5  # of so many rounds one is kept back to choose the penalty
 PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
@@ -43,22 +45,25 @@ class SeparableSystem:
         by_depth = np.argsort(reached.sum(axis=1), kind="stable")
         blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
         self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
+        self._within = [self._edges_from(block, block) for block in self._blocks]
+        everything = range(len(reached))
+        self._out_of = [self._edges_from(block, [i for i in everything if i not in block]) for block in self._blocks]
+
+    def _edges_from(self, causes: Sequence[int], effects: Sequence[int]) -> Edges:
+        found = []
+        for cause in causes:
+            for component, weights in zip(self.components, self.coefficients[:, :, cause], strict=True):
+                if reached := [(i, weights[i]) for i in effects if weights[i] != 0.0]:
+                    found.append((cause, component, reached))
+        return found
 
     def influence(self, nodes: np.ndarray) -> np.ndarray:
         """F(y) for ``nodes`` of shape ``(..., N)``."""
         total = np.zeros((nodes.shape[-1], *nodes.shape[:-1]))
         by_node = np.moveaxis(nodes, -1, 0)
-        for cause in range(len(total)):
-            self._push(by_node, total, cause, range(len(total)))
+        for edges in (*self._within, *self._out_of):
+            _push(by_node, total, edges)
         return np.moveaxis(total, 0, -1)
-
-    def _push(self, nodes: np.ndarray, total: np.ndarray, cause: int, effects: Iterable[int]) -> None:
-        """Add what a cause does to some effects; arrays of shape ``(N, ...)``."""
-        for component, weights in zip(self.components, self.coefficients[:, :, cause], strict=True):
-            reached = [i for i in effects if weights[i] != 0.0]
-            value = component(nodes[cause]) if reached else None
-            for i in reached:
-                total[i] += weights[i] * value
 
     def solve(self, exogenous: np.ndarray) -> np.ndarray:
         """The y that solve the equations for z of shape ``(..., N)``.
@@ -69,30 +74,11 @@ class SeparableSystem:
             ArithmeticError: if the sweeps do not settle.
         """
         nodes = np.moveaxis(exogenous, -1, 0).copy()
-        for block in self._blocks:
+        for block, within, out in zip(self._blocks, self._within, self._out_of, strict=True):
             if len(block) > 1:
-                self._settle(nodes, block)
-            outside = [i for i in range(len(nodes)) if i not in block]
-            for cause in block:
-                self._push(nodes, nodes, cause, outside)
+                _settle(nodes, block, within)
+            _push(nodes, nodes, out)
         return np.moveaxis(nodes, 0, -1)
-
-    def _settle(self, nodes: np.ndarray, block: list[int]) -> None:
-        """Solve in place for the nodes of a cycle, which hold what comes from outside of it."""
-        outer = nodes[block].copy()
-        for _ in range(MAX_SWEEPS):
-            before = nodes[block].copy()
-            for place, effect in enumerate(block):
-                nodes[effect] = outer[place]
-                for cause in block:
-                    self._push(nodes, nodes, cause, (effect,))
-            with np.errstate(invalid="ignore"):
-                change = np.abs(nodes[block] - before).max(initial=0.0)
-            if change <= TOLERANCE:
-                return
-            if not change < DIVERGED:
-                break
-        raise ArithmeticError("the fixed-point sweeps of a fitted system do not settle")
 
     @property
     def is_acyclic(self) -> bool:
@@ -110,6 +96,32 @@ class SeparableSystem:
         while _on_a_cycle(coefficients).any():
             coefficients = _without_weakest_edge_on_a_cycle(coefficients)
         return SeparableSystem(self.components, coefficients)
+
+
+def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
+    """Add what causes do to their effects; arrays of shape ``(N, ...)``."""
+    for cause, component, reached in edges:
+        value = component(nodes[cause])
+        for effect, weight in reached:
+            total[effect] += weight * value
+
+
+def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
+    """Solve in place for the nodes of a cycle, which hold what comes from outside of it."""
+    outer = nodes.copy()
+    first = np.inf
+    for _ in range(MAX_SWEEPS):
+        following = outer.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            _push(nodes, following, edges)
+            change = np.abs(following[block] - nodes[block]).max(initial=0.0)
+        nodes[block] = following[block]
+        if change <= TOLERANCE:
+            return
+        first = min(first, change)
+        if not change < DIVERGED * first:
+            break
+    raise ArithmeticError("the fixed-point sweeps of a fitted system do not settle")
 
 
 def _edges(coefficients: np.ndarray) -> np.ndarray:

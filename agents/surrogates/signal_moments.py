@@ -48,9 +48,8 @@ class SignalMoments:
         return moments
 
     def spread(self) -> np.ndarray:
-        """Standard deviations, at least a hundredth of the width, shape ``(N,)``."""
-        _, first, second, *_ = self.moments()
-        return np.sqrt(np.maximum(second - first**2, (0.01 * self.width) ** 2))
+        """Root mean squares of the distances from the centre, at least a hundredth of the width, shape ``(N,)``."""
+        return np.sqrt(np.maximum(self.moments()[2], (0.01 * self.width) ** 2))
 
     def confidence(self, rounds: int, limit: int) -> np.ndarray:
         """C, shape ``(N,)``; ``limit`` is the largest number s of base arms in a super arm."""

@@ -100,8 +100,8 @@ def test_mets_needs_the_family() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"degree": 0}, "degree must be a whole number from 1 to 6, or 'search'; given 0"),
-        ({"degree": 7}, "degree must be"),
+        ({"degree": 0}, "degree must be a whole number from 1 to 4, or 'search'; given 0"),
+        ({"degree": 5}, "degree must be"),
         ({"internal_scale": -0.1}, "internal_scale must be a finite number of at least 0; given -0.1"),
         ({"external_scale": math.inf}, "external_scale must be"),
         ({"external": "mean"}, r"external must be one of \['max', 'sum'\]; given 'mean'"),

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from agents.surrogates.payoff_polynomials import PayoffPolynomials, exponents_of, monomials
+from agents.surrogates.payoff_polynomials import PayoffPolynomials, PolynomialsAboutZero, exponents_of, monomials
 from agents.surrogates.separable import SeparableSystem
 from agents.surrogates.signal_moments import SignalMoments
 from cbo_gym.envs.spaces import SuperArmSpace
@@ -49,6 +49,22 @@ def test_the_expected_payoff_of_a_polynomial_system_is_exact(reach: float) -> No
     centre, spread = np.linspace(0.3, 0.6, COUNT), np.linspace(0.1, 0.3, COUNT)
     expansion = PayoffPolynomials(SUPER_ARMS, 4, reach).fit(payoff, centre, spread)
     np.testing.assert_allclose(expansion.expected(discrete_moments(centre, 4)), exact_means(), atol=1e-6)
+
+
+def test_about_zero_it_is_exact_up_to_interactions_of_more_than_q_signals() -> None:
+    zero, spread = np.zeros(COUNT), np.linspace(0.2, 0.5, COUNT)
+    expansion = PolynomialsAboutZero(SUPER_ARMS, 4, 1.0).fit(payoff, zero, spread)
+    np.testing.assert_allclose(expansion.expected(discrete_moments(zero, 4)), exact_means(), atol=1e-9)
+
+    def product_of_three(exogenous: np.ndarray) -> np.ndarray:
+        return payoff(exogenous) + exogenous[..., :3].prod(axis=-1)
+
+    expansion = PolynomialsAboutZero(SUPER_ARMS, 2, 1.0).fit(product_of_three, zero, spread)
+    cubic = expansion.expected(np.ones((3, COUNT)))
+    three = (SUPER_ARMS[:, :3] == 1).all(axis=1)
+    assert three.sum() == 1
+    pairs_only = PolynomialsAboutZero(SUPER_ARMS, 2, 1.0).fit(payoff, zero, spread).expected(np.ones((3, COUNT)))
+    np.testing.assert_allclose(cubic, pairs_only)
 
 
 def test_a_lower_degree_is_not() -> None:
@@ -126,7 +142,7 @@ class TestSignalMoments:
             seen = signals[super_arms[:, i] > 0, i]
             powers = [np.mean((seen - moments.centre[i]) ** p) for p in range(5)]
             np.testing.assert_allclose(moments.moments()[:, i], powers)
-            np.testing.assert_allclose(moments.spread()[i], seen.std())
+            np.testing.assert_allclose(moments.spread()[i], np.sqrt(np.mean((seen - moments.centre[i]) ** 2)))
             np.testing.assert_allclose(moments.confidence(60, 3)[i], np.sqrt(4.0 * np.log(60) / len(seen)))
 
     def test_intervals(self) -> None:
