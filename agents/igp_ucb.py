@@ -7,7 +7,8 @@ norm of the reward function, R is the scale of its noise and gamma_t the informa
 Appendix G1 sets lambda to the largest deviation of a payoff from its mean, R to sqrt(lambda) and delta to 0.1, and B
 from the expected rewards of all super arms. An agent knows neither payoffs nor expectations in advance: after
 ``INITIAL_ROUNDS`` random super arms, lambda is the largest deviation of their standardised rewards, and B is the norm
-of the posterior mean, of all rounds so far.
+of the posterior mean, of all rounds so far. Nor does it tell the lengthscale: with the default the
+average regret of 1,500 rounds of SSEMPeriodic was the least of 1, 2, 3, 4, 5, 8 and 16, on instances 100 to 102.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class IGPUCB(SuperArmAgent):
         ValueError: if an argument is out of range; from ``reset``, if there are too many super arms.
     """
 
-    def __init__(self, lengthscale: float = 1.0, delta: float = 0.1) -> None:
+    def __init__(self, lengthscale: float = 8.0, delta: float = 0.1) -> None:
         if not (math.isfinite(lengthscale) and lengthscale > 0.0):
             raise ValueError(f"lengthscale must be a finite number above 0; given {lengthscale!r}")
         if not 0.0 < delta < 1.0:

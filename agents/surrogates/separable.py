@@ -23,7 +23,7 @@ MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
 IMPULSES = 41
 VALIDATION = 5  # of so many rounds one is kept back to choose the penalty
 PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
-PASSES = 3  # regressions, the first on the nodes as observed
+PASSES, SETTLED = 8, 0.02  # regressions at most, and the change of coefficients at which they end
 NEGLIGIBLE = 0.02  # of a node's root mean square: what an edge must contribute to be kept
 RIDGE = 1e-6
 # A new fit waits for so many rounds as shares of those fitted, and between the two for errors this much greater.
@@ -218,14 +218,23 @@ def fit_jointly(
     Returns:
         a system that can be solved for the observed z.
     """
-    arguments = nodes
+    return _fit_jointly(exogenous, nodes, components, acyclic)[0]
+
+
+def _fit_jointly(
+    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component], acyclic: bool
+) -> tuple[SeparableSystem, np.ndarray]:
+    """The system, and the arguments of its functions in the rounds: its solutions."""
+    arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     for _ in range(PASSES):
-        coefficients = _regress(arguments, nodes - exogenous, components)
-        system = SeparableSystem(components, coefficients)
+        system = SeparableSystem(components, _regress(arguments, nodes - exogenous, components))
         if acyclic:
             system = system.without_cycles()
         system, arguments = _solve_near(system, exogenous, nodes)
-    return system
+        if np.abs(system.coefficients - before).max() < SETTLED:
+            break
+        before = system.coefficients
+    return system, arguments
 
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Component]) -> np.ndarray:
@@ -304,16 +313,17 @@ def fit_by_base_arm(
 
     The fit of base arm o tells how the nodes respond to an impulse at node o. What of the response of node i does not
     come through nodes between them is the edge from o to i; as Eq. 5 gives it pointwise, it is projected on the
-    components. Nodes are put in the order of the strongest edges: the weakest on cycles are dropped.
+    components. Nodes are put in the order of the strongest edges: the weakest on cycles are dropped. The arguments of
+    all functions, nodes without errors, are those of the joint fit.
 
     Args:
         super_arms, exogenous, nodes: of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.
         components: candidate functions of every edge.
     """
     count = nodes.shape[1]
-    fits = []
-    for chosen in super_arms.T.astype(bool):
-        fits.append(fit_jointly(exogenous[chosen], nodes[chosen], components, acyclic=True).coefficients)
+    _, arguments = _fit_jointly(exogenous, nodes, components, acyclic=True)
+    chosen = super_arms.T.astype(bool)
+    fits = [_regress(arguments[rounds], (nodes - exogenous)[rounds], components) for rounds in chosen]
     pooled = SeparableSystem(components, np.mean(np.abs(fits), axis=0)).without_cycles()
     edges = _edges(pooled.coefficients)
     assembled = np.zeros_like(pooled.coefficients)
