@@ -36,7 +36,7 @@ from agents.surrogates.separable import (
 from agents.surrogates.signal_moments import SignalMoments
 from cbo_gym.task import Action, Observation
 
-INTERNAL_SCALE, EXTERNAL_SCALE = 0.001, 0.001
+INTERNAL_SCALE, EXTERNAL_SCALE = 0.0003, 0.0003
 SEARCHED_DEGREES = (1, 2, 3, 4)
 SEARCH_SAMPLES = 256
 MAX_POINTS = 2_000_000  # at which the equations are solved after a fit
