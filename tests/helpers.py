@@ -1,7 +1,10 @@
 """Small agents that the tests run; importable by path, as a user's would be."""
 
+import os
+import signal
 from pathlib import Path
 from time import sleep
+from uuid import uuid4
 
 import numpy as np
 
@@ -48,14 +51,14 @@ class Raises(Centre):
 
 
 class Slow(Centre):
-    """Takes its time, and leaves a note of every run that it began."""
+    """Takes its time, and leaves a note of every run that it began, with the process that plays it."""
 
     def __init__(self, folder: str, seconds: float = 0.05) -> None:
         self.folder, self.seconds = folder, seconds
 
     def reset(self, task, seed):
         super().reset(task, seed)
-        Path(self.folder).joinpath(f"{seed}").touch()
+        Path(self.folder).joinpath(f"{os.getpid()}-{uuid4().hex}").touch()
 
     def act(self, observation):
         sleep(self.seconds)
@@ -105,3 +108,8 @@ class DuckTyped:
 class Incomplete:
     def act(self, observation):
         return 0
+
+
+class KillsItsProcess(Centre):
+    def act(self, observation):
+        os.kill(os.getpid(), signal.SIGKILL)

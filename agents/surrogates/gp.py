@@ -26,6 +26,7 @@ from botorch.exceptions import BotorchWarning, InputDataWarning, ModelFittingErr
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import Kernel
+from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
@@ -147,6 +148,24 @@ class GaussianProcess:
         self.inputs = torch.cat([self.inputs, x])
         self.outputs = torch.cat([self.outputs, y])
 
+    def replace(self, inputs: Tensor, outputs: Tensor) -> None:
+        """Put other observations in the place of all so far; hyper-parameters keep their schedule.
+
+        Args:
+            inputs: shape ``(n, d)``.
+            outputs: shape ``(n,)``.
+        """
+        self.inputs, self.outputs = self.inputs[:0], self.outputs[:0]
+        self._points = self._points[:0]
+        self.add(inputs.cpu(), outputs.cpu())
+
+    def mean(self, points: Tensor) -> Tensor:
+        """The first part of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
+        self.update()
+        flat = self.rescaled(points).reshape(-1, self.dim)
+        mean = self.constant + self.kernel.forward(flat, self._points) @ self._weights
+        return (self._location + self._scale * mean).reshape(points.shape[:-1])
+
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
 
@@ -230,7 +249,19 @@ class GaussianProcess:
         self._hyperparameters = dict(model.named_parameters())
         self.kernel = model.covar_module
         self.constant = model.mean_module.constant
-        self.noise = model.likelihood.noise.reshape(-1)[0]
+        self._learn_noise(model.likelihood)
+
+    def _likelihood(self, points: Tensor) -> GaussianLikelihood | None:
+        """What to fit to rescaled points where the noise is not known; None for BoTorch's default, one level."""
+        return None
+
+    def _learn_noise(self, likelihood: Any) -> None:
+        """Take over the noise of a fitted likelihood."""
+        self.noise = likelihood.noise.reshape(-1)[0]
+
+    def _noise_at(self, points: Tensor) -> Tensor:
+        """Variance of the noise of standardised outputs at rescaled points, ``n x d`` to ``n``."""
+        return self.noise.expand(len(points))
 
     def _build_model(self) -> SingleTaskGP:
         points = (self.inputs - self._low) / self._span
@@ -242,7 +273,10 @@ class GaussianProcess:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDataWarning)  # a constant or a single output has no spread
             kernel = self.covariance(self.dim) if self.covariance else None
-            model = SingleTaskGP(points, targets, known, covar_module=kernel, outcome_transform=None)
+            likelihood = None if known is not None else self._likelihood(points)
+            model = SingleTaskGP(
+                points, targets, known, likelihood=likelihood, covar_module=kernel, outcome_transform=None
+            )
         model.load_state_dict(self._hyperparameters, strict=False)
         return model
 
@@ -255,7 +289,7 @@ class GaussianProcess:
         """
         points = (self.inputs - self._low) / self._span
         new = points[known:]
-        covariance = self.kernel.forward(new, new) + self.noise * torch.eye(len(new)).to(new)
+        covariance = self.kernel.forward(new, new) + torch.diag(self._noise_at(new))
         if known:
             projected = self._inverse_root @ self.kernel.forward(points[:known], new)
             covariance = covariance - projected.T @ projected

@@ -7,7 +7,7 @@ which is normal with a standard deviation that is fitted. Rounds in which a node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from agents.features import features_of
 from agents.surrogates.gp import GaussianProcess
 from agents.surrogates.kernels import VarianceKernel
 from cbo_gym.scm.noise import Zero
+from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, Mode, Observation, Task
 
 #: node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
@@ -48,7 +49,8 @@ class GPNetwork:
         self.actions = {node: task.action_nodes.get(node, ()) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._place = {name: place for place, name in enumerate(task.nodes)}
-        self.features = features_of(task)
+        minimal = [target for target in task.targets if is_minimal(task.diagram, task.reward, target)]
+        self.features = features_of(task, minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
 
     def _surrogate(self, node: str) -> GaussianProcess:
@@ -113,29 +115,38 @@ class GPNetwork:
         Returns:
             node -> tensor of shape ``b x s`` (``b x 1`` where nothing upstream is noisy), differentiable.
         """
+
+        def value(node: str, points: Tensor) -> Tensor:
+            surrogate = self.surrogates[node]
+            if len(surrogate):
+                mean, std = surrogate.posterior(points)
+            else:  # set in every round so far: the standard prior is all there is
+                mean, std = torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
+            natural = plausible(node, points, mean, std)
+            return natural + noise[node] if node in noise else natural
+
+        return self._pass(inputs, self.nodes, value)
+
+    def _pass(
+        self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]
+    ) -> dict[str, Tensor]:
+        """Values of ``nodes``, in topological order: where they are not set, what ``value`` makes of their inputs."""
         forced = self._forced(inputs)
         values: dict[str, Tensor] = {}
-        for node in self.nodes:
-            value = self._natural(node, values, inputs, plausible)
-            if node in noise:
-                value = value + noise[node]
+        for node in nodes:
+            natural = value(node, self._points(node, values, inputs))
             if node in forced:
                 mask, setting = forced[node]
-                value = torch.where(mask, setting, value)
-            values[node] = value
+                natural = torch.where(mask, setting, natural)
+            values[node] = natural
         return values
 
-    def _natural(self, node: str, values: Mapping[str, Tensor], inputs: Tensor, plausible: Plausible) -> Tensor:
+    def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+        """The inputs of a node's GP, ``b x s x d``: its parents, then its own actions."""
         columns = [values[parent] for parent in self.parents[node]]
         columns += [inputs[:, [index]] for index in self.actions[node]]
         columns = columns or [torch.zeros_like(inputs[:, :1])]
-        points = torch.stack(torch.broadcast_tensors(*columns), -1)
-        surrogate = self.surrogates[node]
-        if len(surrogate):
-            mean, std = surrogate.posterior(points)
-        else:  # set in every round so far: the standard prior is all there is
-            mean, std = torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
-        return plausible(node, points, mean, std)
+        return torch.stack(torch.broadcast_tensors(*columns), -1)
 
     def _forced(self, inputs: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
         """Hard mode: variable -> mask and native value, both ``b x 1``."""

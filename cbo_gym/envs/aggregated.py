@@ -87,6 +87,8 @@ class AggregatedEnv(CausalBanditEnv):
         self._span = high - self._low
 
     def build_action_space(self) -> spaces.Space[Any]:
+        if self.problem.super_arms is not None:
+            raise ValueError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no aggregated mode")
         if self.scm.action_dim == 0:
             raise ValueError(f"{self.problem.name} has no soft parameters, so no aggregated mode")
         return CellBox(self.scm.action_dim)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,6 @@ class MaskedEnv(CausalBanditEnv):
         assert masked.super_arms is not None
         self.arms = masked.super_arms
         self.super_arm_size = self.arms.size if super_arm_size is None else super_arm_size
-        self._signals = itemgetter(*self.arms.exogenous)
         super().__init__(masked, oracle=oracle, render_mode=render_mode)
         self._count = self.scm.action_dim
 
@@ -71,7 +69,7 @@ class MaskedEnv(CausalBanditEnv):
         return SuperArmSpace(self.scm.action_dim, self.super_arm_size)
 
     def observation(self, nodes: np.ndarray, values: Values) -> Observation:
-        return {"nodes": nodes, "exogenous": np.array(self._signals(values), ndmin=1).T}
+        return {"nodes": nodes, "exogenous": np.array([values[name] for name in self.arms.exogenous]).T}
 
     def decode(self, action: Any) -> Intervention:
         array = as_numbers(action)
@@ -79,10 +77,11 @@ class MaskedEnv(CausalBanditEnv):
             raise InvalidAction(f"the super arm must have shape ({self._count},); given shape {array.shape}")
         # Plain floats: on so few numbers they are several times faster than array operations.
         arm = array.tolist()
-        for value in arm:
-            if value != 0.0 and value != 1.0:
-                raise InvalidAction(f"super_arm[{arm.index(value)}] must be 0 or 1; given {value}")
-        if (chosen := arm.count(1.0)) > self.super_arm_size:
+        chosen = arm.count(1.0)
+        if chosen + arm.count(0.0) < self._count:
+            place = next(i for i, value in enumerate(arm) if value not in (0.0, 1.0))
+            raise InvalidAction(f"super_arm[{place}] must be 0 or 1; given {arm[place]}")
+        if chosen > self.super_arm_size:
             raise InvalidAction(f"a super arm holds at most {self.super_arm_size} base arms; given {chosen}")
         return Intervention(arm)
 

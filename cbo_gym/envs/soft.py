@@ -61,6 +61,8 @@ class SoftEnv(CausalBanditEnv):
 
     def build_action_space(self) -> spaces.Space[Any]:
         q = self.scm.action_dim
+        if self.problem.super_arms is not None:
+            raise ValueError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no soft mode")
         if q == 0:
             raise ValueError(f"{self.problem.name} has no soft parameters, so no soft mode")
         if self.max_interventions is None:

@@ -60,7 +60,12 @@ def train_delay() -> Problem:
 
     The signal b of a station is how much its trains' stays of an hour exceed the plan, above the smallest excess seen
     there; y is the delay of its trains above that of a network in which every station is at its smallest. Both are in
-    units of ``unit_minutes`` of the fitted file. The payoff is the sum over all stations.
+    units of 11.9 minutes (``unit_minutes`` of the fitted file). The payoff is the sum over all stations.
+
+    The stations: BADH Bad Hersfeld, BEBR Bebra, EISN Eisenach, ERFU Erfurt, FULD Fulda, GOET Goettingen, GOSL Goslar,
+    GOTH Gotha, HALB Halberstadt, JENG Jena-Goeschwitz, JENP Jena Paradies, JENW Jena West, KASH Kassel main station,
+    KASW Kassel-Wilhelmshoehe, LEIN Leinefelde, NEUD Neudietendorf, NORD Nordhausen, NORT Northeim, SAAL Saalfeld,
+    WEIM Weimar.
     """
     sem = network_sem(_fitted())
     return Problem(

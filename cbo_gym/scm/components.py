@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,14 @@ class Polynomial(Component):
             raise ValueError("a polynomial needs at least one coefficient, that of x")
 
     def __call__(self, x: Any) -> Any:
-        value = self.coefficients[-1] * x
-        for coefficient in self.coefficients[-2::-1]:
+        value = 0.0
+        for coefficient in self._from_the_highest:
             value = (value + coefficient) * x
         return value
+
+    @cached_property
+    def _from_the_highest(self) -> tuple[float, ...]:
+        return self.coefficients[::-1]
 
     def scaled(self, factor: float) -> Component:
         return Polynomial(tuple(factor * c for c in self.coefficients))

@@ -21,7 +21,10 @@ MOST_ITERATIONS = 2_000  # a contraction at rate 0.98 meets the tolerance
 BLOCK = 2**12  # samples iterated together: they stay in the processor's cache, and stop when they have settled
 TAIL = 2.0**-40  # probability of the tails of an unbounded noise that the proof of contraction leaves out
 
+SLACK = 1e-9  # rounding allowed at the sides of the box
+
 Payoff = Callable[[Mapping[str, Any]], Any]
+Box = tuple[np.ndarray, np.ndarray]  # lower and upper ends, shape (N, 1)
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ class SeparableSEM(StructuralCausalModel):
     """``y = F(y) + G(z)`` with ``z = x * b``: N base arms with random signals b, of which x lets some through.
 
     Node i of N belongs to arm i: ``y[i] = sum_j F[i, j](y[j]) + G[i](x[i] b[i])``. The reward ``Y = h(y)`` comes
-    last. On an acyclic graph the system is solved by substitution, on a cyclic one by iteration to the fixed point;
-    it is proven beforehand that there is one, and that the iteration converges to it.
+    last. On an acyclic graph the system is solved by substitution, on a cyclic one by iteration to the fixed point.
+    It is proven beforehand that there is exactly one in a box that the equations never leave.
 
     The soft parameters are the super arm x, 0 or 1 for each arm. Beside the nodes and the reward the values hold, for
     every arm, the exogenous signal ``z1``, ..., ``zN`` as an agent sees it; as a variable it is latent.
@@ -127,7 +130,10 @@ class SeparableSEM(StructuralCausalModel):
         sources |= {f"error of {name}": node_noise for name in names}
         self.variables = tuple(Variable(n, _own_noise, noise=d, observed=False) for n, d in sources.items())
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
-        self.contraction = 0.0 if graph.is_acyclic else self._prove_contraction()
+        self.contraction = 0.0
+        self._box: Box | None = None
+        if not graph.is_acyclic:
+            self.contraction, self._box = self._prove_contraction()
         self._straight_line = self._compile()
 
     @property
@@ -161,15 +167,25 @@ class SeparableSEM(StructuralCausalModel):
         if not self.diagram.is_acyclic:
             every = [", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg"]
             equations = [f"{every[0]} = solve(({every[1]}))"]
-            scope["solve"] = _FixedPoint(len(names), given["components"])
+            assert self._box is not None
+            scope["solve"] = _FixedPoint(given["components"], self._box)
         for i in self._order():
             terms = [f"g{i}"]
             for j in (j for effect, j in given["components"] if effect == i):
-                scope[f"component_{i}_{j}"] = given["components"][i, j]
-                terms.append(f"component_{i}_{j}(y{j})")
+                component, word = given["components"][i, j], f"component_{i}_{j}"
+                if isinstance(component, Linear):  # a product is much faster than a call
+                    scope[word] = component.slope
+                    terms.append(f"{word} * y{j}")
+                else:
+                    scope[word] = component
+                    terms.append(f"{word}(y{j})")
             equations.append(f"y{i} = {' + '.join(terms)}")
-        paid = [f"{name!r}: {f'soft[{i}] * ' if masked_out else ''}y{i}" for i, name in enumerate(names)]
-        after.append(f"reward = payoff({{{', '.join(paid)}}})")
+        paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
+        if self.payoff == Total(names):
+            after.append(f"reward = {' + '.join(paid)}")
+        else:
+            by_name = [f"{name!r}: {value}" for name, value in zip(names, paid, strict=True)]
+            after.append(f"reward = payoff({{{', '.join(by_name)}}})")
         hidden = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
         items = [f"{name!r}: z{i}" for i, name in enumerate(self.exogenous)]
         items += [f"{name!r}: {hidden.format(i)}" for i, name in enumerate(names)]
@@ -189,8 +205,8 @@ class SeparableSEM(StructuralCausalModel):
             return []
         return [self.nodes.index(name) for name in self.diagram.topological_order if name != REWARD]
 
-    def _prove_contraction(self) -> float:
-        """The spectral radius of the largest slopes on a box that the equations map into itself.
+    def _prove_contraction(self) -> tuple[float, Box]:
+        """The spectral radius of the largest slopes on a box that the equations map into itself, and that box.
 
         The box is found by interval arithmetic. A spectral radius below 1 of the matrix of largest slopes makes the
         equations a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
@@ -208,7 +224,7 @@ class SeparableSEM(StructuralCausalModel):
                     f"is {rate:.4g} and must be below 1; make the components on its cycles flatter"
                 )
             if (low <= image[0]).all() and (image[1] <= high).all():
-                return rate
+                return rate, (low[:, None], high[:, None])
             margin = 0.01 * (image[1] - image[0])
             low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
         raise ValueError("the cyclic system is no contraction: its values diverge; make the components flatter")
@@ -268,11 +284,13 @@ class _FixedPoint:
     """Solves ``y = F(y) + g`` on a cyclic graph by ``y <- (I - A)^-1 (g + N(y))``; A is the linear part of F = A + N.
 
     With largest slopes |A| and |N|, this splitting is a contraction wherever |A| + |N| has a spectral radius below 1,
-    and converges no slower than plain iteration (Varga 2000, Matrix iterative analysis, sec. 3.6).
+    and converges no slower than plain iteration (Varga 2000, Matrix iterative analysis, sec. 3.6). Unlike that it may
+    leave the box on its way, so the end is checked to lie inside.
     """
 
-    def __init__(self, count: int, components: Mapping[tuple[int, int], Component]) -> None:
-        linear = np.zeros((count, count))
+    def __init__(self, components: Mapping[tuple[int, int], Component], box: Box) -> None:
+        self._low, self._high = box
+        linear = np.zeros((len(self._low), len(self._low)))
         self._nonlinear = []
         for (i, j), component in components.items():
             for part in component.parts if isinstance(component, Sum) else [component]:
@@ -280,7 +298,7 @@ class _FixedPoint:
                     linear[i, j] += part.slope
                 else:
                     self._nonlinear.append((i, j, part))
-        self._inverse = np.linalg.inv(np.eye(count) - linear)
+        self._inverse = np.linalg.inv(np.eye(len(linear)) - linear)
 
     def __call__(self, driving: tuple[Any, ...]) -> np.ndarray:
         """The solution, shape ``(N, ...)``, for N numbers or arrays that broadcast together."""
@@ -299,5 +317,9 @@ class _FixedPoint:
                 driven[i] += component(old[j])
             y = self._inverse @ driven
             if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
-                return y
-        raise RuntimeError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")
+                break
+        else:
+            raise RuntimeError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")
+        if not ((self._low - SLACK <= y) & (y <= self._high + SLACK)).all():
+            raise RuntimeError("the cyclic system was driven by signals outside the ranges of their distributions")
+        return y

@@ -210,6 +210,12 @@ def test_slopes_count_where_the_system_can_be_only():
     assert sem.contraction < 0.8
 
 
+def test_solutions_outside_the_proven_box_are_refused():
+    sem = ring(Linear(0.5), Tanh(0.5))
+    with pytest.raises(RuntimeError, match="outside the ranges of their distributions"):
+        sem.propagate((5.0, 0.5), Intervention((1.0, 1.0)))
+
+
 def test_steep_edges_off_the_cycles_are_fine():
     components = {(0, 1): Linear(0.5), (1, 0): Linear(0.5), (2, 0): Linear(50.0), (3, 2): Periodic(10.0)}
     assert SeparableSEM(UNITS, components).contraction == pytest.approx(0.5)

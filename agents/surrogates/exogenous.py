@@ -1,0 +1,201 @@
+"""The surrogate of EXCBO: what a node's exogenous variable was in each round, and how it is distributed.
+
+Encoder-decoder surrogate of Ren, Wang, Chen & Qian, Causal Bayesian optimization via exogenous distribution learning,
+sec. 4. For a node ``x = f(z, u)`` with z its parents and own actions, a GP gives the mean and the spread of x given z,
+and ``u^ = (x - mean(z)) / spread(z)`` stands for u. A Gaussian mixture is fitted to the u^ of all rounds, and a second
+GP, the decoder, to ``(z, u^) -> x``. Where ``f(z, u) = f_a(z) + f_b(z) f_c(u)``, u^ is f_c(u) standardised, up to sign.
+
+The spread is that of x about its mean, which the noise of the first GP has to describe (its level varies with z),
+and not how uncertain the mean is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from agents.surrogates.gp import GaussianProcess
+from agents.surrogates.gp_network import GPNetwork, MechanismKernel
+from agents.surrogates.heteroscedastic import HeteroscedasticGP
+from agents.surrogates.kernels import VarianceKernel
+from cbo_gym.scm.noise import GaussianMixture, Zero
+from cbo_gym.task import Task
+
+MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
+CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
+
+Components = int | str
+
+
+def fit_mixture(values: np.ndarray, components: Components, seed: int) -> GaussianMixture:
+    """Fit a Gaussian mixture by expectation maximisation (scikit-learn).
+
+    Args:
+        values: shape ``(n,)``, at least one.
+        components: their number, or ``"bic"`` for the one in 1 to 4 with the least Bayesian information criterion.
+            There are never more than distinct values.
+        seed: of the start.
+    """
+    from sklearn.mixture import GaussianMixture as Mixture
+
+    distinct = len(np.unique(values))
+    if distinct < 2:
+        return GaussianMixture([1.0], [values.mean()], [MIN_STD])
+    candidates = CANDIDATES if components == "bic" else (int(components),)
+    column = values[:, None]
+    fitted = [
+        Mixture(count, reg_covar=MIN_STD**2, random_state=seed).fit(column)
+        for count in dict.fromkeys(min(count, distinct) for count in candidates)
+    ]
+    best = min(fitted, key=lambda mixture: mixture.bic(column))
+    weights = best.weights_ / best.weights_.sum()
+    return GaussianMixture(weights, best.means_[:, 0], np.sqrt(best.covariances_[:, 0, 0]))
+
+
+class EncoderDecoder:
+    """The surrogate of one node.
+
+    Args:
+        name: of the node, for error messages.
+        parents: number of parents; they are the first inputs.
+        actions: number of own actions.
+        components: of the mixture, see :func:`fit_mixture`.
+        seed: of the mixture's fits.
+        device: torch device.
+    """
+
+    def __init__(
+        self, name: str, parents: int, actions: int, components: Components, seed: int, device: str = "cpu"
+    ) -> None:
+        dim = max(1, parents + actions)  # a root has a constant input
+        kernel = partial(MechanismKernel, parents=parents) if parents else get_covar_module_with_dim_scaled_prior
+        common = {"rescale": range(parents), "device": device}
+        self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
+        self.decoder = GaussianProcess(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
+        self._components = components
+        self._seed = seed
+
+    def __len__(self) -> int:
+        return len(self.encoder)
+
+    def add(self, inputs: Any, outputs: Any) -> None:
+        """Add observations, as :meth:`GaussianProcess.add`."""
+        self.encoder.add(inputs, outputs)
+
+    def update(self) -> None:
+        """Bring encoder, mixture and decoder up to date with the data."""
+        if len(self.decoder) == len(self):
+            return
+        inputs, outputs = self.encoder.inputs, self.encoder.outputs
+        self.exogenous = (outputs - self.encoder.mean(inputs)) / self.encoder.spread(inputs)
+        self.distribution = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
+        self.decoder.replace(torch.cat([inputs, self.exogenous[:, None]], -1), outputs)
+
+    def mean(self, points: Tensor) -> Tensor:
+        """The decoder's mean at ``(z, u^)``, as :meth:`GaussianProcess.mean`."""
+        self.update()
+        return self.decoder.mean(points)
+
+    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """The decoder's mean and standard deviation at ``(z, u^)``, as :meth:`GaussianProcess.posterior`."""
+        self.update()
+        return self.decoder.posterior(points)
+
+
+class DecoderKernel(VarianceKernel):
+    """Prior of a decoder: ``k(z, z') (1 + w u u' + v RBF(u, u'))``, with k the prior of the mechanism.
+
+    Its samples are ``f_a(z) + f_b(z) u`` plus a smooth remainder in u: decomposable mechanisms first, others too.
+
+    Args:
+        dim: number of inputs, u the last.
+        mechanism: makes the kernel of the others.
+    """
+
+    def __init__(self, dim: int, mechanism: Any) -> None:
+        super().__init__(terms=2)
+        self.mechanism = mechanism(dim - 1)
+        self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=1)
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
+        first, second = x1[..., -1:], x2[..., -1:]
+        linear = (first * second).squeeze(-1) if diag else first @ second.transpose(-1, -2)
+        smooth = self.smooth.forward(first, second, diag=diag)
+        exogenous = 1.0 + self.variances[0] * linear + self.variances[1] * smooth
+        return self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag) * exogenous
+
+
+class ExogenousNetwork(GPNetwork):
+    """Encoder-decoder surrogates of the reward and its ancestors, and batched passes through the graph.
+
+    A node that the task tells to have no noise has no exogenous variable, and a plain GP.
+
+    Args:
+        task: soft or hard.
+        components: of the mixtures, see :func:`fit_mixture`.
+        seed: of their fits.
+        device: torch device.
+    """
+
+    def __init__(self, task: Task, components: Components, seed: int, device: str = "cpu") -> None:
+        self._components = components
+        self._seed = seed
+        super().__init__(task, device)
+
+    def _surrogate(self, node: str) -> Any:
+        if node not in self.noisy:
+            return super()._surrogate(node)
+        parents, actions = len(self.parents[node]), len(self.actions[node])
+        return EncoderDecoder(node, parents, actions, self._components, self._seed, self.device)
+
+    def draw_exogenous(self, count: int, seed: int) -> dict[str, Tensor]:
+        """Quasi-random u^ of the nodes with an exogenous variable, from their mixtures: each of shape ``(count,)``."""
+        noisy = self.noisy
+        if not noisy:
+            return {}
+        points = SobolEngine(len(noisy), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        draws = {}
+        for node, column in zip(noisy, points.clamp(1e-9, 1.0 - 1e-9).unbind(-1), strict=True):
+            surrogate = self.surrogates[node]
+            if len(surrogate):
+                surrogate.update()
+                column = torch.from_numpy(surrogate.distribution.from_uniform(column.numpy()))
+            draws[node] = column.to(self.device)
+        return draws
+
+    def reward_bounds(self, inputs: Tensor, exogenous: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of the reward's decoder, where the other decoders' means lead.
+
+        Args:
+            inputs: features of actions, ``b x input_dim``.
+            exogenous: as :meth:`draw_exogenous` gives it, ``s`` draws a node.
+
+        Returns:
+            two tensors ``b x s`` (``b x 1`` where nothing is noisy), differentiable.
+        """
+
+        def decode(node: str, points: Tensor) -> Tensor:
+            surrogate = self.surrogates[node]
+            if not len(surrogate):  # set in every round so far
+                return torch.zeros_like(points[..., 0])
+            return surrogate.mean(_append(points, exogenous.get(node)))
+
+        *others, reward = self.nodes
+        values = self._pass(inputs, others, decode)
+        points = _append(self._points(reward, values, inputs), exogenous.get(reward))
+        return self.surrogates[reward].posterior(points)
+
+
+def _append(points: Tensor, exogenous: Tensor | None) -> Tensor:
+    """Points ``b x s x d`` with another column of shape ``(s,)``, if there is one."""
+    if exogenous is None:
+        return points
+    points = points.expand(-1, len(exogenous), -1)
+    return torch.cat([points, exogenous[:, None].expand(len(points), -1, 1)], -1)
