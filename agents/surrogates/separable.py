@@ -20,6 +20,7 @@ Edges = list[tuple[int, Component, list[tuple[int, float]]]]  # cause, function,
 
 # Sweeps stop at a change below the tolerance, and give up at one so many times the smallest so far.
 MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
+LARGEST = 1e6  # absolute value of a node
 IMPULSES = 41
 VALIDATION = 5  # of so many rounds one is kept back to choose the penalty
 PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
@@ -68,7 +69,8 @@ class SeparableSystem:
     def solve(self, exogenous: np.ndarray) -> np.ndarray:
         """The y that solve the equations for z of shape ``(..., N)``.
 
-        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps.
+        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values beyond
+        :data:`LARGEST` are cut.
 
         Raises:
             ArithmeticError: if the sweeps do not settle.
@@ -77,6 +79,8 @@ class SeparableSystem:
         for block, within, out in zip(self._blocks, self._within, self._out_of, strict=True):
             if len(block) > 1:
                 _settle(nodes, block, within)
+            # Polynomials of polynomials overflow where an early fit is absurd.
+            nodes[block] = nodes[block].clip(-LARGEST, LARGEST)
             _push(nodes, nodes, out)
         return np.moveaxis(nodes, 0, -1)
 

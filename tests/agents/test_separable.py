@@ -68,6 +68,11 @@ class TestSolve:
         with pytest.raises(ArithmeticError, match="do not settle"):
             system.solve(np.ones(NODES))
 
+    def test_absurd_systems_stay_finite(self) -> None:
+        coefficients = 1e3 * np.tri(NODES, k=-1)[None]
+        nodes = SeparableSystem((lambda y: y**3,), coefficients).solve(np.full(NODES, 10.0))
+        assert np.isfinite(nodes).all()
+
     def test_cycles_lose_their_weakest_edge(self) -> None:
         system = a_system(cyclic=True)
         assert not system.is_acyclic
