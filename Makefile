@@ -7,8 +7,8 @@ QUICK := results/quick
 
 # the table of results in the README
 SHOWCASE := results/showcase
-SHOWCASE_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/CompleteGraph-v0 \
-  CBO/GPBandit1-v0 CBO/GPBandit2-v0
+SHOWCASE_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/GPBandit1-v0 CBO/CoCaFig1-v0 \
+  CBO/SSEMPeriodic-v0
 
 .PHONY: help install leaderboard results test test-slow benchmark docs lint format clean
 
@@ -29,8 +29,8 @@ leaderboard: $(READY)  ## run a small leaderboard (a few minutes) and print it
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
-results: $(READY)  ## play every agent on some environments and write the README's table (hours)
-	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 5 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
+results: $(READY)  ## play every agent on some environments and write the README's table (half an hour)
+	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
 	$(BIN)/cbo-gym leaderboard $(SHOWCASE) --markdown README.md
 
 test: $(READY)  ## the default tests, one process a core

@@ -3,13 +3,11 @@
 A *search point* is a vector in [0, 1]: the values of the action and, where the action also chooses coordinates, a
 0/1 membership for each of them.
 
-=================  ==========================  =======================================================
-task               search point                GP inputs
-=================  ==========================  =======================================================
-soft               values                      the action
-soft with a limit  values, membership          the action: null where not a member
-hard               values, membership          values, 0.5 where not in the target set; membership
-=================  ==========================  =======================================================
+| task | search point | GP inputs |
+|---|---|---|
+| soft | values | the action |
+| soft with a limit | values, membership | the action: null where not a member |
+| hard, contextual | values, membership | values, 0.5 where not in the target set or scope; membership |
 
 Values of coordinates that are not members have no effect on the GP inputs, so their gradient is zero, and so is that
 of the membership: a gradient ascent keeps the membership that it started with.
@@ -18,7 +16,7 @@ of the membership: a gradient ascent keeps the membership that it started with.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -80,10 +78,14 @@ class ActionFeatures(ABC):
 
 
 class BoxFeatures(ActionFeatures):
-    """Soft actions without a limit."""
+    """Points of the unit box: soft actions without a limit.
 
-    def __init__(self, task: Task) -> None:
-        self.search_dim = self.input_dim = len(task.null_action)
+    Args:
+        dim: number of coordinates.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.search_dim = self.input_dim = dim
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         return _sobol(count, self.search_dim, generator)
@@ -130,19 +132,29 @@ class SparseFeatures(ActionFeatures):
         return points[..., self.input_dim :] > 0.5
 
 
-class HardFeatures(ActionFeatures):
-    """Hard actions: a target set and values for its variables.
+class ChoiceFeatures(ActionFeatures):
+    """Actions that choose a set of variables and values for them.
 
     Args:
-        searched: the target sets of the points that are drawn.
+        choice: the action's key for the set.
+        sets: those that can be chosen, in the order of their indices.
+        variables: in the order of the action's values.
+        searched: the sets of the points that are drawn; None for all of them.
     """
 
-    def __init__(self, task: Task, searched: Collection[frozenset[str]]) -> None:
-        self._count = len(task.manipulable)
+    def __init__(
+        self,
+        choice: str,
+        sets: Sequence[frozenset[str]],
+        variables: Collection[str],
+        searched: Collection[frozenset[str]] | None = None,
+    ) -> None:
+        self._choice = choice
+        self._count = len(variables)
         self.search_dim = self.input_dim = 2 * self._count
-        self._targets, self._searched = (
-            torch.tensor([[name in target for name in task.manipulable] for target in targets])
-            for targets in (task.targets, searched)
+        self._sets, self._searched = (
+            torch.tensor([[name in chosen for name in variables] for chosen in listed])
+            for listed in (sets, sets if searched is None else searched)
         )
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
@@ -152,12 +164,12 @@ class HardFeatures(ActionFeatures):
 
     def encode(self, action: Action) -> Tensor:
         values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64))
-        return torch.cat([values, self._targets[int(action["target"])].double()])
+        return torch.cat([values, self._sets[int(action[self._choice])].double()])
 
     def decode(self, point: Tensor) -> Action:
-        target = (self._targets == self.membership(point).cpu()).all(-1).nonzero()[0, 0]
+        chosen = (self._sets == self.membership(point).cpu()).all(-1).nonzero()[0, 0]
         values = np.clip(point[: self._count].cpu().numpy(), 0.0, 1.0)
-        return {"target": np.int64(target), "values": values}
+        return {self._choice: np.int64(chosen), "values": values}
 
     def inputs(self, points: Tensor) -> Tensor:
         members = self.membership(points)
@@ -169,7 +181,7 @@ class HardFeatures(ActionFeatures):
 
 
 def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) -> ActionFeatures:
-    """The features of a soft or hard task.
+    """The features of a soft, hard or contextual task; contexts are no part of them.
 
     Args:
         searched: of a hard task, the target sets of the points that are drawn; None for all of them.
@@ -178,12 +190,15 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
         ValueError: for any other mode.
     """
     if task.mode is Mode.HARD:
-        return HardFeatures(task, task.targets if searched is None else searched)
+        return ChoiceFeatures("target", task.targets, task.manipulable, searched)
+    if task.mode is Mode.CONTEXTUAL:
+        scopes = [frozenset(variable for variable, _ in scope) for scope in task.scopes]
+        return ChoiceFeatures("scope", scopes, task.manipulable)
     if task.mode is not Mode.SOFT:
-        raise ValueError(f"features exist for soft and hard tasks; {task.env_id} is {task.mode}")
+        raise ValueError(f"features exist for soft, hard and contextual tasks; {task.env_id} is {task.mode}")
     if isinstance(task.action_space, SparseBox):
         return SparseFeatures(task, task.action_space)
-    return BoxFeatures(task)
+    return BoxFeatures(len(task.null_action))
 
 
 def _normal(like: Tensor, generator: torch.Generator) -> Tensor:

@@ -1,7 +1,8 @@
 """GP-UCB (Srinivas, Krause, Kakade & Seeger 2010), the baseline of Sussex, Makarova & Krause (2023), sec. 5.
 
 One GP maps the action to the reward; every round plays the action with the highest ``mean + beta * std``. The causal
-diagram and the observations of the other nodes are ignored.
+diagram and the observations of the other nodes are ignored. In contextual mode the context is a further input, as in
+CGP-UCB (Krause & Ong 2011).
 
 Departures:
 
@@ -30,7 +31,7 @@ from cbo_gym.task import Action, Mode, Observation
 
 
 class GPUCB(Agent):
-    """Upper confidence bound on one GP from action to reward. Plays soft and hard tasks.
+    """Upper confidence bound on one GP from action to reward. Plays soft, hard and contextual tasks.
 
     Args:
         beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0. With a
@@ -41,7 +42,7 @@ class GPUCB(Agent):
         ValueError: if ``beta`` is out of range.
     """
 
-    modes = frozenset({Mode.SOFT, Mode.HARD})
+    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL})
 
     def __init__(self, beta: float = 0.5, device: str = "cpu") -> None:
         if not (math.isfinite(beta) and beta >= 0.0):
@@ -51,29 +52,45 @@ class GPUCB(Agent):
 
     def setup(self, seed: int) -> None:
         self._features = features_of(self.task)
+        dim = self._features.input_dim
+        noiseless = not self.task.contexts and is_noiseless(self.task, self.task.reward)
         self._surrogate = GaussianProcess(
             self.task.reward,
-            self._features.input_dim,
-            noise_std=0.0 if is_noiseless(self.task, self.task.reward) else None,
+            dim + len(self.task.contexts),
+            noise_std=0.0 if noiseless else None,
+            rescale=range(dim, dim + len(self.task.contexts)),
             device=self.device,
         )
+        self._context = torch.zeros(len(self.task.contexts), dtype=torch.float64, device=self.device)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
-        self._surrogate.add(self._features.inputs(self._features.encode(action)), reward)
+        inputs = self._features.inputs(self._features.encode(action)).to(self.device)
+        self._surrogate.add(self._with_context(inputs).cpu(), reward)
+        self._see(observation)
 
     def act(self, observation: Observation) -> Action:
+        self._see(observation)
         seed = int(self.rng.integers(2**31))
         if not self.history:
             return seeded_copy(self.task.action_space, seed).sample()
         played = best_first(self.history, self.estimated_rewards())
         return maximise(self._upper_bound, self._features, played, seed=seed, device=self.device)
 
+    def _see(self, observation: Observation) -> None:
+        if self.task.contexts:
+            self._context = torch.as_tensor(observation["context"]).to(self._context)
+
+    def _with_context(self, inputs: Tensor) -> Tensor:
+        """GP inputs ``... x d`` from those of actions, with the context that was seen last."""
+        return torch.cat([inputs, self._context.expand(*inputs.shape[:-1], -1)], -1)
+
     def _upper_bound(self, inputs: Tensor) -> Tensor:
-        """GP inputs ``b x 1 x d`` to bounds ``b``."""
-        mean, std = self._surrogate.posterior(inputs)
-        return (mean + self.beta * std).squeeze(-1)
+        """Inputs of actions ``b x 1 x d`` to bounds ``b``."""
+        return self._surrogate.bound(self._with_context(inputs), self.beta).squeeze(-1)
 
     def estimated_rewards(self) -> np.ndarray:
+        """Posterior means of the actions played; in contextual mode in the context that was seen last."""
+        inputs = self._surrogate.inputs[:, : self._features.input_dim]
         with torch.no_grad():
-            return self._surrogate.posterior(self._surrogate.inputs)[0].cpu().numpy()
+            return self._surrogate.bound(self._with_context(inputs), 0.0).cpu().numpy()

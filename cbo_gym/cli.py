@@ -100,9 +100,8 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
     Example: [b]cbo-gym show CBO/Alpine2-v0[/b]
     """
     from cbo_gym.envs.base import CausalBanditEnv
-    from cbo_gym.evaluation.runner import make_env
+    from cbo_gym.evaluation.runner import make_env, name_scope
     from cbo_gym.evaluation.specs import Spec
-    from cbo_gym.oracle import Oracle
 
     with _plain_errors():
         spec = Spec.parse(env_id)
@@ -112,7 +111,7 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         assert made.spec is not None
         entry = find_entry(spec.name)
         with console.status("Looking for the optimum ..."):
-            best = Oracle(env).optimum
+            best = env.oracle.optimum
     problem = env.problem
     console.print(f"[b]{spec}[/b]  {problem.description}")
     rows: list[tuple[str, str]] = [
@@ -121,6 +120,10 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         ("observation space", str(env.observation_space)),
         *((f"action[{i}]", f"{low:g} to {high:g}") for i, (low, high) in enumerate(problem.action_domains)),
         *((f"do({name})", f"{low:g} to {high:g}") for name, (low, high) in problem.manipulable.items()),
+        *(
+            (f"scope {i}", name_scope(scope))
+            for i, scope in enumerate(problem.contexts.scopes if problem.contexts else ())
+        ),
         ("optimum", f"{best.value:.6g} (standard error {best.standard_error:.1g})"),
         ("reached at", _action_text(env.record_action(best.action))),
         ("random action", f"{best.random_value:.6g} (standard error {best.random_standard_error:.1g})"),
@@ -142,7 +145,9 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         console.print(escape(line) + ("   [b]reward[/b]" if node == env.scm.reward else ""))
 
 
-def _action_text(recorded: list[float] | dict[str, float]) -> str:
+def _action_text(recorded: list[float] | dict[str, float] | str) -> str:
+    if isinstance(recorded, str):
+        return recorded
     if isinstance(recorded, dict):
         return "do(" + ", ".join(f"{name} = {value:.5g}" for name, value in recorded.items()) + ")"
     return "[" + ", ".join(f"{value:.5g}" for value in recorded) + "]"
@@ -296,10 +301,13 @@ def print_leaderboard(
 
 
 def _print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.tables import env_table, incomplete_rows, overall_table, provenance
+    from cbo_gym.evaluation.tables import choice_table, env_table, incomplete_rows, overall_table, provenance
 
     for env in board.per_env["env"].unique(maintain_order=True):
         _print_table(str(env), *env_table(board, str(env), TERMINAL_METRICS))
+        chosen = choice_table(board, str(env))
+        if chosen.rows:
+            _print_table(f"Chosen on {env}", *chosen)
     for group in board.groups:
         _print_table(
             f"{group.capitalize()}, over environments (score: 1 = optimum, 0 = random)",
@@ -407,10 +415,8 @@ def optimum(
 def _compute_optimum(entry: EnvEntry) -> RecordedOptimum:
     import gymnasium as gym
 
-    from cbo_gym.oracle import Oracle
-
     env: Any = gym.make(entry.id).unwrapped
-    found = Oracle(env).find_optimum()
+    found = env.oracle.find_optimum()
     return RecordedOptimum(
         value=found.value,
         action=env.record_action(found.action),

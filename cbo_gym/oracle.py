@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
@@ -20,8 +20,7 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Action
 
 REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; their spread is the standard error
-FEWEST_POINTS = 2**8  # a replicate
-MOST_POINTS = 2**14
+MOST_POINTS = 2**14  # a replicate
 SEARCH_POINTS = 2**6
 FIRST_POINTS = 2**3  # on which every action of an enumeration is tried
 DOUBT = 6.0  # standard errors behind the best at which enumeration drops an action; of 16 replicates, so Student's t
@@ -55,6 +54,8 @@ class Oracle:
         env: the environment; only its problem and its reading of actions are used.
         seed: of the quasi-Monte Carlo points and the search.
     """
+
+    fewest_points: ClassVar[int] = 2**8  # a replicate
 
     def __init__(self, env: CausalBanditEnv, seed: int = 0) -> None:
         self.env = env
@@ -91,13 +92,17 @@ class Oracle:
         if self._is_exact(intervention):
             value = self._rewards(intervention.expand(), self._no_noise)[..., 0]
             return Estimate(value, np.zeros_like(value))
+        return self._refine(partial(self._quasi_monte_carlo, intervention), tolerance)
+
+    def _refine(self, estimate_with: Callable[[int], Estimate], tolerance: float | None) -> Estimate:
+        """An estimate with as many points as the tolerance asks for."""
         if tolerance is None:
             gap = self.optimum.value - self.optimum.random_value
             tolerance = RELATIVE_TOLERANCE * gap
-        points = FEWEST_POINTS
+        points = self.fewest_points
         while True:
-            estimate = self._quasi_monte_carlo(intervention, points)
-            if points >= MOST_POINTS or np.max(estimate.standard_error) <= tolerance:
+            estimate = estimate_with(points)
+            if points >= MOST_POINTS or np.max(estimate.standard_error, initial=0.0) <= tolerance:
                 return estimate
             points *= 4
 
@@ -139,17 +144,18 @@ class Oracle:
 
     def _noise(self, points: int) -> tuple[Any, ...]:
         if points not in self._noise_cache:
-            self._noise_cache[points] = self._draw_points(points)
+            self._noise_cache[points] = self.scm.noise_from_uniform(self._uniforms(points))
         return self._noise_cache[points]
 
-    def _draw_points(self, points: int) -> tuple[Any, ...]:
+    def _uniforms(self, points: int) -> np.ndarray:
+        """Quasi-random numbers in (0, 1), shape ``(noisy variables, REPLICATES * points)``, replicate by replicate."""
         from scipy.stats import qmc  # late: slow to import, and needed only here
 
         dims = len(self.scm.noisy)
         seeds = np.random.SeedSequence(self._seed).spawn(REPLICATES)
         blocks = [qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(s)).random(points) for s in seeds]
         tiny = 2.0**-40  # keeps quantiles finite
-        return self.scm.noise_from_uniform(np.clip(np.concatenate(blocks).T, tiny, 1.0 - tiny))
+        return np.clip(np.concatenate(blocks).T, tiny, 1.0 - tiny)
 
     @cached_property
     def optimum(self) -> Optimum:

@@ -18,6 +18,7 @@ FILE_NAME = "envs_registry.yaml"
 ENTRY_POINTS = {
     Mode.SOFT: ("cbo_gym.envs.soft:SoftEnv", "cbo_gym.envs.vector:SoftVectorEnv"),
     Mode.HARD: ("cbo_gym.envs.hard:HardEnv", "cbo_gym.envs.vector:HardVectorEnv"),
+    Mode.CONTEXTUAL: ("cbo_gym.envs.contextual:ContextualEnv", "cbo_gym.envs.vector:ContextualVectorEnv"),
     Mode.AGGREGATED: ("cbo_gym.envs.aggregated:AggregatedEnv", "cbo_gym.envs.vector:AggregatedVectorEnv"),
     Mode.MASKED: ("cbo_gym.envs.masked:MaskedEnv", "cbo_gym.envs.vector:MaskedVectorEnv"),
 }
@@ -50,15 +51,16 @@ class InitialData(_Strict):
 
 
 class RecordedOptimum(_Strict):
-    """The optimum of E[Y | action] as ``command`` computed it.
+    """The optimum of E[Y | action] as ``command`` computed it; in contextual mode of E[Y] over all policies.
 
     ``action`` holds [0, 1] coordinates in soft mode, those of the lower and then the upper corner of a point-like
-    cell in aggregated mode, native values by variable name in hard mode, and the 0/1 super arm in masked mode.
+    cell in aggregated mode, native values by variable name in hard mode, the 0/1 super arm in masked mode, and the
+    policy in words in contextual mode.
     ``random_value`` is the mean of E[Y | action] over the action space's own random actions.
     """
 
     value: float
-    action: list[float] | dict[str, float]
+    action: list[float] | dict[str, float] | str
     standard_error: Annotated[float, Field(ge=0)]
     random_value: float
     random_standard_error: Annotated[float, Field(ge=0)]
@@ -114,19 +116,13 @@ _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def _parse(path: Path, place: int, item: Any) -> EnvEntry:
     name = item.get("id", "without id") if isinstance(item, dict) else "not a mapping"
     try:
-        entry = EnvEntry.model_validate(item)
+        return EnvEntry.model_validate(item)
     except ValidationError as error:
         problems = "; ".join(
             f"field {'.'.join(map(str, e['loc'])) or '(the entry)'}: {e['msg']}, given {e['input']!r}"
             for e in error.errors()
         )
         raise RegistryError(f"{path}, entry {place} ({name}): {problems}") from error
-    if entry.mode not in ENTRY_POINTS:
-        raise RegistryError(
-            f"{path}, entry {place} ({name}): field mode: {entry.mode.value!r} has no environment; "
-            f"choose from {[mode.value for mode in ENTRY_POINTS]}"
-        )
-    return entry
 
 
 @cache
@@ -191,7 +187,8 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
     last = next(place for place in starts if place > first)
     entry = [line for line in lines[first:last] if line.strip()]
     old = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
-    block = yaml.safe_dump({"optimum": optimum.model_dump()}, sort_keys=False, default_flow_style=None, width=100)
+    style = False if isinstance(optimum.action, str) else None  # None: only an action's numbers go on one line
+    block = yaml.safe_dump({"optimum": optimum.model_dump()}, sort_keys=False, default_flow_style=style, width=100)
     entry[old:] = [f"  {line}" for line in block.splitlines()]
     gap = [""] if last < len(lines) else []
     write_text(path, "\n".join([*lines[:first], *entry, *gap, *lines[last:]]) + "\n")

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from cbo_gym.scm.components import Component
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import Distribution, DistributionFamily
+from cbo_gym.scm.scopes import Scope
 
 Action = Any  # an element of the task's action space
 Observation = dict[str, np.ndarray]
@@ -56,8 +57,12 @@ class Task:
         action_domains: soft and aggregated mode: native ``(low, high)`` of each coordinate.
         null_action: soft mode: the action that counts as no intervention.
         max_interventions: soft mode: how many coordinates may differ from ``null_action``; None if all.
-        manipulable: hard mode: variable -> native ``(low, high)``, in the order of the action's ``values``.
+        manipulable: hard and contextual mode: variable -> native ``(low, high)``, in the order of the action's
+            ``values``.
         targets: hard mode: the target sets, in the order of the action's ``target``; one is empty.
+        contexts: contextual mode: the context variables, in the order of ``observation["context"]``.
+        scopes: contextual mode: the scopes, in the order of the action's ``scope``: for each variable that is set the
+            contexts that its value may depend on.
         arity: aggregated mode: the number K of parts into which a cell is split.
         representative_points: aggregated mode: the number S of points over which feedback is the mean.
         integral: aggregated mode: feedback is the mean over the whole cell instead.
@@ -91,6 +96,8 @@ class Task:
     max_interventions: int | None = None
     manipulable: Mapping[str, Interval] = field(default_factory=dict)
     targets: tuple[frozenset[str], ...] = ()
+    contexts: tuple[str, ...] = ()
+    scopes: tuple[Scope, ...] = ()
     arity: int = 2
     representative_points: int = 1
     integral: bool = False

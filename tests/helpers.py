@@ -12,14 +12,16 @@ from cbo_gym import Agent, Mode
 
 
 class Centre(Agent):
-    """Plays the centre of the box or of the last target set, the middle half as a cell, or the first arms of all."""
+    """Plays the centre of the box, the last target set or first scope, the middle half as a cell, or the first arms."""
 
-    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.AGGREGATED, Mode.MASKED})
+    modes = frozenset(Mode)
 
     def act(self, observation):
         if self.task.mode is Mode.HARD:
             values = np.full(len(self.task.manipulable), 0.5)
             return {"target": len(self.task.targets) - 1, "values": values}
+        if self.task.mode is Mode.CONTEXTUAL:
+            return {"scope": 0, "values": np.full(len(self.task.manipulable), 0.5)}
         if self.task.mode is Mode.AGGREGATED:
             return np.array([[0.25], [0.75]]) * np.ones(self.task.action_space.shape)
         if self.task.mode is Mode.MASKED:

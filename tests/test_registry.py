@@ -48,7 +48,6 @@ def test_a_good_entry_loads(tmp_path):
         ({"id": "Mine-v0"}, "field id"),
         ({"id": "CBO/Mine"}, "field id"),
         ({"mode": "warm"}, "field mode"),
-        ({"mode": "contextual"}, "field mode"),
         ({"horizon": 0}, "field horizon"),
         ({"horizon": "long"}, "field horizon"),
         ({"problem": "nowhere"}, "field problem"),

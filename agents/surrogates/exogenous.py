@@ -25,7 +25,7 @@ from agents.surrogates.gp import GaussianProcess
 from agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from agents.surrogates.heteroscedastic import HeteroscedasticGP
 from agents.surrogates.kernels import VarianceKernel
-from cbo_gym.scm.noise import GaussianMixture, Zero
+from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Task
 
 MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation

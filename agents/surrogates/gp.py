@@ -189,6 +189,11 @@ class GaussianProcess:
         shape = points.shape[:-1]
         return (self._location + self._scale * mean).reshape(shape), (self._scale * std).reshape(shape)
 
+    def bound(self, points: Tensor, width: float) -> Tensor:
+        """The posterior mean plus ``width`` standard deviations, for points ``batch_shape x d``; differentiable."""
+        mean, std = self.posterior(points)
+        return mean + width * std
+
     def rescaled(self, points: Tensor) -> Tensor:
         """Points ``... x d`` with the columns of ``rescale`` mapped so that the data of the last refit fill [0, 1]."""
         return (points - self._low) / self._span

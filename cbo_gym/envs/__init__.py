@@ -2,6 +2,7 @@
 
 from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import CausalBanditEnv
+from cbo_gym.envs.contextual import ContextualEnv
 from cbo_gym.envs.hard import HardEnv
 from cbo_gym.envs.masked import MaskedEnv
 from cbo_gym.envs.soft import SoftEnv
@@ -11,6 +12,7 @@ __all__ = [
     "AggregatedEnv",
     "CausalBanditEnv",
     "CellBox",
+    "ContextualEnv",
     "HardEnv",
     "MaskedEnv",
     "SoftEnv",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -58,13 +59,19 @@ class NoiseStream:
         self._next = 0
 
     def draw(self) -> tuple[float, ...]:
+        """The noise of the next round."""
+        noise = self.peek()
+        self._next += 1
+        return noise
+
+    def peek(self) -> tuple[float, ...]:
+        """The noise that :meth:`draw` will return."""
         if self._next == len(self._rounds):
             block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
             rows = zip(*[column.tolist() for column in block], strict=True)
             self._rounds = list(rows) if block else [()] * NOISE_BLOCK
             self._next = 0
-        self._next += 1
-        return self._rounds[self._next - 1]
+        return self._rounds[self._next]
 
 
 class CausalBanditEnv(gym.Env[Observation, Action]):
@@ -110,7 +117,6 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         }
         self.observation_space: spaces.Dict = spaces.Dict(boxes)  # type: ignore[assignment]
         self._observed = itemgetter(*self.scm.nodes)
-        self._oracle: Oracle | None = None
         self._begin()
 
     @abstractmethod
@@ -225,12 +231,15 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
     def oracle_info(self, intervention: Intervention) -> dict[str, Any]:
         """What ``oracle=True`` adds to ``info``, of the intervention's batch shape."""
-        if self._oracle is None:
-            from cbo_gym.oracle import Oracle
+        expected = self.oracle.mean_of(intervention).value
+        return {"expected_reward": expected[()], "instant_regret": (self.oracle.optimum.value - expected)[()]}
 
-            self._oracle = Oracle(self)
-        expected = self._oracle.mean_of(intervention).value
-        return {"expected_reward": expected[()], "instant_regret": (self._oracle.optimum.value - expected)[()]}
+    @cached_property
+    def oracle(self) -> Oracle:
+        """The oracle of this environment; for evaluation only."""
+        from cbo_gym.oracle import Oracle
+
+        return Oracle(self)
 
     def render(self) -> Any:
         """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""

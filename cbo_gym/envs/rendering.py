@@ -56,7 +56,7 @@ def _score(env: CausalBanditEnv) -> str:
 
 def _acted_on(env: CausalBanditEnv) -> dict[str, str]:
     """The nodes that the agent may act on: the action coordinates that they take, or ``do``."""
-    if env.mode == "hard":
+    if env.mode in ("hard", "contextual"):
         return dict.fromkeys(env.problem.manipulable, "do")
     return {name: ", ".join(f"a{i}" for i in own) for name, own in env.scm.action_nodes.items()}
 

@@ -16,6 +16,7 @@ from gymnasium.vector.utils import batch_space
 
 from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import NOISE_BLOCK, CausalBanditEnv
+from cbo_gym.envs.contextual import ContextualEnv
 from cbo_gym.envs.hard import HardEnv
 from cbo_gym.envs.masked import MaskedEnv
 from cbo_gym.envs.soft import SoftEnv
@@ -71,6 +72,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
         self._masks: dict[str, np.ndarray] = {}
         self._truncated = False
         self._block: list[np.ndarray] = []
+        self._drawn = 0  # rounds whose noise has been drawn
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -109,7 +111,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             return observation, np.zeros(self.num_envs), false, false.copy(), info
         intervention = self._one.decode_batch(actions)
         self._require_one_each(actions)
-        values = self._one.play(self._draw_noise(), intervention)
+        values = self._one.play(self._next_noise(), intervention)
         nodes = np.empty((self.num_envs, len(self._one.scm.nodes)))
         for place, name in enumerate(self._one.scm.nodes):
             nodes[:, place] = values[name]
@@ -134,12 +136,13 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
                     f"give one action for each of {self.num_envs} environments; given {len(part)}"
                 )
 
-    def _draw_noise(self) -> tuple[np.ndarray, ...]:
-        place = self._round % NOISE_BLOCK
-        if place == 0:
+    def _next_noise(self) -> tuple[np.ndarray, ...]:
+        """The noise of the round that is played next."""
+        if self._round == self._drawn:
             draws = [self._one.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
             self._block = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
-        return tuple(column[place] for column in self._block)
+            self._drawn += NOISE_BLOCK
+        return tuple(column[self._round % NOISE_BLOCK] for column in self._block)
 
     def _empty_observation(self) -> dict[str, np.ndarray]:
         one = self._one.empty_observation()
@@ -191,3 +194,24 @@ class MaskedVectorEnv(CausalBanditVectorEnv):
     """Vectorised :class:`MaskedEnv`."""
 
     env_class = MaskedEnv
+
+
+class ContextualVectorEnv(CausalBanditVectorEnv):
+    """Vectorised :class:`ContextualEnv`."""
+
+    env_class = ContextualEnv
+    _one: ContextualEnv
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        observation, info = super().reset(seed=seed, options=options)
+        return self._with_next_context(observation), info
+
+    def step(self, actions: Any) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = super().step(actions)
+        return self._with_next_context(observation), reward, terminated, truncated, info
+
+    def _with_next_context(self, observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        self._one.context = self._one.natural_contexts(self._next_noise())
+        return {**observation, "context": self._one.context.copy()}

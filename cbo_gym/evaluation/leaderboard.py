@@ -14,7 +14,7 @@ from packaging.version import Version
 from scipy.special import stdtrit
 
 from cbo_gym.evaluation import aggregate
-from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score
+from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score, selection_frequencies
 from cbo_gym.evaluation.results import Run, load_runs
 from cbo_gym.evaluation.specs import matches
 
@@ -59,6 +59,8 @@ class Leaderboard:
             above it, and its interval.
         improvement: for each ordered pair of a group the ``probability`` that a run of ``agent`` scores higher than
             one of ``other``, over the number ``envs`` of environments that both have finished, and its interval.
+        choices: a row for each environment, agent and target set or scope that the agent chose: the ``frequency`` of
+            rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
         table: a row a run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
             ``seed``, ``version``, ``date``, ``machine``, :data:`METRICS`, ``run_seconds``, ``error``.
         runs, failed, skipped: the runs by status.
@@ -69,6 +71,7 @@ class Leaderboard:
     overall: pl.DataFrame
     profiles: pl.DataFrame
     improvement: pl.DataFrame
+    choices: pl.DataFrame
     table: pl.DataFrame
     runs: tuple[Run, ...]
     failed: tuple[Run, ...]
@@ -128,6 +131,7 @@ def leaderboard(
         overall=overall,
         profiles=profiles,
         improvement=improvement,
+        choices=_choices([run for run in runs if run.status == "finished"]),
         table=table,
         runs=tuple(run for run in runs if run.status == "finished"),
         failed=tuple(run for run in runs if run.status == "failed"),
@@ -166,7 +170,8 @@ def final_numbers(run: Run) -> dict[str, Any]:
     }
     if run.status == "finished":
         last = run.table.row(-1, named=True)
-        rewards = np.array([last["recommended_reward"], last["average_reward"]])
+        # where the recommendation is for one context, what it lacks counts, not what the context is worth
+        rewards = np.array([run.optimum - last["simple_regret"], last["average_reward"]])
         scores = normalised_score(run.optimum, run.random_value, rewards).round(TIE_DECIMALS)
         row |= {name: last[name] for name in METRICS if name in last}
         row |= {"score": float(scores[0]), "average_score": float(scores[1])}
@@ -207,6 +212,30 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
     pairs = [column for name in METRICS for column in (name, f"{name}_half")]
     ordered = halves.select("mode", "env", "agent", "seeds", "failed", *pairs)
     return ordered.sort(["env", "average_regret", "agent"], nulls_last=True)
+
+
+def _choices(runs: list[Run]) -> pl.DataFrame:
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        if run.choices:
+            groups.setdefault((env_label(run), run.agent), []).append(run)
+    rows: list[dict[str, Any]] = []
+    for (env, agent), group in sorted(groups.items()):
+        names = group[0].choices
+        often = np.stack([selection_frequencies(run.table["choice"].to_numpy(), len(names)) for run in group])
+        half = half_width(often)
+        for name, mean, width in zip(names, often.mean(axis=0).tolist(), half.tolist(), strict=True):
+            if mean:
+                known = None if np.isnan(width) else width
+                rows.append({"env": env, "agent": agent, "choice": name, "frequency": mean, "frequency_half": known})
+    schema = {
+        "env": pl.Utf8,
+        "agent": pl.Utf8,
+        "choice": pl.Utf8,
+        "frequency": pl.Float64,
+        "frequency_half": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

@@ -1,4 +1,4 @@
-"""Figures of a leaderboard: regret against rounds, and comparisons of agents over environments, with intervals."""
+"""Figures of a leaderboard: regret, choices and comparisons of agents over environments, with intervals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.evaluation.leaderboard import Leaderboard, env_label, half_width
+from cbo_gym.evaluation.regret import running_frequencies
 from cbo_gym.evaluation.results import Run
 
 if TYPE_CHECKING:
@@ -128,6 +129,47 @@ def _curve(axis: Axes, runs: Sequence[Run], column: str, label: str, place: int)
     gap = runs[0].optimum - runs[0].random_value
     curves = np.stack([run.table[column].to_numpy() for run in runs]) / gap
     mean_curve(axis, curves, label, place, floor=FLOOR)
+
+
+def choice_curves(runs: Sequence[Run]) -> Figure | None:
+    """How often each target set or scope had been chosen after t rounds, a panel for each environment and agent.
+
+    Lines are means over seeds, bands their 95 % t-intervals; what an agent never chose has no line. None where no run
+    chose anything.
+    """
+    from matplotlib.figure import Figure
+
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (env_label(run), run.agent)):
+        if run.choices:
+            groups.setdefault((env_label(run), run.agent), []).append(run)
+    if not groups:
+        return None
+    columns = min(3, len(groups))
+    rows = -(-len(groups) // columns)
+    figure = Figure(figsize=(4.2 * columns + 0.4, 3.2 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis, ((env, agent), group) in zip(axes.flat, groups.items(), strict=False):
+        frequency_curves(axis, group)
+        axis.set_title(f"{env}\n{agent}", fontsize=9)
+    for axis in axes.flat[len(groups) :]:
+        axis.axis("off")
+    return figure
+
+
+def frequency_curves(axis: Axes, runs: Sequence[Run]) -> None:
+    """Draw the frequencies of one agent's choices on one environment against rounds, and their legend."""
+    names = runs[0].choices
+    curves = np.stack([running_frequencies(run.table["choice"].to_numpy(), len(names)) for run in runs])
+    for place, name in enumerate(names):
+        if curves[..., place].any():
+            mean_curve(axis, curves[..., place], name, place)
+    axis.set_xlabel("Round t")
+    axis.set_ylabel("Share of rounds 1 to t")
+    axis.set_ylim(-0.02, 1.02)
+    axis.margins(x=0.01)
+    axis.grid(True, alpha=0.3)
+    axis.legend(fontsize=7, loc="best", framealpha=0.6)
 
 
 def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: float = -np.inf) -> None:

@@ -71,6 +71,11 @@ def normalised_score(optimum: float, random_value: float, expected: Array) -> Ar
 
 
 def selection_frequencies(chosen: Array, count: int) -> Array:
-    """How often each of ``count`` target sets was chosen, as fractions of the rounds, shape ``(count,)``."""
+    """How often each of ``count`` target sets or scopes was chosen, as fractions of the rounds, shape ``(count,)``."""
     chosen = np.asarray(chosen, dtype=int)
     return np.bincount(chosen, minlength=count) / max(1, chosen.size)
+
+
+def running_frequencies(chosen: Array, count: int) -> Array:
+    """The same for the first t rounds, for every t: shape ``(rounds, count)``."""
+    return running_mean((np.asarray(chosen, dtype=int)[:, None] == np.arange(count)).T).T

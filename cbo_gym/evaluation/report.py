@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbo_gym.evaluation.leaderboard import Leaderboard, env_label
-from cbo_gym.evaluation.plots import improvement_matrix, performance_profiles, regret_curves, score_intervals
+from cbo_gym.evaluation.plots import (
+    choice_curves,
+    improvement_matrix,
+    performance_profiles,
+    regret_curves,
+    score_intervals,
+)
 from cbo_gym.evaluation.tables import (
     TextTable,
+    choice_table,
     coverage_table,
     env_table,
     improvement_table,
@@ -41,7 +48,7 @@ th[aria-sort=descending] button::after { content: " ▼"; }
 nav a { margin-right: 1rem; }
 .wide { overflow-x: auto; }
 .figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem; margin-bottom: 1rem; }
-img { max-width: min(100%, 42rem); }
+img { max-width: min(100%, 40rem); }
 .curves img { max-width: 100%; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: 13px; }
 """
@@ -76,8 +83,8 @@ every environment stand below those that did: their numbers are of other environ
 def write_report(board: Leaderboard, folder: Path, on_figure: Callable[[int, int], None] | None = None) -> Path:
     """Write ``report.html``, each table as CSV and Parquet, and ``figures/*.png`` to ``folder``.
 
-    The tables are those of :class:`Leaderboard`: ``overall``, ``per_env``, ``profiles``, ``improvement`` and, with a
-    row a run, ``runs``.
+    The tables are those of :class:`Leaderboard`: ``overall``, ``per_env``, ``profiles``, ``improvement``, ``choices``
+    and, with a row a run, ``runs``.
 
     Args:
         board: the leaderboard.
@@ -92,6 +99,7 @@ def write_report(board: Leaderboard, folder: Path, on_figure: Callable[[int, int
         "per_env": board.per_env,
         "profiles": board.profiles,
         "improvement": board.improvement,
+        "choices": board.choices,
         "runs": board.table,
     }
     for name, table in tables.items():
@@ -100,7 +108,7 @@ def write_report(board: Leaderboard, folder: Path, on_figure: Callable[[int, int
         with replacing(folder / f"{name}.parquet") as path:
             table.write_parquet(path)
     figures = {}
-    total = 3 * len(board.groups) + len(_envs(board))
+    total = 3 * len(board.groups) + len(_envs(board)) + board.choices["env"].n_unique()
     for done, (name, figure) in enumerate(_draw(board), start=1):
         figures[name] = _png(figure)
         with replacing(folder / "figures" / f"{name}.png") as path:
@@ -125,7 +133,11 @@ def _draw(board: Leaderboard) -> Iterator[tuple[str, Figure]]:
         yield _slug("profiles", group), performance_profiles(board, group, agents)
         yield _slug("improvement", group), improvement_matrix(board, group)
     for env in _envs(board):
-        yield _slug("regret", env), regret_curves([run for run in board.runs if env_label(run) == env], agents)
+        runs = [run for run in board.runs if env_label(run) == env]
+        yield _slug("regret", env), regret_curves(runs, agents)
+        chosen = choice_curves(runs)
+        if chosen is not None:
+            yield _slug("choices", env), chosen
 
 
 def _slug(kind: str, name: str) -> str:
@@ -176,9 +188,15 @@ def _group(board: Leaderboard, group: str, figures: dict[str, bytes]) -> str:
 
 
 def _env(board: Leaderboard, env: str, figures: dict[str, bytes]) -> str:
-    name = _slug("regret", env)
-    image = _image(figures[name], f"Average and simple regret against rounds, {env}") if name in figures else ""
-    return f'<h3>{escape(env)}</h3>{_table(env_table(board, env))}<div class="curves">{image}</div>'
+    captions = {
+        "regret": f"Average and simple regret against rounds, {env}",
+        "choices": f"Share of rounds in which each target set or scope was chosen, {env}",
+    }
+    named = {_slug(kind, env): caption for kind, caption in captions.items()}
+    images = "".join(_image(figures[name], caption) for name, caption in named.items() if name in figures)
+    chosen = choice_table(board, env)
+    choices = f"<details><summary>Choices</summary>{_table(chosen)}</details>" if chosen.rows else ""
+    return f'<h3>{escape(env)}</h3>{_table(env_table(board, env))}<div class="curves">{images}</div>{choices}'
 
 
 def _image(png: bytes, description: str) -> str:

@@ -29,7 +29,7 @@ def package_version() -> str:
 class Run:
     """One run: what was run, how it ended, and a table with a row a round (empty unless it finished).
 
-    ``choices`` names the target sets that the table's column ``choice`` counts from 0, where there is one;
+    ``choices`` names the target sets or scopes that the table's column ``choice`` counts from 0, where there is one;
     ``error`` is the traceback of a failed run, or why the pair was skipped. ``date`` (UTC, ``2026-01-31``) and
     ``machine`` (cores and processor) say when and on what it was played.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from time import perf_counter
 from typing import Any
 
@@ -12,15 +12,19 @@ import polars as pl
 from gymnasium import spaces
 
 from cbo_gym.envs.base import CausalBanditEnv
+from cbo_gym.envs.choice import ChoiceEnv
+from cbo_gym.envs.contextual import ContextualEnv
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.evaluation import regret
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.evaluation.results import Run, today
 from cbo_gym.evaluation.specs import Spec, create_agent, require_agent
-from cbo_gym.oracle import Optimum, Oracle
-from cbo_gym.task import Action, Mode, Task
+from cbo_gym.oracle import Estimate
+from cbo_gym.scm.scopes import Scope
+from cbo_gym.task import Action, Task
 
 AGENT_STREAM = 2  # keeps an agent's random stream apart from the noise of the same seed
+LONGEST_LIST = 4  # names that are written out
 
 
 class AgentError(RuntimeError):
@@ -72,11 +76,10 @@ def evaluate(
         played = _play(agent, label, made, task, seed, on_round)
         base = made.unwrapped
         assert isinstance(base, CausalBanditEnv)
-        oracle = Oracle(base)
-        table = _score(played, oracle, base)
+        table = _score(played, base)
+        optimum = base.oracle.optimum
     finally:
         made.close()
-    optimum = oracle.optimum
     return Run(
         agent=label,
         env=str(spec),
@@ -88,7 +91,7 @@ def evaluate(
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,
         random_value=optimum.random_value,
-        choices=tuple(_name_target(target) for target in task.targets),
+        choices=tuple(map(name_target, task.targets)) or tuple(map(name_scope, task.scopes)),
         table=table,
     )
 
@@ -107,8 +110,20 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Any, Any]:
         raise ValueError(f"cannot make the environment {spec}: {error}") from error
 
 
-def _name_target(target: frozenset[str]) -> str:
-    return "{" + ", ".join(sorted(target)) + "}"
+def name_target(target: frozenset[str]) -> str:
+    """``{X1, X2}``; long lists are counted."""
+    return "{" + _listed(target, "variables") + "}"
+
+
+def name_scope(scope: Scope) -> str:
+    """``{X1, X2 | C}``: the variables of a scope and the contexts on which any of them may depend."""
+    variables = _listed([variable for variable, _ in scope], "variables")
+    contexts = _listed(frozenset().union(*[given for _, given in scope]), "contexts")
+    return "{" + (f"{variables} | {contexts}" if contexts else variables) + "}"
+
+
+def _listed(names: Collection[str], what: str) -> str:
+    return f"{len(names)} {what}" if len(names) > LONGEST_LIST else ", ".join(sorted(names))
 
 
 def _play(
@@ -119,12 +134,14 @@ def _play(
     seed: int,
     on_round: Callable[[int, int], None] | None,
 ) -> dict[str, list[Any]]:
-    """The rounds as lists, one entry a round."""
+    """The rounds as lists, one entry a round; of contexts one more, the one after the last round."""
     stream = np.random.SeedSequence(seed, spawn_key=(AGENT_STREAM,))
     observation, _ = env.reset(seed=seed)
     agent.reset(task, seed=int(stream.generate_state(1)[0]))
-    names = ("action", "recommended", "nodes", "reward", "act_seconds", "update_seconds")
+    names = ("action", "recommended", "nodes", "reward", "act_seconds", "update_seconds", "context")
     played: dict[str, list[Any]] = {name: [] for name in names}
+    if "context" in observation:
+        played["context"].append(observation["context"])
     for round_number in range(1, task.horizon + 1):
         try:
             start = perf_counter()
@@ -143,6 +160,8 @@ def _play(
         played["action"].append(action)
         played["recommended"].append(recommended)
         played["nodes"].append(observation["nodes"].tolist())
+        if "context" in observation:
+            played["context"].append(observation["context"])
         played["reward"].append(reward)
         played["act_seconds"].append(chosen - start)
         played["update_seconds"].append(learned - stepped)
@@ -151,34 +170,58 @@ def _play(
     return played
 
 
-def _score(played: dict[str, list[Any]], oracle: Oracle, env: CausalBanditEnv) -> pl.DataFrame:
+def _score(played: dict[str, list[Any]], env: CausalBanditEnv) -> pl.DataFrame:
     rounds = len(played["reward"])
-    both = oracle.expected_rewards([*played["action"], *played["recommended"]])
-    expected, recommended = np.split(both.value, [rounds])
-    error, recommended_error = np.split(both.standard_error, [rounds])
-    best: Optimum = oracle.optimum
+    best = env.oracle.optimum.value
+    reward = np.asarray(played["reward"], dtype=float)
     columns: dict[str, Any] = {
         "round": np.arange(1, rounds + 1),
         "action": [_flat(env.action_space, action) for action in played["action"]],
         "nodes": played["nodes"],
-        "reward": np.asarray(played["reward"], dtype=float),
-        "expected_reward": expected,
-        "expected_reward_standard_error": error,
-        "recommended_reward": recommended,
-        "recommended_reward_standard_error": recommended_error,
-        "instant_regret": regret.instant_regret(best.value, expected),
-        "cumulative_regret": regret.cumulative_regret(best.value, expected),
-        "average_regret": regret.average_regret(best.value, expected),
-        "average_reward": regret.average_reward(expected),
-        "best_so_far_regret": regret.best_so_far_regret(best.value, expected),
-        "simple_regret": regret.simple_regret(best.value, recommended),
-        "pseudo_regret": regret.pseudo_regret(best.value, np.asarray(played["reward"])),
+        "reward": reward,
+    }
+    if isinstance(env, ContextualEnv):
+        columns["context"] = np.stack(played["context"][:-1]).tolist()
+        expected, in_context, recommended, simple = _expected_in_context(played, env)
+        columns["context_regret"] = in_context
+        columns["best_so_far_regret"] = np.minimum.accumulate(in_context)
+        columns["simple_regret"] = simple
+    else:
+        both = env.oracle.expected_rewards([*played["action"], *played["recommended"]])
+        expected, recommended = (Estimate(*parts) for parts in zip(*[np.split(p, [rounds]) for p in both], strict=True))
+        columns["best_so_far_regret"] = regret.best_so_far_regret(best, expected.value)
+        columns["simple_regret"] = regret.simple_regret(best, recommended.value)
+    columns |= {
+        "expected_reward": expected.value,
+        "expected_reward_standard_error": expected.standard_error,
+        "recommended_reward": recommended.value,
+        "recommended_reward_standard_error": recommended.standard_error,
+        "instant_regret": regret.instant_regret(best, expected.value),
+        "cumulative_regret": regret.cumulative_regret(best, expected.value),
+        "average_regret": regret.average_regret(best, expected.value),
+        "average_reward": regret.average_reward(expected.value),
+        "pseudo_regret": regret.pseudo_regret(best, reward),
+        "average_pseudo_regret": regret.running_mean(regret.pseudo_regret(best, reward)),
         "act_seconds": played["act_seconds"],
         "update_seconds": played["update_seconds"],
     }
-    if env.mode is Mode.HARD:
-        columns["choice"] = [int(action["target"]) for action in played["action"]]
+    if isinstance(env, ChoiceEnv):
+        columns["choice"] = [int(action[env.choice]) for action in played["action"]]
     return pl.DataFrame(columns)
+
+
+def _expected_in_context(
+    played: dict[str, list[Any]], env: ContextualEnv
+) -> tuple[Estimate, np.ndarray, Estimate, np.ndarray]:
+    """E[Y | x, c] of what was played and how much it lacks, and the same of what was recommended for the next context.
+
+    What is lacking is counted from max over x of E[Y | x, c], so that the luck of the context is no part of it.
+    """
+    contexts = np.stack(played["context"])
+    best = env.oracle.best_given(contexts).value
+    expected = env.oracle.expected_given(played["action"], contexts[:-1])
+    recommended = env.oracle.expected_given(played["recommended"], contexts[1:])
+    return expected, best[:-1] - expected.value, recommended, best[1:] - recommended.value
 
 
 def _flat(space: spaces.Space[Any], action: Action) -> list[float]:

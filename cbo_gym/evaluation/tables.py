@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard
+from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard, env_label
 
 OVERALL = {
     "iqm": "interquartile mean",
@@ -88,6 +89,15 @@ def improvement_table(board: Leaderboard, group: str) -> TextTable:
     return TextTable(["P(row scores higher than column)", *agents], body)
 
 
+def choice_table(board: Leaderboard, env: str) -> TextTable:
+    """How often each agent chose each target set or scope of one environment; without rows if there are none."""
+    rows = [
+        [row["agent"], row["choice"], number(row["frequency"], row["frequency_half"])]
+        for row in board.choices.filter(pl.col("env") == env).iter_rows(named=True)
+    ]
+    return TextTable(["agent", "target set or scope", "share of rounds"], rows)
+
+
 def coverage_table(board: Leaderboard) -> TextTable:
     """What became of every pair: the number of finished runs, of failed ones, or skipped; ``-`` if never tried."""
     counts = board.table.group_by(["env", "agent"]).agg(
@@ -106,15 +116,14 @@ def _coverage(counts: dict[str, int]) -> str:
 
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
-    """What gave no number, with the reason: failed runs, and once for each agent and mode the skipped pairs."""
+    """What gave no number, with the reason: every failed run, and once an agent the pairs that were skipped."""
     rows = [(f"failed: {run.agent} on {run.env}, seed {run.seed}", run.error) for run in board.failed]
-    reasons: dict[tuple[str, str], str] = {}
-    envs: dict[tuple[str, str], set[str]] = {}
-    for run in board.skipped:
-        reasons.setdefault((run.agent, run.mode), run.error)
-        envs.setdefault((run.agent, run.mode), set()).add(run.env)
-    for (agent, mode), why in sorted(reasons.items()):
-        rows.append((f"skipped: {agent} on {mode} environments ({len(envs[agent, mode])})", why))
+    reasons = {run.agent: run.error for run in reversed(board.skipped)}
+    modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}
+    for agent in sorted(reasons):
+        counts = Counter(mode for (skipping, _), mode in modes.items() if skipping == agent)
+        where = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
+        rows.append((f"skipped: {agent} on {where} environments", reasons[agent]))
     return rows
 
 

@@ -1,5 +1,5 @@
 """The benchmark problems: one file a family, each function builds a Problem."""
 
-from cbo_gym.problems.base import Problem, SuperArms, build_problem
+from cbo_gym.problems.base import Contexts, Problem, SuperArms, build_problem
 
-__all__ = ["Problem", "SuperArms", "build_problem"]
+__all__ = ["Contexts", "Problem", "SuperArms", "build_problem"]

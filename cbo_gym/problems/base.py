@@ -19,9 +19,10 @@ from cbo_gym.scm import (
     StructuralCausalModel,
     Zero,
 )
-from cbo_gym.scm.scopes import minimal_intervention_sets
+from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
 
 Interval = tuple[float, float]
+Columns = Mapping[str, np.ndarray]  # variable -> array
 Components = Sequence[Sequence[float]]
 
 
@@ -48,6 +49,31 @@ class SuperArms:
 
 
 @dataclass(frozen=True)
+class Contexts:
+    """What the contextual mode adds to a problem: what is seen before acting, and what that tells about the noise.
+
+    Args:
+        names: the context variables: observed, never set, not the reward. What is seen of them are their natural
+            values, those of the un-intervened system.
+        scopes: the scopes that may be played.
+        noise_given: called with the contexts' values and with independent U(0, 1) numbers for every noisy variable,
+            arrays by name that broadcast together; returns draws of the exogenous variables given the contexts, by
+            name, for those whose distribution the contexts change.
+        best_response: the contexts' values to the native values of an intervention that maximises E[Y | x, c] over
+            the values of all scopes (the variables set are the same in every context), where theory gives one.
+        policy: that intervention in words.
+        value: E[Y] under it, where it is known exactly.
+    """
+
+    names: Sequence[str]
+    scopes: Sequence[Scope]
+    noise_given: Callable[[Columns, Columns], Columns]
+    best_response: Callable[[Columns], Columns] | None = None
+    policy: str | None = None
+    value: float | None = None
+
+
+@dataclass(frozen=True)
 class Problem:
     """A named benchmark: the SCM, what may be done to it, and where it comes from.
 
@@ -70,9 +96,10 @@ class Problem:
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
             in [0, 1], where agents are told it; else None.
         super_arms: for a masked system; its soft parameters then have the domains (0, 1).
+        contexts: what the contextual mode needs; None where there is none.
 
     Raises:
-        ValueError: if domains, null action, targets and SCM do not fit together.
+        ValueError: if domains, null action, targets, scopes and SCM do not fit together.
     """
 
     name: str
@@ -89,6 +116,7 @@ class Problem:
     noise_known: bool = True
     kernel: tuple[float, float] | None = None
     super_arms: SuperArms | None = None
+    contexts: Contexts | None = None
 
     def __post_init__(self) -> None:
         q = self.scm.action_dim
@@ -113,6 +141,27 @@ class Problem:
             )
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ValueError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
+        if self.contexts:
+            self._check_contexts(self.contexts)
+
+    def _check_contexts(self, contexts: Contexts) -> None:
+        free = [name for name in self.scm.nodes[:-1] if name not in self.manipulable]
+        if unknown := [name for name in contexts.names if name not in free]:
+            raise ValueError(f"{self.name}: {unknown} cannot be contexts; choose from {free}")
+        if not contexts.scopes:
+            raise ValueError(f"{self.name}: give at least one scope")
+        for scope in contexts.scopes:
+            self._check_scope(scope, contexts.names)
+
+    def _check_scope(self, scope: Scope, contexts: Sequence[str]) -> None:
+        for variable, given in scope:
+            if variable not in self.manipulable:
+                raise ValueError(f"{self.name}: a scope cannot set {variable!r}; choose from {list(self.manipulable)}")
+            if unknown := sorted(given.difference(contexts)):
+                raise ValueError(
+                    f"{self.name}: {unknown} cannot be contexts of {variable}; choose from {list(contexts)}"
+                )
+        scope_diagram(self.scm.diagram, scope)  # raises for a cycle
 
     def to_native(self, action: Any) -> np.ndarray:
         """Map a soft action of shape ``(..., q)`` from [0, 1] to native units."""

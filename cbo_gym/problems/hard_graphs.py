@@ -68,18 +68,33 @@ def _negated_psa(age: Any, bmi: Any, aspirin: Any, statin: Any, cancer: Any, u: 
     return -(6.8 + 0.04 * age - 0.15 * bmi - 0.60 * statin + 0.55 * aspirin + cancer + u)
 
 
-def psa_graph() -> Problem:
-    """PSAGraph: doses of aspirin and statin against the level of prostate-specific antigen."""
-    drugs = ("Aspirin", "Statin")
-    variables = [
+def age_and_bmi(bmi_std: float) -> list[Variable]:
+    """A patient: age in years, and the body mass index with its standard deviation given the age."""
+    return [
         Variable("Age", _own_noise, noise=Uniform(55.0, 75.0)),
-        Variable("BMI", _bmi, ("Age",), noise=Normal(0.0, 0.7)),
-        Variable("Aspirin", _aspirin, ("Age", "BMI")),
-        Variable("Statin", _statin, ("Age", "BMI")),
+        Variable("BMI", _bmi, ("Age",), noise=Normal(0.0, bmi_std)),
+    ]
+
+
+def natural_doses() -> list[Variable]:
+    """The doses that a patient takes if nobody sets them."""
+    return [Variable("Aspirin", _aspirin, ("Age", "BMI")), Variable("Statin", _statin, ("Age", "BMI"))]
+
+
+def psa_variables() -> list[Variable]:
+    """The system behind PSAGraph; its reward Y is the negated level of prostate-specific antigen."""
+    drugs = ("Aspirin", "Statin")
+    return [
+        *age_and_bmi(bmi_std=0.7),
+        *natural_doses(),
         Variable("Cancer", _cancer, ("Age", "BMI", *drugs)),
         Variable("Y", _negated_psa, ("Age", "BMI", *drugs, "Cancer"), noise=Normal(0.0, 0.4)),
     ]
-    scm = StructuralCausalModel(variables, reward="Y")
+
+
+def psa_graph() -> Problem:
+    """PSAGraph: doses of aspirin and statin against the level of prostate-specific antigen."""
+    scm = StructuralCausalModel(psa_variables(), reward="Y")
     manipulable = {"Aspirin": (0.0, 1.0), "Statin": (0.0, 1.0)}
     return Problem(
         name="PSAGraph",

@@ -36,5 +36,5 @@ def play(agent: Agent, env: gym.Env[Any, Any], task: Task, seed: int) -> tuple[l
 def flat(action: Action) -> np.ndarray:
     """An action as one vector."""
     if isinstance(action, dict):
-        return np.concatenate([[action["target"]], action["values"]])
+        return np.concatenate([np.atleast_1d(action[key]) for key in sorted(action)])
     return np.asarray(action)

@@ -65,7 +65,7 @@ def test_stable_baselines3_checker(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", IDS)
 def test_spaces(env_id: str) -> None:
     env = gym.make(env_id).unwrapped
-    box = env.action_space["values"] if env.mode == "hard" else env.action_space
+    box = env.action_space["values"] if env.mode in ("hard", "contextual") else env.action_space
     if env.mode == "masked":
         assert box.shape == (env.scm.action_dim,)
     else:
@@ -75,7 +75,7 @@ def test_spaces(env_id: str) -> None:
     nodes = env.observation_space["nodes"]
     assert nodes.dtype == np.float64
     assert nodes.shape == (len(env.scm.nodes),)
-    more = {"aggregated": {"aggregate"}, "masked": {"exogenous"}}.get(env.mode, set())
+    more = {"aggregated": {"aggregate"}, "contextual": {"context"}, "masked": {"exogenous"}}.get(env.mode, set())
     assert set(env.observation_space) == {"nodes", *more}
 
 

@@ -14,9 +14,9 @@ from cbo_gym.envs.vector import SoftVectorEnv
 from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries()]
-ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/SSEMPeriodic-v0"]
-HORIZON = 100
-TWO_EPISODES_AND_A_BIT = 230  # rounds
+ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0"]
+HORIZON = 100  # rounds of an episode, so that a run sees several
+TWO_EPISODES_AND_A_BIT = 230
 
 
 def native(env_id: str, num_envs: int = 3, **kwargs: Any) -> Any:

@@ -1,6 +1,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -9,9 +10,16 @@ import pytest
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import improvement_matrix, performance_profiles, regret_curves, score_intervals
+from cbo_gym.evaluation.plots import (
+    choice_curves,
+    improvement_matrix,
+    performance_profiles,
+    regret_curves,
+    score_intervals,
+)
 from cbo_gym.evaluation.report import write_report
 from cbo_gym.evaluation.tables import (
+    choice_table,
     coverage_table,
     env_table,
     improvement_table,
@@ -52,6 +60,47 @@ def test_means_and_intervals_by_hand():
     assert row["average_score"] == pytest.approx(0.2)
     assert row["cumulative_regret"] == pytest.approx(1.6)
     assert row["seconds"] == pytest.approx(0.75)
+
+
+def choosing_run(agent, seed, chosen, names=("{X1 | C}", "{X2 | C}", "{}")):
+    run = made_up_run(agent, seed, [0.5] * len(chosen), env="CBO/CoCaFig1-v0")
+    return replace(run, choices=names, table=run.table.with_columns(pl.Series("choice", chosen)))
+
+
+def test_choices_are_counted():
+    board = leaderboard(
+        [choosing_run("A", 0, [0, 0, 1, 1]), choosing_run("A", 1, [0, 0, 0, 0]), made_up_run("B", 0, [1.0])]
+    )
+    assert board.choices["choice"].to_list() == ["{X1 | C}", "{X2 | C}"]  # what was never chosen is left out
+    assert board.choices["frequency"].to_list() == [0.75, 0.25]
+    # the t quantile at 97.5 % with 1 degree of freedom is 12.7062; the standard deviation is 0.5 / sqrt(2)
+    assert board.choices["frequency_half"][0] == pytest.approx(12.7062 * 0.25, rel=1e-5)
+    rows = choice_table(board, "CBO/CoCaFig1-v0, T=4").rows
+    assert [row[:2] for row in rows] == [["A", "{X1 | C}"], ["A", "{X2 | C}"]]
+    assert choice_table(board, "CBO/Dropwave-v0, T=1").rows == []
+
+
+def test_choices_in_the_report(tmp_path):
+    runs = [choosing_run("A", 0, [0, 1, 1]), choosing_run("B", 0, [2, 2, 2])]
+    page = write_report(leaderboard(runs), tmp_path)
+    assert (tmp_path / "figures" / "choices-CBO-CoCaFig1-v0-T=3.png").stat().st_size > 5000
+    assert "share of rounds" in page.read_text()
+    assert page.read_text().count("data:image/png") == 5
+    assert (tmp_path / "choices.csv").read_text().count("\n") == 1 + 3
+
+
+def test_the_figure_of_choices_has_a_panel_an_agent_and_a_line_a_choice():
+    figure = choice_curves([choosing_run("A", 0, [0, 1, 1]), choosing_run("B", 0, [2, 2, 2])])
+    assert [len(axis.lines) for axis in figure.axes] == [2, 1]
+    np.testing.assert_allclose(figure.axes[0].lines[1].get_ydata(), [0, 1 / 2, 2 / 3])
+    assert choice_curves([made_up_run("A", 0, [1.0])]) is None
+
+
+def test_the_score_of_a_recommendation_in_context_is_what_it_lacks():
+    """A context that is worth 0.4 by itself: the recommendation earns 1.2, where 1.3 was possible."""
+    run = made_up_run("A", 0, [0.5, 0.5])
+    table = run.table.with_columns(recommended_reward=pl.lit(1.2), simple_regret=pl.lit(0.1))
+    assert leaderboard([replace(run, table=table)]).per_env["score"][0] == pytest.approx(0.9)
 
 
 def test_one_seed_has_no_interval():
@@ -179,12 +228,13 @@ def test_failed_and_skipped_are_shown():
     runs += [Run("D", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "Traceback\nboom")]
     for env in ("CBO/ToyGraph-v0", "CBO/PSAGraph-v0"):
         runs += [Run("C", env, seed, 1, "hard", "skipped", f"C plays soft; {env} is hard") for seed in range(2)]
+    runs.append(Run("C", "CBO/Zonal-v0", 0, 1, "masked", "skipped", "C plays soft; CBO/Zonal-v0 is masked"))
     board = leaderboard(runs)
     assert incomplete_rows(board) == [
         ("failed: B on CBO/Dropwave-v0, seed 0", "Traceback\nboom"),
         ("failed: B on CBO/Dropwave-v0, seed 1", "Traceback\nboom"),
         ("failed: D on CBO/Dropwave-v0, seed 0", "Traceback\nboom"),
-        ("skipped: C on hard environments (2)", "C plays soft; CBO/PSAGraph-v0 is hard"),
+        ("skipped: C on 2 hard, 1 masked environments", "C plays soft; CBO/PSAGraph-v0 is hard"),
     ]
     shown = [row[:3] for row in env_table(board, "CBO/Dropwave-v0, T=1").rows]
     assert shown == [["A", "1", "0.5"], ["B", "1 (2 failed)", "0.5"], ["D", "0 (1 failed)", "-"]]
@@ -194,9 +244,10 @@ def test_failed_and_skipped_are_shown():
             ["CBO/Dropwave-v0, T=1", "1 finished", "1 finished, 2 failed", "-", "1 failed"],
             ["CBO/PSAGraph-v0, T=1", "-", "-", "skipped", "-"],
             ["CBO/ToyGraph-v0, T=1", "-", "-", "skipped", "-"],
+            ["CBO/Zonal-v0, T=1", "-", "-", "skipped", "-"],
         ],
     )
-    assert board.table["status"].value_counts(sort=True).rows() == [("skipped", 4), ("failed", 3), ("finished", 2)]
+    assert board.table["status"].value_counts(sort=True).rows() == [("skipped", 5), ("failed", 3), ("finished", 2)]
 
 
 def test_nothing_finished_is_an_error(tmp_path):
@@ -216,7 +267,7 @@ def test_the_report_is_complete_and_escaped(tmp_path):
     assert page.count("data:image/png;base64,") == 4
     assert not re.search(r"(src|href)=\"(?!data:|#)", page), "the page must need nothing else"
     written = tmp_path / "report"
-    tables = ("overall", "per_env", "profiles", "improvement", "runs")
+    tables = ("overall", "per_env", "profiles", "improvement", "choices", "runs")
     assert {path.name for path in written.iterdir()} == {
         "report.html",
         "figures",

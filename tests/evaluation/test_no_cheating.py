@@ -102,12 +102,14 @@ ALLOWED_FOR_AGENTS = (
     "cbo_gym.envs.spaces",
     "cbo_gym.scm.diagram",
     "cbo_gym.scm.noise",
+    "cbo_gym.scm.scopes",  # functions of the diagram, which the task tells
 )
 RULES = {
     "scm": ("cbo_gym.scm", "cbo_gym.files"),
     "problems": ("cbo_gym.scm", "cbo_gym.problems"),
     "envs": (
         "cbo_gym.scm", "cbo_gym.problems", "cbo_gym.envs", "cbo_gym.task", "cbo_gym.registry", "cbo_gym.oracle",
+        "cbo_gym.contextual_oracle",
     ),
 }  # fmt: skip
 

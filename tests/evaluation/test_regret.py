@@ -41,6 +41,12 @@ def test_selection_frequencies_by_hand():
     np.testing.assert_allclose(regret.selection_frequencies([0, 2, 2, 1], 4), [0.25, 0.25, 0.5, 0.0])
 
 
+def test_running_frequencies_by_hand():
+    found = regret.running_frequencies([0, 2, 2, 1], 3)
+    np.testing.assert_allclose(found, [[1, 0, 0], [1 / 2, 0, 1 / 2], [1 / 3, 0, 2 / 3], [1 / 4, 1 / 4, 1 / 2]])
+    np.testing.assert_allclose(found[-1], regret.selection_frequencies([0, 2, 2, 1], 3))
+
+
 def test_rounds_are_on_the_last_axis():
     runs = np.stack([EXPECTED, EXPECTED[::-1]])
     np.testing.assert_allclose(regret.cumulative_regret(OPTIMUM, runs), [[6.0, 7.0, 10.0], [3.0, 4.0, 10.0]])

@@ -31,6 +31,33 @@ def test_expected_rewards_agree_with_simulation():
     assert run.choices == ("{}", "{X0}", "{X1}")
 
 
+def test_a_contextual_run_is_scored_in_its_contexts():
+    """On CoCaFig1 E[Y | do(X1 = 0), c] is exp(-c^2) / 3 + c, and no policy earns more than 1/3 + c."""
+    run = evaluate(Centre(), "CBO/CoCaFig1-v0", seed=0, horizon=4)
+    table = run.table
+    env = gym.make("CBO/CoCaFig1-v0")
+    contexts = [env.reset(seed=0)[0]["context"]]
+    contexts += [env.step({"scope": 0, "values": np.full(2, 0.5)})[0]["context"] for _ in range(4)]
+    assert table["context"].to_list() == [context.tolist() for context in contexts[:-1]]
+    c = np.concatenate(contexts)
+    expected = np.exp(-(c**2)) / 3 + c
+    np.testing.assert_allclose(table["expected_reward"], expected[:-1], atol=3e-3)
+    np.testing.assert_allclose(table["instant_regret"], 1 / 3 - expected[:-1], atol=3e-3)
+    np.testing.assert_allclose(table["context_regret"], 1 / 3 + c[:-1] - expected[:-1], atol=6e-3)
+    np.testing.assert_allclose(table["best_so_far_regret"], np.minimum.accumulate(table["context_regret"].to_numpy()))
+    np.testing.assert_allclose(table["recommended_reward"], expected[1:], atol=3e-3)  # of the context to come
+    np.testing.assert_allclose(table["simple_regret"], 1 / 3 + c[1:] - expected[1:], atol=6e-3)
+    np.testing.assert_allclose(table["pseudo_regret"], 1 / 3 - table["reward"])
+    np.testing.assert_allclose(table["average_pseudo_regret"][-1], table["pseudo_regret"].mean())
+    assert run.choices == ("{X1 | C}", "{X2 | C}", "{X1, X2 | C}", "{}")
+    assert table["choice"].to_list() == [0] * 4
+
+
+def test_long_scopes_are_counted_not_written_out():
+    run = evaluate(Centre(), "CBO/CoCaLarge-v0", seed=0, horizon=1)
+    assert run.choices == ("{X1 | C1, C6}", "{X2 | C1}", "{29 variables | 57 contexts}", "{}")
+
+
 def test_rewards_are_those_of_the_plain_loop():
     run = evaluate(Centre(), "CBO/Alpine2-Noisy-v0", seed=5, horizon=6)
     env = gym.make("CBO/Alpine2-Noisy-v0")

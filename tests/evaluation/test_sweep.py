@@ -138,6 +138,15 @@ def test_foreign_files_are_named(tmp_path):
         list(load_runs(tmp_path / "none"))
 
 
+def test_a_killed_worker_ends_the_sweep_and_leaves_what_was_finished(tmp_path):
+    with pytest.raises(RuntimeError, match="a worker process was killed"):
+        sweep([AGENT, "tests.helpers:KillsItsProcess"], ["CBO/Dropwave-v0"], range(6), tmp_path, horizon=3, n_jobs=2)
+    kept = finished(tmp_path)
+    assert kept
+    count = sweep([AGENT], ["CBO/Dropwave-v0"], range(6), tmp_path, horizon=3, n_jobs=2)
+    assert count == {"finished": 6, "failed": 0, "skipped": 0, "resumed": len(kept)}
+
+
 def test_a_killed_sweep_resumes_and_loses_no_finished_run(tmp_path):
     notes, folder = tmp_path / "notes", tmp_path / "runs"
     notes.mkdir()

@@ -146,6 +146,11 @@ def greatest_lead(
     return greatest
 
 
+def in_order(scopes: Iterable[Scope]) -> list[Scope]:
+    """Scopes in an order that is the same in every process."""
+    return sorted(scopes, key=lambda scope: sorted((name, sorted(seen)) for name, seen in scope))
+
+
 def largest(scopes: Iterable[Scope]) -> list[Scope]:
     """The scopes to which no context can be added: the others have a part of the policies of one of these."""
     by_actions: dict[frozenset[str], list[dict[str, frozenset[str]]]] = {}

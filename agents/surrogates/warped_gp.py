@@ -1,0 +1,119 @@
+"""WarpedGP: the GP with learned warpings of inputs and outputs, after HEBO (Cowen-Rivers et al. 2022).
+
+HEBO's package needs NumPy below 1.25, so what makes its model robust is built here from BoTorch's parts:
+
+* every input goes through the distribution function of a Kumaraswamy distribution, whose two parameters are fitted
+  with the other hyper-parameters under lognormal priors (against non-stationarity);
+* outputs go through the Yeo-Johnson transform that makes them most like a normal sample (against skewed noise);
+* the noise level is learned, as in the base class.
+
+Not taken over are HEBO's kernel (Matern plus linear; here BoTorch's default) and its acquisition functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.models.transforms.input import Warp
+from botorch.models.transforms.utils import kumaraswamy_warp
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from gpytorch.kernels import Kernel
+from gpytorch.priors import LogNormalPrior
+from torch import Tensor
+
+from agents.surrogates.gp import GaussianProcess
+
+WARP_SPREAD = 0.75**0.5  # of the logarithm of a Kumaraswamy parameter, as in BoTorch's tutorial on input warping
+POWERS = (0.0, 2.0)  # within these Yeo-Johnson maps the real line onto itself, so every bound can be mapped back
+
+
+class WarpedKernel(Kernel):
+    """BoTorch's default kernel between warped points of the unit box.
+
+    Args:
+        dim: number of inputs.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.base = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        self.warp = Warp(
+            d=dim,
+            indices=list(range(dim)),
+            concentration0_prior=LogNormalPrior(0.0, WARP_SPREAD),
+            concentration1_prior=LogNormalPrior(0.0, WARP_SPREAD),
+            bounds=torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, dim),
+        )
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
+        return self.base.forward(self._warped(x1), self._warped(x2), diag=diag, **params)
+
+    def _warped(self, points: Tensor) -> Tensor:
+        # Warp.transform would do the same, with several times the overhead for points that are in the box already
+        parameters = dict(self.warp.named_parameters())
+        return kumaraswamy_warp(points, c0=parameters["concentration0"], c1=parameters["concentration1"])
+
+
+class WarpedGP(GaussianProcess):
+    """GP regression of a transformed scalar; bounds are mapped back, posteriors are of the transformed outputs.
+
+    With skewed noise the image of a symmetric bound is not the mean plus some standard deviations: at width 0 it is
+    about the median. The Yeo-Johnson parameter and the scale are fitted whenever the hyper-parameters are.
+
+    Args:
+        name, dim, settings: as for :class:`~agents.surrogates.gp.GaussianProcess`, which learns the noise and takes
+            no other kernel here.
+
+    References:
+        Cowen-Rivers et al. (2022), HEBO: pushing the limits of sample-efficient hyper-parameter optimisation;
+        Snoek et al. (2014), Input warping; Yeo & Johnson (2000).
+    """
+
+    def __init__(self, name: str, dim: int, **settings: Any) -> None:
+        super().__init__(name, dim, covariance=WarpedKernel, **settings)
+        self._raw = np.zeros(0)
+        self._power, self._centre, self._unit = 1.0, 0.0, 1.0
+
+    def add(self, inputs: Any, outputs: Any) -> None:
+        raw = np.asarray(outputs, dtype=np.float64).reshape(-1)
+        super().add(inputs, self._transform(raw))
+        self._raw = np.concatenate([self._raw, raw])
+
+    def update(self) -> None:
+        if len(self) and self.schedule.due(len(self)):
+            self._choose_transform()
+            self.outputs = self._tensor(self._transform(self._raw))
+        super().update()
+
+    def bound(self, points: Tensor, width: float) -> Tensor:
+        """The bound in the outputs' own units."""
+        transformed = super().bound(points, width)
+        return self._centre + self._unit * inverse_yeo_johnson(transformed, self._power)
+
+    def _choose_transform(self) -> None:
+        from scipy.stats import yeojohnson_normmax  # late: slow to import
+
+        spread = float(self._raw.std())
+        self._centre = float(self._raw.mean())
+        if spread <= 1e-12 * abs(self._centre):  # constant outputs keep their unit
+            self._unit, self._power = 1.0, 1.0
+            return
+        self._unit = spread
+        power = float(yeojohnson_normmax((self._raw - self._centre) / spread))
+        self._power = float(np.clip(power, *POWERS)) if np.isfinite(power) else 1.0
+
+    def _transform(self, raw: np.ndarray) -> np.ndarray:
+        from scipy.stats import yeojohnson
+
+        return yeojohnson((raw - self._centre) / self._unit, self._power)
+
+
+def inverse_yeo_johnson(values: Tensor, power: float) -> Tensor:
+    """The inverse of the Yeo-Johnson transform with a parameter from 0 to 2, differentiable."""
+    up, down = values.clamp_min(0.0), (-values).clamp_min(0.0)
+    positive = torch.expm1(up) if power < 1e-9 else torch.expm1(torch.log1p(power * up) / power)
+    other = 2.0 - power
+    negative = torch.expm1(down) if other < 1e-9 else torch.expm1(torch.log1p(other * down) / other)
+    return positive - negative

@@ -1,0 +1,198 @@
+"""Expected rewards in a given context, and the best policy over all scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from gymnasium.vector.utils import concatenate, create_empty_array
+
+from cbo_gym.oracle import CHUNK, REPLICATES, Estimate, Optimum, Oracle
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Action
+
+if TYPE_CHECKING:
+    from cbo_gym.envs.contextual import ContextualEnv
+
+CONTEXTS = 2**6  # a replicate, for the optimum
+POINTS = 2**6  # noise draws a replicate in each of these contexts
+SEARCH_PAIRS = 8  # antithetic noise draws of a search: exact where zero-mean noise enters linearly
+POPULATION = 16  # a coordinate
+GENERATIONS = 300
+
+
+class ContextualOracle(Oracle):
+    """E[Y | x, c] by quasi-Monte Carlo over the noise given the context; its maximum by theory, else by search.
+
+    What it inherits concerns actions played whatever the context: :meth:`expected_rewards` is their mean over
+    contexts.
+
+    Args:
+        env: the environment; only its problem and its reading of actions are used.
+        seed: of the quasi-Monte Carlo points and the search.
+    """
+
+    env: ContextualEnv
+    fewest_points: ClassVar[int] = 2**4  # given the context often little noise is left
+
+    def expected_given(self, actions: list[Action], contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
+        """E[Y | x, c] of each action in its context, shape ``(n,)``.
+
+        Args:
+            actions: n elements of the action space.
+            contexts: shape ``(n, k)``.
+            tolerance: standard error to reach; None for 0.2 % of the gap between the optimum and a random action.
+        """
+        if not actions:
+            return Estimate(np.zeros(0), np.zeros(0))
+        space = self.env.action_space
+        empty: Any = create_empty_array(space, len(actions))
+        stacked = concatenate(space, actions, empty)
+        return self.mean_given(self.env.decode_batch(stacked), contexts, tolerance)
+
+    def mean_given(self, intervention: Intervention, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
+        """E[Y | x, c] for interventions of shape ``()`` or ``(n,)`` in contexts of shape ``(k,)`` or ``(n, k)``."""
+
+        def estimate_with(points: int) -> Estimate:
+            replicates = self._replicates_given(intervention, np.atleast_2d(contexts), points)
+            error = replicates.std(axis=-1, ddof=1) / np.sqrt(REPLICATES)
+            shape = np.shape(contexts)[:-1]
+            return Estimate(replicates.mean(axis=-1).reshape(shape), error.reshape(shape))
+
+        return self._refine(estimate_with, tolerance)
+
+    def best_given(self, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
+        """max over the values of all scopes of E[Y | x, c], for contexts of shape ``(n, k)``."""
+        if not len(contexts):
+            return Estimate(np.zeros(0), np.zeros(0))
+        return self.mean_given(self._best_response(contexts), contexts, tolerance)
+
+    def find_optimum(self) -> Optimum:
+        """The best policy over all scopes: in every context the best response.
+
+        Where its value is not known it is a mean over quasi-random contexts, each with independent noise.
+        """
+        known = self.env.contexts
+        random = self._random_value()
+        if known.value is not None and self._has_known_response:
+            return Optimum(known.value, known.policy, 0.0, *random)
+        rows = self.env.natural_contexts(self._noise(CONTEXTS))
+        check = ContextualOracle(self.env, seed=self._seed + 1)
+        replicates = check._replicates_given(self._best_response(rows), rows, POINTS)
+        # contexts of one replicate meet the noise of that replicate, so the replicates are independent
+        values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
+        error = values.std(ddof=1) / np.sqrt(REPLICATES)
+        policy = known.policy if self._has_known_response else self._policy_found()
+        return Optimum(float(values.mean()), policy, float(error), *random)
+
+    def _policy_found(self) -> str:
+        sets = [", ".join(sorted(chosen)) for chosen in self.env.variable_sets() if chosen]
+        return f"the best values of {' or '.join(sets)} in each context, by search"
+
+    def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
+        """Means of the reward over each replicate's noise given the contexts, shape ``(n, REPLICATES)``."""
+        batch = intervention.broadcast((len(contexts),))
+        uniforms = self._uniforms(points)
+        size = max(1, CHUNK // uniforms.shape[1])
+        means = []
+        for start in range(0, len(contexts), size):
+            rows = slice(start, start + size)
+            noise = self._noise_given(contexts[rows], uniforms)
+            rewards = self._rewards(batch.rows(rows).expand(), noise)
+            rewards = np.broadcast_to(rewards, (len(rewards), uniforms.shape[1]))
+            means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
+        return np.concatenate(means)
+
+    def _noise_given(self, contexts: np.ndarray, uniforms: np.ndarray) -> tuple[Any, ...]:
+        """Noise in contexts ``(n, k)``: of shape ``(n, 1)`` where they tell it, ``(n, m)`` or ``(m,)`` where not."""
+        columns = dict(zip(self.env.contexts.names, contexts.T[..., None], strict=True))
+        numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
+        told = self.env.contexts.noise_given(columns, numbers)
+        return tuple(told[v.name] if v.name in told else v.noise.from_uniform(numbers[v.name]) for v in self.scm.noisy)
+
+    @property
+    def _has_known_response(self) -> bool:
+        """Whether theory gives the best response and the environment offers its scope."""
+        respond = self.env.contexts.best_response
+        if respond is None:
+            return False
+        some = dict.fromkeys(self.env.contexts.names, np.zeros(1))
+        return frozenset(respond(some)) in self.env.variable_sets()
+
+    def _best_response(self, contexts: np.ndarray) -> Intervention:
+        """A batch of ``n`` interventions, each the best in its context."""
+        respond = self.env.contexts.best_response
+        if respond is None or not self._has_known_response:
+            return self._search_responses(contexts)
+        chosen = respond(dict(zip(self.env.contexts.names, contexts.T, strict=True)))
+        domains = self.env.problem.manipulable
+        return Intervention.do({name: np.clip(value, *domains[name]) for name, value in chosen.items()})
+
+    def _search_responses(self, contexts: np.ndarray) -> Intervention:
+        half = self._uniforms(1)[:, :SEARCH_PAIRS]
+        noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
+        found = []
+        for place, chosen in enumerate(self.env.variable_sets()):
+            # the noise of what is set has no effect, and often no other is left
+            needed = [
+                column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
+            ]
+            means = partial(self._means, place, tuple(needed))
+            point = _maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, place]))
+            found.append((self.env.actions_at(place, point), means(point[None])[0]))
+        best = np.argmax([values for _, values in found], axis=0)
+        rows = np.arange(len(contexts))
+        actions = {key: np.stack([action[key] for action, _ in found])[best, rows] for key in found[0][0]}
+        return self.env.decode_batch(actions)
+
+    def _means(self, place: int, noise: tuple[Any, ...], points: np.ndarray) -> np.ndarray:
+        """Means over a search's noise for values of shape ``(p, n, dim)`` of a scope's variables, shape ``(p, n)``."""
+        tried, count, dim = points.shape
+        actions = self.env.actions_at(place, points.reshape(tried * count, dim))
+        batch = self.env.decode_batch(actions).broadcast((tried * count,))
+        hard = {
+            name: (mask.reshape(tried, count, 1), values.reshape(tried, count, 1))
+            for name, (mask, values) in batch.hard.items()
+        }
+        rewards = self.scm.propagate(noise, Intervention((), hard))[self.scm.reward]
+        return np.broadcast_to(rewards.mean(axis=-1), (tried, count))
+
+
+def _maximise_each(
+    function: Callable[[np.ndarray], np.ndarray], count: int, dim: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Maximisers over the unit box of ``count`` functions at once, shape ``(count, dim)``; differential evolution.
+
+    Half of the mutants start from the best member, half from a random one (Storn & Price 1997: best/1 and rand/1,
+    binomial crossover).
+
+    Args:
+        function: points of shape ``(p, count, dim)`` to values ``(p, count)``.
+        count: number of functions.
+        dim: number of coordinates, maybe 0.
+        rng: of the search.
+    """
+    if dim == 0:
+        return np.zeros((count, 0))
+    size = POPULATION * (dim + 1)
+    population = rng.random((size, count, dim))
+    values = function(population)
+    columns = np.arange(count)
+    for _ in range(GENERATIONS):
+        base, one, other = (population[order] for order in rng.permuted(np.tile(np.arange(size), (3, 1)), axis=1))
+        base[: size // 2] = population[values.argmax(axis=0), columns]
+        mutants = base + rng.uniform(0.5, 1.0, (size, 1, 1)) * (one - other)
+        kept = rng.random(mutants.shape) > 0.8
+        kept[np.arange(size), :, rng.integers(dim, size=size)] = False
+        trial = np.where(kept, population, mutants)
+        outside = (trial < 0.0) | (trial > 1.0)
+        trial = np.where(outside, rng.random(trial.shape), trial)
+        tried = function(trial)
+        better = tried >= values
+        population, values = np.where(better[..., None], trial, population), np.where(better, tried, values)
+        spread = np.ptp(values, axis=0)
+        if (spread <= 1e-9 * np.abs(values).max(axis=0) + 1e-12).all():
+            break
+    return population[values.argmax(axis=0), columns]

@@ -1,0 +1,369 @@
+"""Problems for contextual mode: contexts are seen before acting (Arsenyan et al., sec. 2, 6 and A), and the adapter
+that turns action coordinates of a function network into contexts. The PSA problems minimise; here they are negated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.problems.base import Columns, Contexts, Interval, Problem, build_problem, gaussian_noise
+from cbo_gym.problems.hard_graphs import age_and_bmi, natural_doses, psa_variables
+from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable
+from cbo_gym.scm.scopes import Scope
+
+COCA = "Arsenyan, Grosnit, Bou-Ammar & Dalalyan, Contextual causal Bayesian optimisation"
+SYMMETRIC = Uniform(-1.0, 1.0)
+
+
+def make_scope(contexts_of: Mapping[str, Iterable[str]]) -> Scope:
+    """A scope from the contexts of each variable that it sets."""
+    return frozenset((variable, frozenset(given)) for variable, given in contexts_of.items())
+
+
+def _own_noise(u: Any) -> Any:
+    return u
+
+
+def _sum(*terms: Any) -> Any:
+    return sum(terms)
+
+
+def truncated_normal(mean: Any, std: float, bound: float, uniforms: Any) -> Any:
+    """Normal(mean, std) given that it lies in [-bound, bound], from U(0, 1) numbers.
+
+    It is computed with the mean mirrored to be at least 0, where the interval lies in the lower tail, the one in
+    which the distribution function is accurate.
+    """
+    from scipy.special import ndtr, ndtri  # late: slow to import
+
+    sign = np.where(np.asarray(mean) < 0.0, -1.0, 1.0)
+    centre = sign * mean
+    low, high = ndtr((-bound - centre) / std), ndtr((bound - centre) / std)
+    return np.clip(sign * (centre + std * ndtri(low + (high - low) * uniforms)), -bound, bound)
+
+
+# PSA ---------------------------------------------------------------------------------------------------------
+
+DRUGS = {"Aspirin": (0.0, 1.0), "Statin": (0.0, 1.0)}
+PATIENT = ("Age", "BMI")
+
+
+def _psa_scopes() -> list[Scope]:
+    """Both drugs, either, or none, each dose by age and body mass index."""
+    chosen = (("Aspirin", "Statin"), ("Aspirin",), ("Statin",), ())
+    return [make_scope(dict.fromkeys(drugs, PATIENT)) for drugs in chosen]
+
+
+def _patient_noise(contexts: Columns, uniforms: Columns) -> Columns:
+    return {"Age": contexts["Age"], "BMI": contexts["BMI"] - (27.0 - 0.01 * contexts["Age"])}
+
+
+def _statin_only(contexts: Columns) -> Columns:
+    age = contexts["Age"]
+    return {"Aspirin": np.zeros_like(age), "Statin": np.ones_like(age)}
+
+
+def psa_contextual_1() -> Problem:
+    """PSAContextual1: the PSA graph, doses may depend on age and body mass index. The best ones do not."""
+    return Problem(
+        name="PSAContextual1",
+        scm=StructuralCausalModel(psa_variables(), reward="Y"),
+        description="Doses of aspirin and statin by age and body mass index; the reward is the negated PSA level.",
+        citation=f"{COCA}, sec. A.1.1",
+        manipulable=DRUGS,
+        noise_known=False,
+        contexts=Contexts(PATIENT, _psa_scopes(), _patient_noise, _statin_only, "Aspirin = 0, Statin = 1"),
+    )
+
+
+def _age_bmi(age: Any, bmi: Any, u: Any = 0.0) -> Any:
+    return (age - 55.0) / 21.0 * abs(bmi - 27.0) / 4.0
+
+
+def _quadratic_cancer(aspirin: Any, statin: Any, risk: Any, u: Any) -> Any:
+    return statin * statin + risk * risk + 0.5 * aspirin * aspirin
+
+
+def _negated_quadratic_psa(aspirin: Any, statin: Any, risk: Any, cancer: Any, u: Any) -> Any:
+    return -(cancer + 0.5 * aspirin * aspirin + risk * risk - 2.0 * risk * (aspirin + statin) + u)
+
+
+def _doses_by_risk(contexts: Columns) -> Columns:
+    risk = _age_bmi(contexts["Age"], contexts["BMI"])
+    return {"Aspirin": risk, "Statin": risk}
+
+
+def psa_contextual_2() -> Problem:
+    """PSAContextual2: both doses should equal a product of age and body mass index.
+
+    Y = -((Aspirin - AgeBMI)^2 + (Statin - AgeBMI)^2 + noise) once the cancer term, which the paper's Eq. 30 leaves out
+    and its Eq. 32 and 33 need, is put in.
+    """
+    variables = [
+        *age_and_bmi(bmi_std=0.1),
+        *natural_doses(),
+        Variable("AgeBMI", _age_bmi, PATIENT),
+        Variable("Cancer", _quadratic_cancer, ("Aspirin", "Statin", "AgeBMI")),
+        Variable("Y", _negated_quadratic_psa, ("Aspirin", "Statin", "AgeBMI", "Cancer"), noise=Normal(0.0, 0.01)),
+    ]
+    return Problem(
+        name="PSAContextual2",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="Both doses should follow age and body mass index; the reward is the negated squared distance.",
+        citation=f"{COCA}, sec. A.1.2",
+        manipulable=DRUGS,
+        noise_known=False,
+        contexts=Contexts(
+            PATIENT,
+            _psa_scopes(),
+            _patient_noise,
+            _doses_by_risk,
+            "Aspirin = Statin = (Age - 55) / 21 * |BMI - 27| / 4",
+            value=0.0,
+        ),
+    )
+
+
+# Two variables in a chain, one context ----------------------------------------------------------------------
+
+
+def _pair_scopes() -> list[Scope]:
+    """The two scopes that may be optimal, then both variables at once, and none."""
+    return [make_scope(dict.fromkeys(chosen, "C")) for chosen in (("X1",), ("X2",), ("X1", "X2"), ())]
+
+
+def _damped(latent: Any, x1: Any, c: Any, u: Any) -> Any:
+    return latent * np.exp(-((x1 + c) * (x1 + c)))
+
+
+def _product_plus(latent: Any, x2: Any, c: Any, u: Any) -> Any:
+    return latent * x2 + c
+
+
+def _context_is_latent(contexts: Columns, uniforms: Columns) -> Columns:
+    return {"U1": contexts["C"]}
+
+
+def _mirrored_context(contexts: Columns) -> Columns:
+    return {"X1": -contexts["C"]}
+
+
+def coca_fig1() -> Problem:
+    """CoCaFig1: only X1 set by the context reaches the optimum.
+
+    Whatever sets X2 cuts its latent link to the reward and earns 0 on average; whatever ignores the context earns less
+    than 1/4.
+    """
+    variables = [
+        Variable("U1", _own_noise, noise=SYMMETRIC, observed=False),
+        Variable("U2", _own_noise, noise=SYMMETRIC, observed=False),
+        Variable("C", _sum, ("U1",)),
+        Variable("X1", _sum, ("U1",)),
+        Variable("X2", _damped, ("U2", "X1", "C")),
+        Variable("Y", _product_plus, ("U2", "X2", "C")),
+    ]
+    return Problem(
+        name="CoCaFig1",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="Two latent confounders; setting everything by the context earns nothing.",
+        citation=f"{COCA}, sec. 2, Fig. 1",
+        manipulable={"X1": (-1.0, 1.0), "X2": (-1.0, 1.0)},
+        noise_known=False,
+        contexts=Contexts(("C",), _pair_scopes(), _context_is_latent, _mirrored_context, "X1 = -C", value=1.0 / 3.0),
+    )
+
+
+def _distance(latent: Any, x1: Any, c: Any, u: Any) -> Any:
+    return abs(c - x1) + 0.2 * latent
+
+
+def _cosine_of_distance(latent: Any, x2: Any, c: Any, u: Any) -> Any:
+    return np.cos(c - x2) + 0.1 * latent + 0.1 * u
+
+
+def _noisy_context(contexts: Columns, uniforms: Columns) -> Columns:
+    latent = truncated_normal(contexts["C"], 0.1, 1.0, uniforms["U1"])
+    return {"U1": latent, "C": contexts["C"] - latent}
+
+
+def _same_as_context(contexts: Columns) -> Columns:
+    return {"X2": contexts["C"]}
+
+
+def coca_aligned(noise_y: float = 0.1) -> Problem:
+    """CoCaAligned: the graph of CoCaFig1, but X2 = C is best, so setting both variables does no harm.
+
+    Args:
+        noise_y: standard deviation of the reward's noise, which enters with the factor 0.1 (0.01 to 6.25 in the
+            paper's study of robustness).
+    """
+    variables = [
+        Variable("U1", _own_noise, noise=SYMMETRIC, observed=False),
+        Variable("U2", _own_noise, noise=SYMMETRIC, observed=False),
+        Variable("C", _sum, ("U1",), noise=Normal(0.0, 0.1)),
+        Variable("X1", _sum, ("U1",), noise=Normal(0.0, 0.1)),
+        Variable("X2", _distance, ("U2", "X1", "C")),
+        Variable("Y", _cosine_of_distance, ("U2", "X2", "C"), noise=gaussian_noise(noise_y)),
+    ]
+    return Problem(
+        name="CoCaAligned",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="Two latent confounders; X2 should equal the context.",
+        citation=f"{COCA}, sec. A.2",
+        manipulable={"X1": (-2.0, 2.0), "X2": (-2.0, 2.0)},
+        noise_known=False,
+        contexts=Contexts(("C",), _pair_scopes(), _noisy_context, _same_as_context, "X2 = C", value=1.0),
+    )
+
+
+# Many variables ---------------------------------------------------------------------------------------------
+
+CHAIN = tuple(f"C{i}" for i in range(7))
+BYSTANDING_CONTEXTS = tuple(f"Ct{i}" for i in range(1, 51))
+BYSTANDERS = tuple(f"Xt{i}" for i in range(1, 28))
+
+
+def _difference(c0: Any, latent: Any, u: Any) -> Any:
+    return c0 - latent + u
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    return sum(values) / len(values)
+
+
+def _bystander(*args: Any) -> Any:
+    *contexts, u = args
+    return -1.0 + (2.0 + 0.1 * _mean(contexts)) * u
+
+
+def _slightly_steered(*args: Any) -> Any:
+    c4, *bystanders, u = args
+    return c4 + 0.01 * _mean(bystanders) + u
+
+
+def _merged(latent: Any, x1: Any, c1: Any, c6: Any, u: Any) -> Any:
+    return 0.5 * (c1 + c6) + x1 + 0.3 * abs(latent) + u
+
+
+def _cosine_of_difference(latent: Any, x2: Any, c1: Any, u: Any) -> Any:
+    return np.cos(c1 - x2) + 0.1 * latent + u
+
+
+def _large_noise(contexts: Columns, uniforms: Columns) -> Columns:
+    """The noise of all contexts, of U1 and of the bystanders, given the contexts.
+
+    C5 is seen and is C4 + 0.01 m + u, m the mean of the bystanders: their density is tilted by exp(s m - m^2 / 200)
+    with s = C5 - C4. The quadratic term moves it by less than 1e-4 and is left out; the rest is a product of
+    exponential tilts, one for each bystander.
+    """
+    noise = dict(contexts)
+    latent = truncated_normal(contexts["C0"] - contexts["C1"], 0.1, 1.0, uniforms["U1"])
+    noise["U1"] = latent
+    noise["C1"] = contexts["C1"] - contexts["C0"] + latent
+    for before, after in (("C1", "C2"), ("C2", "C3"), ("C3", "C4"), ("C5", "C6")):
+        noise[after] = contexts[after] - contexts[before]
+    step = contexts["C5"] - contexts["C4"]
+    span = 2.0 + 0.1 * _mean([contexts[name] for name in BYSTANDING_CONTEXTS])
+    rate = step * span / len(BYSTANDERS)
+    for name in BYSTANDERS:
+        noise[name] = _tilted_uniform(rate, uniforms[name])
+    noise["C5"] = step - 0.01 * (span * _mean([noise[name] for name in BYSTANDERS]) - 1.0)
+    return noise
+
+
+def _tilted_uniform(rate: Any, uniforms: Any) -> Any:
+    """Draws on (0, 1) with density proportional to exp(rate x)."""
+    rate = np.where(np.abs(rate) < 1e-9, 1e-9, rate)
+    return np.log1p(uniforms * np.expm1(rate)) / rate
+
+
+def _same_as_c1(contexts: Columns) -> Columns:
+    return {"X2": contexts["C1"]}
+
+
+def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> Problem:
+    """CoCaLarge: 57 contexts and 29 variables that may be set, two of which matter.
+
+    C4 has the parent C3; the paper prints C4 as its own parent.
+
+    Args:
+        scopes: those that may be played, each by the contexts of every variable that it sets. By default the two
+            that the paper names, all variables by all contexts (an Xt not by its effects C5 and C6), and none.
+    """
+    contexts = (*CHAIN, *BYSTANDING_CONTEXTS)
+    upstream = [name for name in contexts if name not in ("C5", "C6")]
+    everything = {"X1": contexts, "X2": contexts, **dict.fromkeys(BYSTANDERS, upstream)}
+    listed = scopes or ({"X1": ("C1", "C6")}, {"X2": ("C1",)}, everything, {})
+    tenth = Normal(0.0, 0.1)
+    variables = [
+        Variable("U1", _own_noise, noise=SYMMETRIC, observed=False),
+        Variable("U2", _own_noise, noise=SYMMETRIC, observed=False),
+        Variable("C0", _own_noise, noise=Normal(0.0, 0.2)),
+        Variable("X1", _sum, ("U1",), noise=tenth),
+        Variable("C1", _difference, ("C0", "U1"), noise=tenth),
+        *[Variable(f"C{i}", _sum, (f"C{i - 1}",), noise=tenth) for i in (2, 3, 4, 6)],
+        *[Variable(name, _own_noise, noise=Normal(0.0, 0.2)) for name in BYSTANDING_CONTEXTS],
+        *[Variable(name, _bystander, BYSTANDING_CONTEXTS, noise=Uniform()) for name in BYSTANDERS],
+        Variable("C5", _slightly_steered, ("C4", *BYSTANDERS), noise=tenth),
+        Variable("X2", _merged, ("U2", "X1", "C1", "C6"), noise=tenth),
+        Variable("Y", _cosine_of_difference, ("U2", "X2", "C1"), noise=Normal(0.0, 0.01)),
+    ]
+    return Problem(
+        name="CoCaLarge",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="57 contexts and 29 variables to set; X2 should equal C1.",
+        citation=f"{COCA}, sec. A.3",
+        manipulable=dict.fromkeys(("X1", "X2", *BYSTANDERS), (-2.0, 2.0)),
+        noise_known=False,
+        contexts=Contexts(
+            contexts, [make_scope(one) for one in listed], _large_noise, _same_as_c1, "X2 = C1", value=1.0
+        ),
+    )
+
+
+# Function networks ------------------------------------------------------------------------------------------
+
+
+def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: float = 0.0) -> Problem:
+    """A soft problem in which some action coordinates are contexts and the others variables that may be set.
+
+    Coordinate i becomes the variable Ai, uniform over its domain when nobody sets it. The scopes are all others by all
+    contexts, and none.
+
+    Args:
+        network: import path ``"package.module:function"`` of the soft problem's builder.
+        contexts: coordinates that are contexts; at least one, and at least one must be left.
+        noise_std: standard deviation of the noise on each node, for networks that have a noisy version.
+
+    Raises:
+        ValueError: if the coordinates are not of that kind, or the network has no noisy version.
+    """
+    soft = build_problem(network, **({"noise_std": noise_std} if noise_std else {}))
+    dim = soft.scm.action_dim
+    chosen = sorted(set(contexts))
+    if not chosen or not set(chosen) < set(range(dim)):
+        raise ValueError(f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {list(contexts)}")
+    names = [f"A{i}" for i in range(dim)]
+    domains: dict[str, Interval] = dict(zip(names, soft.action_domains, strict=True))
+    seen = tuple(names[i] for i in chosen)
+    manipulable = {name: domain for name, domain in domains.items() if name not in seen}
+    variables = [Variable(name, _own_noise, noise=Uniform(*domain)) for name, domain in domains.items()]
+    for v in soft.scm.variables:
+        causes = (*v.parents, *(names[i] for i in v.actions))
+        variables.append(Variable(v.name, v.mechanism, causes, noise=v.noise, observed=v.observed))
+    return Problem(
+        name=f"{soft.name}Contextual",
+        scm=StructuralCausalModel(variables, reward=soft.scm.reward),
+        description=f"{soft.description} {', '.join(seen)} can be seen, not set.",
+        citation=soft.citation,
+        manipulable=manipulable,
+        noise_known=False,
+        contexts=Contexts(seen, [make_scope(dict.fromkeys(manipulable, seen)), frozenset()], _roots),
+    )
+
+
+def _roots(contexts: Columns, uniforms: Columns) -> Columns:
+    return contexts

@@ -1,0 +1,166 @@
+"""The experiments of Arsenyan, Grosnit, Bou-Ammar & Dalalyan, Contextual causal Bayesian optimisation.
+
+Writes figures after the paper's Fig. 3, 7, 8 and 9 and a table of regrets to a folder. Runs that are in the folder
+already are not repeated, so a stopped reproduction goes on where it was. The paper has 110 seeds and 700 rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import Progress
+
+from cbo_gym import sweep
+from cbo_gym.evaluation import Run, load_run
+from cbo_gym.evaluation.leaderboard import half_width
+from cbo_gym.evaluation.plots import frequency_curves, mean_curve
+from cbo_gym.evaluation.sweep import plan
+
+ALIGNED = "CBO/CoCaAligned-v0"
+PLAIN, BLIND = "CoCaBO(backend='plain')", "CoCaBO(use_contexts=False)"
+NOISES = (0.01, 0.05, 0.25, 1.25, 6.25)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One comparison: lines (label -> agent and environment), and whose choices of scopes are shown above it."""
+
+    title: str
+    lines: Mapping[str, tuple[str, str]]
+    choices_of: str | None = None
+
+
+def agents_on(env: str, *agents: str) -> dict[str, tuple[str, str]]:
+    return {agent: (agent, env) for agent in agents}
+
+
+FIGURES = {
+    "fig3": (
+        Panel("(a) PSAContextual1", agents_on("CBO/PSAContextual1-v0", "CaBO", "CoCaBO"), "CaBO"),
+        Panel("(b) PSAContextual2", agents_on("CBO/PSAContextual2-v0", "CaBO", "CoCaBO"), "CaBO"),
+        Panel("(c) CoCaAligned", agents_on(ALIGNED, "CoBO", "CoCaBO"), "CoCaBO"),
+        Panel("(d) CoCaFig1", agents_on("CBO/CoCaFig1-v0", "CoBO", "CoCaBO", "CaBO"), "CoCaBO"),
+    ),
+    "fig7": (
+        Panel(
+            "CoCaBO on CoCaAligned, by the noise of Y",
+            {f"std {std}": ("CoCaBO", f"CBO/CoCaAligned-v0(noise_y={std})") for std in NOISES},
+        ),
+    ),
+    "fig8": (Panel("CoCaLarge", agents_on("CBO/CoCaLarge-v0", "CoBO", "CoCaBO"), "CoCaBO"),),
+    "fig9": (
+        Panel("(a) Backends", {"after HEBO": ("CoCaBO", ALIGNED), "plain BoTorch": (PLAIN, ALIGNED)}),
+        Panel("(b) Contexts", {"preserved": ("CoCaBO", ALIGNED), "discarded": (BLIND, ALIGNED)}),
+    ),
+}
+
+Runs = Callable[[str, str], list[Run]]
+
+
+def run_all(figures: Sequence[str], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
+    """Play what is not in the folder yet, and return all runs of the figures."""
+    pairs = {pair for name in figures for panel in FIGURES[name] for pair in panel.lines.values()}
+    planned = [job for agent, env in sorted(pairs) for job in plan([agent], [env], range(seeds), folder, rounds)]
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("runs", total=len(planned))
+        for agent, env in sorted(pairs):
+            sweep(
+                [agent],
+                [env],
+                range(seeds),
+                folder,
+                horizon=rounds,
+                n_jobs=jobs,
+                on_start=lambda total, to_do: progress.advance(bar, total - to_do),
+                on_run=lambda run: progress.advance(bar),
+            )
+    return [load_run(job.path) for job in planned]
+
+
+def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:
+    """A column a panel: above how often each scope had been chosen, below the average of mu* - y."""
+    rows = 2 if any(panel.choices_of for panel in panels) else 1
+    figure = Figure(figsize=(4.1 * len(panels) + 0.6, 3.3 * rows), layout="constrained")
+    axes = figure.subplots(rows, len(panels), squeeze=False)
+    for column, panel in zip(axes.T, panels, strict=True):
+        if panel.choices_of:
+            frequency_curves(column[0], runs_of(*panel.lines[panel.choices_of]))
+            column[0].set_title(f"{panel.title}: choices of {panel.choices_of}", fontsize=10)
+        elif rows == 2:
+            column[0].axis("off")
+        draw_regret(column[-1], panel, runs_of)
+    return figure
+
+
+def draw_regret(axis: Axes, panel: Panel, runs_of: Runs) -> None:
+    for place, (label, pair) in enumerate(panel.lines.items()):
+        if runs := runs_of(*pair):
+            mean_curve(axis, np.stack([run.table["average_pseudo_regret"].to_numpy() for run in runs]), label, place)
+    lines = np.concatenate([np.asarray(line.get_ydata())[len(line.get_ydata()) // 10 :] for line in axis.lines])
+    margin = 0.1 * np.ptp(lines) + 1e-9
+    axis.set_ylim(min(0.0, lines.min() - margin), lines.max() + margin)  # the first rounds are off the scale
+    axis.set(xlabel="Round t", ylabel="Average of $\\mu^* - y$ over rounds 1 to t", title=panel.title)
+    axis.margins(x=0.01)
+    axis.grid(True, alpha=0.3)
+    axis.legend(fontsize=8)
+
+
+def table_of(figures: Sequence[str], runs_of: Runs) -> pl.DataFrame:
+    """Mean regrets over the last third of the rounds, with half their 95 % interval (null for one seed)."""
+    rows = []
+    for name in figures:
+        for panel in FIGURES[name]:
+            for label, pair in panel.lines.items():
+                runs = runs_of(*pair)
+                row = {"figure": name, "panel": panel.title, "line": label, "seeds": len(runs)}
+                for column in ("pseudo_regret", "instant_regret", "context_regret") if runs else ():
+                    last = np.array([run.table[column].tail(-(-run.table.height // 3)).mean() for run in runs])
+                    half = float(half_width(last))
+                    row |= {column: last.mean(), f"{column}_half": None if np.isnan(half) else half}
+                rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one seed and 3 rounds, to see that all works")
+    parser.add_argument("--seeds", type=int, help="number of seeds, counted from 0 (10)")
+    parser.add_argument("--rounds", type=int, help="rounds of a run (the registered number, 700)")
+    parser.add_argument("--out", type=Path, help="folder of runs, figures and table (results/coca_bo)")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
+    parser.add_argument("--figures", nargs="+", default=list(FIGURES), choices=list(FIGURES), help="all by default")
+    arguments = parser.parse_args()
+    seeds = arguments.seeds or (1 if arguments.quick else 10)
+    rounds = arguments.rounds or (3 if arguments.quick else None)
+    jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
+    folder = arguments.out or Path("results/coca_bo-quick" if arguments.quick else "results/coca_bo")
+
+    runs = run_all(arguments.figures, seeds, rounds, folder, jobs)
+
+    def runs_of(agent: str, env: str) -> list[Run]:
+        return [run for run in runs if (run.agent, run.env, run.status) == (agent, env, "finished")]
+
+    for name in arguments.figures:
+        draw(FIGURES[name], runs_of).savefig(folder / f"{name}.png", dpi=150)
+    table = table_of(arguments.figures, runs_of)
+    table.write_csv(folder / "regrets.csv")
+    with pl.Config(tbl_rows=-1, tbl_width_chars=120, fmt_str_lengths=45, tbl_hide_dataframe_shape=True):
+        print(table.select("figure", "panel", "line", "seeds", "pseudo_regret", "context_regret"))
+    failed = [run for run in runs if run.status == "failed"]
+    for run in failed:
+        print(f"failed: {run.agent} on {run.env}, seed {run.seed}: {run.error.strip().splitlines()[-1]}")
+    print(f"Figures and regrets.csv are in {folder}.")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""WarpedGP: the transforms, and that bounds come back in the outputs' own units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import yeojohnson
+
+from agents.surrogates.gp import GaussianProcess
+from agents.surrogates.warped_gp import WarpedGP, WarpedKernel, inverse_yeo_johnson
+
+
+@pytest.mark.parametrize("power", [0.0, 1e-12, 0.3, 1.0, 1.7, 2.0])
+def test_the_inverse_undoes_the_transform(power: float) -> None:
+    values = np.linspace(-5, 5, 41)
+    back = inverse_yeo_johnson(torch.from_numpy(yeojohnson(values, power)), power)
+    np.testing.assert_allclose(back.numpy(), values, atol=1e-9)
+
+
+def test_the_inverse_is_differentiable_and_rising() -> None:
+    for power in (0.0, 0.5, 2.0):
+        points = torch.linspace(-3, 3, 31, dtype=torch.float64, requires_grad=True)
+        (slope,) = torch.autograd.grad(inverse_yeo_johnson(points, power).sum(), points)
+        assert (slope > 0).all()
+        assert torch.isfinite(slope).all()
+
+
+def test_the_kernel_starts_as_the_default_one() -> None:
+    from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+
+    points = torch.rand(7, 3, dtype=torch.float64)
+    ours = WarpedKernel(3).double().forward(points, points)
+    theirs = get_covar_module_with_dim_scaled_prior(ard_num_dims=3).double().forward(points, points)
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_a_bound_of_width_zero_recovers_a_smooth_function() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((40, 2))
+    y = 100.0 + np.exp(3.0 * x[:, 0]) * (1 + x[:, 1])
+    model = WarpedGP("Y", 2)
+    for part in (slice(0, 25), slice(25, 40)):
+        model.add(x[part], y[part])
+        model.update()
+    new = rng.random((50, 2))
+    found = model.bound(torch.from_numpy(new), 0.0).numpy()
+    truth = 100.0 + np.exp(3.0 * new[:, 0]) * (1 + new[:, 1])
+    assert np.sqrt(np.mean((found - truth) ** 2)) < 0.15 * y.std()
+    assert (model.bound(torch.from_numpy(new), 1.0).numpy() > found).all()
+
+
+def test_warping_helps_where_the_function_is_not_stationary_and_its_scale_skewed() -> None:
+    rng = np.random.default_rng(1)
+    x, new = rng.random((25, 1)), rng.random((200, 1))
+
+    def function(points: np.ndarray) -> np.ndarray:
+        return np.exp(4.0 * np.sin(14.0 * points[:, 0] ** 4))
+
+    errors = []
+    for kind in (WarpedGP, GaussianProcess):
+        model = kind("Y", 1)
+        model.add(x, function(x))
+        errors.append(np.abs(model.bound(torch.from_numpy(new), 0.0).numpy() - function(new)).mean())
+    assert errors[0] < 0.7 * errors[1]
+
+
+@pytest.mark.parametrize("outputs", [[2.0], [3.0, 3.0, 3.0], [0.0, 1e6, 1.0]])
+def test_awkward_outputs(outputs: list[float]) -> None:
+    model = WarpedGP("Y", 1)
+    model.add(np.linspace(0, 1, len(outputs))[:, None], outputs)
+    assert torch.isfinite(model.bound(torch.rand(5, 1, dtype=torch.float64), 2.0)).all()

@@ -1,0 +1,165 @@
+"""Contextual mode: contexts are natural values, known before acting, and depend on the seed and the round alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from cbo_gym import make_task
+from cbo_gym.envs.contextual import ContextualEnv
+from cbo_gym.registry import InitialData, entries
+from cbo_gym.wrappers import FlattenAction
+from tests.envs.test_invalid_actions import check_refused, check_vector_refused
+
+IDS = [entry.id for entry in entries() if entry.mode == "contextual"]
+every_env = pytest.mark.parametrize("env_id", IDS)
+ROUNDS = 300  # more than a block of noise
+
+
+def bare(env_id: str, seed: int = 0, **kwargs: Any) -> Any:
+    env = gym.make(env_id, **kwargs).unwrapped
+    env.reset(seed=seed)
+    env.action_space.seed(0)
+    return env
+
+
+def contexts_of(env: Any, actions: list[Any], seed: int) -> np.ndarray:
+    observation, _ = env.reset(seed=seed)
+    return np.array([observation["context"], *(env.step(action)[0]["context"] for action in actions)])
+
+
+@every_env
+def test_contexts_do_not_depend_on_what_is_played(env_id: str) -> None:
+    env = bare(env_id)
+    one, two = ([env.action_space.sample() for _ in range(ROUNDS)] for _ in range(2))
+    contexts = contexts_of(env, one, seed=3)
+    np.testing.assert_array_equal(contexts, contexts_of(env, two, seed=3))
+    assert len(np.unique(contexts[:, 0])) == ROUNDS + 1
+    assert (contexts != contexts_of(env, one, seed=4)).any()
+
+
+@every_env
+def test_a_context_is_what_its_round_shows_if_nothing_upstream_is_set(env_id: str) -> None:
+    env = bare(env_id)
+    sets = env.variable_sets()
+    observe = sets.index(frozenset())
+    places = [env.scm.nodes.index(name) for name in env.contexts.names]
+    seen = env.reset(seed=1)[0]["context"]
+    for _ in range(5):
+        action = {"scope": observe, "values": np.zeros(len(env.problem.manipulable))}
+        observation = env.step(action)[0]
+        np.testing.assert_array_equal(observation["nodes"][places], seen)
+        seen = observation["context"]
+
+
+def test_an_intervention_keeps_the_noise_of_the_context_and_changes_what_is_downstream() -> None:
+    """On CoCaLarge the bystanders reach C5 and C6: the natural values were seen, others come out."""
+    env = bare("CBO/CoCaLarge-v0", seed=5)
+    everything = next(i for i, chosen in enumerate(env.variable_sets()) if len(chosen) == 29)
+    names = list(env.contexts.names)
+    seen = dict(zip(names, env.context, strict=True))
+    nodes = dict(zip(env.scm.nodes, env.step({"scope": everything, "values": np.ones(29)})[0]["nodes"], strict=True))
+    for name in names:
+        if name not in ("C5", "C6"):
+            assert nodes[name] == seen[name]
+    shift = nodes["C5"] - seen["C5"]
+    assert shift != 0.0
+    assert nodes["C6"] - seen["C6"] == pytest.approx(shift)
+    assert nodes["X1"] == nodes["Xt5"] == 2.0
+
+
+@every_env
+def test_spaces_and_task(env_id: str) -> None:
+    env = gym.make(env_id)
+    base, task = env.unwrapped, make_task(env, seed=0)
+    assert task.contexts == tuple(base.contexts.names)
+    assert task.scopes == tuple(base.contexts.scopes)
+    assert task.manipulable == dict(base.problem.manipulable)
+    assert task.action_space["scope"].n == len(task.scopes)
+    assert task.observation_space["context"].shape == (len(task.contexts),)
+    assert task.targets == ()
+    assert task.initial_data == ()
+    assert not set(task.contexts) & set(task.manipulable)
+
+
+def test_there_are_no_initial_data() -> None:
+    with pytest.raises(ValueError, match="no initial data; given observational=3, random=0"):
+        make_task(gym.make("CBO/CoCaFig1-v0"), seed=0, initial_data=InitialData(observational=3, random=0))
+
+
+def test_a_problem_without_contexts() -> None:
+    with pytest.raises(ValueError, match="ToyGraph has no contexts, so it has no contextual mode"):
+        ContextualEnv("cbo_gym.problems.hard_graphs:toy_graph")
+
+
+def test_info_with_the_oracle_is_of_the_context() -> None:
+    env = bare("CBO/CoCaFig1-v0", oracle=True)
+    for _ in range(3):
+        context = float(env.context[0])
+        best = env.step({"scope": 0, "values": [(1.0 - context) / 2.0, 0.5]})[-1]  # X1 = -C
+        assert best["expected_reward"] == pytest.approx(1 / 3 + context, abs=2e-3)
+        assert best["instant_regret"] == pytest.approx(-context, abs=2e-3)
+
+
+def test_the_oracle_of_the_vector_environment_sees_every_context() -> None:
+    envs = gym.make_vec("CBO/CoCaFig1-v0", num_envs=4, vectorization_mode="vector_entry_point", oracle=True)
+    context = envs.reset(seed=0)[0]["context"][:, 0]
+    values = np.stack([(1.0 - context) / 2.0, np.full(4, 0.5)], axis=1)
+    info = envs.step({"scope": np.zeros(4, dtype=int), "values": values})[-1]
+    np.testing.assert_allclose(info["expected_reward"], 1 / 3 + context, atol=2e-3)
+
+
+def test_flatten_action() -> None:
+    env = FlattenAction(gym.make("CBO/CoCaFig1-v0"))
+    assert env.action_space.shape == (4 + 2,)
+    assert env.action(np.array([0.1, 0.9, 0.3, 0.2, 0.25, 0.75]))["scope"] == 1
+    env.reset(seed=0)
+    assert env.step(env.action_space.sample())[0]["context"].shape == (1,)
+
+
+INVALID = [
+    pytest.param({"target": 0, "values": [0.5] * 2}, "a dict with 'scope' and numeric 'values'", id="a hard action"),
+    pytest.param({"scope": 4, "values": [0.5] * 2}, "scope must be a whole number from 0 to 3; given 4", id="unknown"),
+    pytest.param({"scope": -1, "values": [0.5] * 2}, "from 0 to 3; given -1", id="negative"),
+    pytest.param({"scope": "X1", "values": [0.5] * 2}, "from 0 to 3; given 'X1'", id="a name"),
+    pytest.param({"scope": 0, "values": [0.5] * 3}, r"shape \(2,\), .*'X1', 'X2'.*given shape \(3,\)", id="shape"),
+    pytest.param({"scope": 0, "values": [0.5, 1.5]}, "value of X2 must lie in .* given 1.5", id="outside"),
+    pytest.param({"scope": 0, "values": [np.nan, 0.5]}, "value of X1 must lie in .* given nan", id="NaN"),
+    pytest.param([0.5] * 2, "a dict with 'scope'", id="an array"),
+    pytest.param(None, "a dict with 'scope'", id="None"),
+]
+
+
+@pytest.mark.parametrize(("action", "message"), INVALID)
+def test_invalid_actions_change_nothing(action: Any, message: str) -> None:
+    check_refused("CBO/CoCaFig1-v0", action, message)
+    env = bare("CBO/CoCaFig1-v0")
+    before = env.context.copy()
+    with pytest.raises(gym.error.InvalidAction):
+        env.step(action)
+    np.testing.assert_array_equal(env.context, before)
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ({"scope": [0, 4, 2], "values": np.full((3, 2), 0.5)}, "action 1 .*scope 4"),
+        ({"scope": [0, 1, 2], "values": np.full((3, 3), 0.5)}, r"\(n, 2\); given .*\(3, 3\)"),
+        ({"scope": [0, 1], "values": np.full((2, 2), 0.5)}, "each of 3 environments; given 2"),
+        ({"target": [0, 1, 2], "values": np.full((3, 2), 0.5)}, "a dict with 'scope'"),
+    ],
+)
+def test_invalid_vector_actions_change_nothing(actions: Any, message: str) -> None:
+    check_vector_refused("CBO/CoCaFig1-v0", actions, message)
+
+
+def test_the_table_says_what_can_be_set() -> None:
+    env = gym.make("CBO/CoCaFig1-v0", render_mode="ansi")
+    env.reset(seed=0)
+    env.step({"scope": 0, "values": np.array([0.25, 0.5])})
+    lines = env.render().splitlines()
+    assert any(line.startswith("*  X1") and "-0.5" in line and "do" in line for line in lines)
+    assert not any("do" in line for line in lines if line.strip().startswith("C "))
