@@ -3,7 +3,8 @@
 A separable system of structural equations is fitted to all rounds. The payoff that it gives a super arm is expanded in
 the base arms' deviations from their means; with empirical moments, each term at the better end of its confidence
 interval, this is the internal upper confidence bound. The external one favours base arms that were rarely seen. The
-three variants differ in how the system is fitted, in the growth of the external bound and in the moments.
+three variants differ in how the system is fitted, in the growth of the external bound and in the moments. The graph is
+learned: of the task's diagram only whether it has cycles is used.
 
 Departures:
 

@@ -106,6 +106,7 @@ def test_mets_needs_the_family() -> None:
         ({"internal_scale": -0.1}, "internal_scale must be a finite number of at least 0; given -0.1"),
         ({"external_scale": math.inf}, "external_scale must be"),
         ({"external": "mean"}, r"external must be one of \['max', 'sum'\]; given 'mean'"),
+        ({"centre": "median"}, r"centre must be None or one of \['means', 'zero'\]; given 'median'"),
         ({"reach": 0.0}, "reach must be a finite number above 0; given 0.0"),
     ],
 )
@@ -197,6 +198,18 @@ class TestSSEM:
         remainders = iter([3.0, 5.0, 2.0, 4.0])
         agent._remainder = lambda expansion: next(remainders)  # type: ignore[method-assign]
         assert agent._expand().coefficients.shape[1] == math.comb(13, 3)
+
+    def test_systems_with_cycles_are_expanded_about_zero(self) -> None:
+        env, task = make("CBO/TrainDelay-v0", 0, 12, super_arm_size=2)
+        agent = agents.SSEMUCBJO(degree=2)
+        actions, _ = play(agent, env, task, 0)
+        assert all(env.action_space.contains(action) for action in actions)
+        assert not agent.moments.centre.any()
+        assert np.isfinite(agent.estimated_rewards()).all()
+        env, task = make(PERIODIC, 0, 4)
+        acyclic = agents.SSEMUCBJO(degree=2)
+        play(acyclic, env, task, 0)
+        assert acyclic.moments.centre.all()
 
     def test_sem_ucb_is_linear(self) -> None:
         env, task = make(PERIODIC, 0, 30)
