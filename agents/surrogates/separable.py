@@ -228,17 +228,22 @@ def fit_jointly(
 def _fit_jointly(
     exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component], acyclic: bool
 ) -> tuple[SeparableSystem, np.ndarray]:
-    """The system, and the arguments of its functions in the rounds: its solutions."""
+    """Of all passes the system that explains the nodes best, and its solutions, which are its functions' arguments."""
     arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
+    best = None
     for _ in range(PASSES):
         system = SeparableSystem(components, _regress(arguments, nodes - exogenous, components))
         if acyclic:
             system = system.without_cycles()
         system, arguments = _solve_near(system, exogenous, nodes)
+        error = float(np.mean((nodes - arguments) ** 2))
+        if best is None or error < best[0]:
+            best = error, system, arguments
         if np.abs(system.coefficients - before).max() < SETTLED:
             break
         before = system.coefficients
-    return system, arguments
+    assert best is not None
+    return best[1], best[2]
 
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Component]) -> np.ndarray:
