@@ -27,7 +27,8 @@ PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty tha
 PASSES, SETTLED = 8, 0.02  # regressions at most, and the change of coefficients at which they end
 NEGLIGIBLE = 0.02  # of a node's root mean square: what an edge must contribute to be kept
 RIDGE = 1e-6
-# A new fit waits for so many rounds as shares of those fitted, and between the two for errors this much greater.
+# A new fit waits for so many rounds as shares of those fitted, and between the two for errors this much greater; so
+# much greater ones are also what speaks against the last pass of a fit.
 EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
 
 
@@ -228,7 +229,10 @@ def fit_jointly(
 def _fit_jointly(
     exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component], acyclic: bool
 ) -> tuple[SeparableSystem, np.ndarray]:
-    """Of all passes the system that explains the nodes best, and its solutions, which are its functions' arguments."""
+    """The system of the last pass, and its solutions, which are its functions' arguments.
+
+    If an earlier pass explains the nodes far better, as where they are observed exactly, it is that pass's.
+    """
     arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     best = None
     for _ in range(PASSES):
@@ -243,7 +247,7 @@ def _fit_jointly(
             break
         before = system.coefficients
     assert best is not None
-    return best[1], best[2]
+    return (system, arguments) if error <= TOLERATED * best[0] else best[1:]
 
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Component]) -> np.ndarray:
