@@ -2,7 +2,8 @@
 
 Modules are loaded on use, so that importing this package stays cheap: ``agents.GPUCB`` imports torch, ``import agents``
 does not. What several agents share is in ``agents.features`` (actions as GP inputs), ``agents.search`` (maximising an
-acquisition function), ``agents.partition`` and ``agents.tree_search`` (trees of cells) and ``agents.surrogates``.
+acquisition function), ``agents.partition`` and ``agents.tree_search`` (trees of cells), ``agents.masked`` (super arms)
+and ``agents.surrogates``.
 """
 
 from __future__ import annotations
@@ -24,9 +25,16 @@ _MODULES = {
     "GPOO": "agents.gpoo",
     "GPTree": "agents.gptree",
     "GPUCB": "agents.gp_ucb",
+    "IGPUCB": "agents.igp_ucb",
     "MCBO": "agents.mcbo",
+    "METS": "agents.mets",
     "Optuna": "agents.optuna",
     "Random": "agents.random",
+    "SEMUCB": "agents.sem_ucb",
+    "SGB": "agents.sgb",
+    "SSEMUCB": "agents.ssem_ucb",
+    "SSEMUCBJO": "agents.ssem_ucb",
+    "SSEMUCBNorm": "agents.ssem_ucb",
     "StableBaselines3": "agents.stable_baselines3",
     "StoOO": "agents.stooo",
 }
@@ -38,7 +46,13 @@ __all__ = [
     "EXCBO",
     "GPOO",
     "GPUCB",
+    "IGPUCB",
     "MCBO",
+    "METS",
+    "SEMUCB",
+    "SGB",
+    "SSEMUCB",
+    "SSEMUCBJO",
     "AVEStoOO",
     "AskTell",
     "CaBO",
@@ -48,6 +62,7 @@ __all__ = [
     "GPTree",
     "Optuna",
     "Random",
+    "SSEMUCBNorm",
     "StableBaselines3",
     "StoOO",
 ]

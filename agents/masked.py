@@ -1,0 +1,82 @@
+"""What the agents of the masked mode share: the table of super arms, and the separable structure of a task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.agent import Agent, UnsupportedModeError
+from cbo_gym.envs.spaces import SuperArmSpace
+from cbo_gym.task import Action, Mode, Observation, Task
+
+MAX_SUPER_ARMS = 200_000  # what a table with a row a super arm can hold in a gigabyte
+
+
+def require_scale(name: str, value: float) -> None:
+    """Raise a ValueError unless ``value`` is a finite number of at least 0."""
+    if not (math.isfinite(value) and value >= 0.0):
+        raise ValueError(f"{name} must be a finite number of at least 0; given {value!r}")
+
+
+def require_separable(task: Task, agent: str) -> None:
+    """Raise UnsupportedModeError unless the masked task is a separable SEM whose signals are masked."""
+    if not task.components:
+        raise UnsupportedModeError(
+            f"{agent} needs a separable system of structural equations with known component functions; "
+            f"{task.env_id} has none"
+        )
+    if task.reward in task.action_nodes:
+        raise UnsupportedModeError(f"{agent} masks exogenous signals; in {task.env_id} the mask is on the nodes")
+
+
+def payoff_of(task: Task) -> Callable[[np.ndarray], np.ndarray]:
+    """h of a separable task: from nodes of shape ``(..., N)`` to payoffs of shape ``(...)``."""
+    names, composition = task.nodes[:-1], task.composition
+    assert composition is not None
+    return lambda nodes: composition({name: nodes[..., i] for i, name in enumerate(names)})
+
+
+class SuperArmAgent(Agent):
+    """Base of the agents that score every super arm.
+
+    Attributes:
+        super_arms: all of them, 0 or 1, shape ``(A, N)``.
+        limit: s, the largest number of base arms in a super arm.
+        played: the row of the super arm of every round of ``history``.
+    """
+
+    modes = frozenset({Mode.MASKED})
+
+    super_arms: np.ndarray
+    limit: int
+    played: list[int]
+
+    def setup(self, seed: int) -> None:
+        space = self.task.action_space
+        assert isinstance(space, SuperArmSpace)
+        if space.count > MAX_SUPER_ARMS:
+            raise ValueError(
+                f"{space.arms} base arms with at most {space.size} at a time give {space.count} super arms; "
+                f"{type(self).__name__} scores every one and takes at most {MAX_SUPER_ARMS}: lower super_arm_size"
+            )
+        self.super_arms, self.limit = space.all(), space.size
+        self._row_of = {arm.tobytes(): row for row, arm in enumerate(self.super_arms)}
+        self.played = []
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        self.played.append(self._row_of[np.asarray(action, dtype=self.super_arms.dtype).tobytes()])
+
+    def best(self, scores: np.ndarray) -> Action:
+        """The super arm with the highest of the ``scores`` of shape ``(A,)``, ties broken at random."""
+        return self.super_arms[self.rng.choice(np.flatnonzero(scores == scores.max()))].copy()
+
+    def covering(self, counts: np.ndarray) -> Action:
+        """A super arm of the largest size out of the base arms seen least; ``counts`` has the shape ``(N,)``."""
+        order = np.lexsort((self.rng.random(len(counts)), counts))
+        super_arm = np.zeros(len(counts), dtype=self.super_arms.dtype)
+        super_arm[order[: self.limit]] = 1
+        return super_arm

@@ -1,0 +1,84 @@
+"""SGB, the stochastic greedy bandit (Fourati, Quinn, Alouini & Aggarwal 2024), which commits after exploring.
+
+The super arm grows by one base arm at a time. In each of s phases a random sample of the base arms left is drawn, each
+of them is tried together with those chosen so far, ``repetitions`` times, and the one with the best mean reward joins.
+For the rest of the horizon the super arm of all phases is played. Only rewards are used. With a sample of ``(N / s)
+ln(1 / miss)`` base arms, the best of those left is missed with probability ``miss``, so exploring takes ``N ln(1 /
+miss)`` trials in all.
+
+Departure: the number of repetitions is that which balances the cost of exploring against what errors of the mean
+rewards cost during the rest of the horizon, ``(T sqrt(2 ln T) / (2 N ln(1 / miss)))^(2/3)``; the constants differ from
+the publication's, the growth with the horizon does not. Exploring takes half of the horizon at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.agent import Agent
+from cbo_gym.envs.spaces import SuperArmSpace
+from cbo_gym.task import Action, Mode, Observation
+
+
+class SGB(Agent):
+    """Greedy inclusion of base arms, then commitment. Plays masked tasks.
+
+    Args:
+        miss: probability with which a phase may miss the best base arm, between 0 and 1.
+
+    Raises:
+        ValueError: if ``miss`` is out of range.
+    """
+
+    modes = frozenset({Mode.MASKED})
+
+    def __init__(self, miss: float = 0.1) -> None:
+        if not 0.0 < miss < 1.0:
+            raise ValueError(f"miss must lie between 0 and 1; given {miss!r}")
+        self.miss = miss
+
+    def setup(self, seed: int) -> None:
+        space = self.task.action_space
+        assert isinstance(space, SuperArmSpace)
+        self._limit = space.size
+        self._chosen = np.zeros(space.arms, dtype=np.int8)
+        trials = space.arms * math.log(1.0 / self.miss)
+        self._sample = math.ceil(trials / space.size)
+        horizon = self.task.horizon
+        balanced = (horizon * math.sqrt(2.0 * math.log(horizon)) / (2.0 * trials)) ** (2.0 / 3.0)
+        self.repetitions = max(1, min(math.ceil(balanced), int(0.5 * horizon / (self._sample * space.size))))
+        self._begin_phase()
+
+    def _begin_phase(self) -> None:
+        left = np.flatnonzero(self._chosen == 0)
+        if self._chosen.sum() == self._limit:
+            left = left[:0]
+        self._candidates = self.rng.permutation(left)[: self._sample]
+        self._trials: list[float] = []
+
+    def act(self, observation: Observation) -> Action:
+        action = self._chosen.copy()
+        if len(self._candidates):
+            action[self._candidates[len(self._trials) // self.repetitions]] = 1
+        return action
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        if len(self._candidates) == 0 or len(self.history) <= len(self.task.initial_data):
+            return
+        self._trials.append(float(reward))
+        if len(self._trials) == self.repetitions * len(self._candidates):
+            means = np.reshape(self._trials, (len(self._candidates), self.repetitions)).mean(axis=1)
+            self._chosen[self._candidates[int(means.argmax())]] = 1
+            self._begin_phase()
+
+    def estimated_rewards(self) -> np.ndarray:
+        """The mean reward of the super arm of every round, over the rounds in which it was played."""
+        keys = [past.action.tobytes() for past in self.history]
+        _, place = np.unique(keys, return_inverse=True)
+        rewards = np.array([past.reward for past in self.history])
+        return (np.bincount(place, rewards) / np.bincount(place))[place]

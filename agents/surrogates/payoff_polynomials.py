@@ -1,0 +1,217 @@
+"""Taylor polynomials of the payoffs of all super arms, and their optimistic values.
+
+The payoff of super arm x is r_x(b) = h((I - F)^-1 (x * b)). Its polynomial of degree q about a centre a has a term for
+every multi-index alpha with |alpha| <= q that touches selected base arms only. Base arms are independent, so the
+expected payoff is the sum of D^alpha r_x(a) / alpha! times products of moments about a, and is linear in the
+derivatives (Bauschmann & Maghsudi 2026, sec. III-B).
+
+As in the paper (appendix G1) the derivatives are numerical: divided differences over the grid of the points
+a + spread * (nodes of alpha), |alpha| <= q, which determine a polynomial of degree q; if the payoff is one, they are
+exact at any spread. How wide the differences are matters. Functions such as sin(2 pi y) of sums of such functions have
+derivatives at a point that say nothing about their mean over signals that vary by a quarter of the period, and with
+them the polynomial of degree 4 picks a super arm that is worse than the best by an eighth, on average over systems like
+SSEMPeriodic's, even where F and the signals are known. So the nodes are those of the five-point Gauss-Hermite rule, in
+standard deviations: as wide as the signals vary, with the bounded coefficients that the paper asks of polynomials other
+than Taylor's (sec. III-B). ``reach`` below 1 draws them together; towards 0 they give the derivatives at the point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+MAX_DEGREE = 4
+NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)  # in the order in which differences take them in
+NODES_ABOUT_ZERO = (0.0, 1.0, 2.0, 0.5, 1.5)  # in root mean squares of the signals, which are mostly positive
+CHUNK = 100_000  # points at a time
+
+Payoff = Callable[[np.ndarray], np.ndarray]
+
+
+def monomials(variables: int, degree: int) -> np.ndarray:
+    """All products of up to ``degree`` variables, with repetition, lowest degree first.
+
+    Returns:
+        the variables of each in ascending order, padded with ``variables``, shape ``(terms, degree)``.
+    """
+    rows = [
+        chosen + (variables,) * (degree - d)
+        for d in range(degree + 1)
+        for chosen in combinations_with_replacement(range(variables), d)
+    ]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), degree)
+
+
+def exponents_of(chosen: np.ndarray, variables: int) -> np.ndarray:
+    """The exponents alpha of :func:`monomials`, shape ``(terms, variables)``."""
+    return (chosen[:, :, None] == np.arange(variables)).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The super arms of one size: their rows, members ``(A, size)``, and the columns ``(A, terms)`` of their terms."""
+
+    rows: np.ndarray
+    members: np.ndarray
+    columns: np.ndarray
+    offsets: np.ndarray  # of the grid points from the centre, in units of the spread, (terms, size)
+    differences: np.ndarray  # values at the grid points -> coefficients of monomials in those units, (terms, terms)
+
+
+class PayoffPolynomials:
+    """The polynomials of all super arms about the means of the selected signals: a column a term, a row a super arm.
+
+    Args:
+        super_arms: 0 or 1, shape ``(A, N)``.
+        degree: q, 0 to :data:`MAX_DEGREE`.
+        reach: factor of the distances of the grid from the centre, above 0.
+
+    Attributes:
+        exponents: of the columns, shape ``(terms, N)``.
+    """
+
+    about_means: ClassVar[bool] = True
+    nodes: ClassVar[tuple[float, ...]] = NODES
+
+    def __init__(self, super_arms: np.ndarray, degree: int, reach: float) -> None:
+        self.degree = degree
+        count = super_arms.shape[1]
+        chosen = monomials(count, degree)
+        self.exponents = exponents_of(chosen, count)
+        self._factors = _factors(self.exponents, degree)
+        digits = (count + 1) ** np.arange(degree, dtype=np.int64)
+        order = np.argsort(chosen @ digits)
+        keys = (chosen @ digits)[order]
+        nodes = reach * np.array(self.nodes[: degree + 1])
+        sizes = super_arms.sum(axis=1)
+        self._groups: list[_Group] = []
+        for size in np.unique(sizes):
+            rows = np.flatnonzero(sizes == size)
+            members = np.nonzero(super_arms[rows])[1].reshape(len(rows), size)
+            local = monomials(int(size), degree)
+            padded = np.hstack([members, np.full((len(rows), 1), count)])
+            columns = order[np.searchsorted(keys, padded[:, local] @ digits)]
+            alpha = exponents_of(local, int(size))
+            offsets = nodes[alpha]
+            powers = (offsets[:, None, :] ** alpha).prod(axis=-1)
+            self._groups.append(_Group(rows, members, columns, offsets, np.linalg.inv(powers)))
+        lengths = np.zeros(len(super_arms), dtype=np.int64)
+        for group in self._groups:
+            lengths[group.rows] = group.columns.shape[1]
+        self._starts = np.concatenate([[0], np.cumsum(lengths)])
+        self._indices = np.empty(self._starts[-1], dtype=np.int32)
+        for group in self._groups:
+            self._indices[self._places(group)] = group.columns
+
+    def _places(self, group: _Group) -> np.ndarray:
+        return self._starts[group.rows][:, None] + np.arange(group.columns.shape[1])
+
+    def fit(self, payoff: Payoff, centre: np.ndarray, spread: np.ndarray) -> Expansion:
+        """The polynomials of the payoffs under one model.
+
+        Args:
+            payoff: from z of shape ``(..., N)`` to the payoff of shape ``(...)``.
+            centre: a, shape ``(N,)``.
+            spread: root mean square of the signals' distances from the centre, above 0, shape ``(N,)``.
+        """
+        data = np.empty(len(self._indices))
+        for group in self._groups:
+            data[self._places(group)] = self._differences(group, payoff, centre, spread)
+        return self._expansion(data)
+
+    def _differences(self, group: _Group, payoff: Payoff, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """D^alpha r_x(a) / alpha! of the super arms of one size, shape ``(A, terms of that size)``."""
+        values = np.empty((len(group.rows), len(group.offsets)))
+        step = max(1, CHUNK // len(group.offsets))
+        for start in range(0, len(group.rows), step):
+            members = group.members[start : start + step]
+            points = np.zeros((len(members), len(group.offsets), len(centre)))
+            moved = centre[members][:, None, :] + group.offsets * spread[members][:, None, :]
+            np.put_along_axis(points, np.broadcast_to(members[:, None, :], moved.shape), moved, axis=2)
+            values[start : start + step] = payoff(points)
+        units = (spread**self.exponents).prod(axis=1)
+        return values @ group.differences.T / units[group.columns]
+
+    def _expansion(self, data: np.ndarray) -> Expansion:
+        shape = (len(self._starts) - 1, len(self.exponents))
+        return Expansion(self, sparse.csr_array((data, self._indices, self._starts), shape=shape))
+
+    def products(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Least and greatest product of moments of every term, where each moment lies in an interval of its own.
+
+        Args:
+            lower: of the moments, shape ``(q + 1, N)``, by order; of order 0 it is 1.
+            upper: the same.
+
+        Returns:
+            two arrays of shape ``(terms,)``.
+        """
+        members, orders = self._factors
+        pad = np.ones((len(lower), 1))
+        low_of, high_of = np.hstack([lower, pad]), np.hstack([upper, pad])
+        low = high = np.ones(len(self.exponents))
+        for member, order in zip(members.T, orders.T, strict=True):
+            ends = [end * factor[order, member] for end in (low, high) for factor in (low_of, high_of)]
+            low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
+        return low, high
+
+
+class PolynomialsAboutZero(PayoffPolynomials):
+    """The same about zero, where the derivatives do not depend on the super arm (Bauschmann & Maghsudi 2026, III-B).
+
+    They are found from the super arms of up to q base arms and shared by the others, which is thousands of times faster
+    and leaves out how more than q signals interact.
+    """
+
+    about_means = False
+    nodes = NODES_ABOUT_ZERO
+
+    def fit(self, payoff: Payoff, centre: np.ndarray, spread: np.ndarray) -> Expansion:
+        """As of the base class; ``centre`` must be zero."""
+        shared = np.zeros(len(self.exponents))
+        for group in self._groups:
+            if group.members.shape[1] <= self.degree:
+                shared[group.columns] = self._differences(group, payoff, centre, spread)
+        return self._expansion(shared[self._indices])
+
+
+def _factors(exponents: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct variables of each term and their orders, shape ``(terms, degree)``, padded with N and 0."""
+    count = exponents.shape[1]
+    order = np.argsort(exponents == 0, axis=1, kind="stable")[:, :degree]
+    orders = np.take_along_axis(exponents, order, axis=1)
+    short = degree - orders.shape[1]
+    if short > 0:
+        order, orders = np.pad(order, ((0, 0), (0, short))), np.pad(orders, ((0, 0), (0, short)))
+    return np.where(orders > 0, order, count), orders
+
+
+class Expansion:
+    """Polynomials with their coefficients.
+
+    Args:
+        polynomials: the terms.
+        coefficients: D^alpha r_x(a) / alpha!, a row a super arm, a column a term.
+    """
+
+    def __init__(self, polynomials: PayoffPolynomials, coefficients: sparse.csr_array) -> None:
+        self._polynomials = polynomials
+        self.coefficients = coefficients
+        self._sizes = sparse.csr_array(
+            (np.abs(coefficients.data), coefficients.indices, coefficients.indptr), shape=coefficients.shape
+        )
+
+    def expected(self, moments: np.ndarray) -> np.ndarray:
+        """Expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""
+        product, _ = self._polynomials.products(moments, moments)
+        return self.coefficients @ product
+
+    def optimistic(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Upper bounds of them for moments in intervals: each addend at the end that its sign makes the better."""
+        low, high = self._polynomials.products(lower, upper)
+        return self.coefficients @ (0.5 * (low + high)) + self._sizes @ (0.5 * (high - low))

@@ -1,0 +1,395 @@
+"""Separable structural equations y = F(y) + z, and their l1-regularised regression from observed z and y.
+
+``F[i, j]`` is a combination of a few known component functions of ``y[j]``, such as y, y^2, sin(2 pi y) or tanh(y).
+The graph is unknown and need not be acyclic. (Bauschmann & Maghsudi 2026, sec. II and III-A.)
+
+Departure: nodes are observed with errors, and an error in an argument of F flattens the fitted function however many
+rounds are seen. So after a first regression on the nodes as observed, the arguments are replaced by the solution of the
+fitted equations for the observed z, whose errors are small, and the regression is repeated.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+Component = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
+Edges = list[tuple[int, Component, list[tuple[int, float]]]]  # cause, function, and its effects with weights
+
+# Sweeps stop at a change below the tolerance, and give up at one so many times the smallest so far.
+MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
+LARGEST = 1e6  # absolute value of a node
+IMPULSES = 41
+VALIDATION = 5  # of so many rounds one is kept back to choose the penalty
+PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
+PASSES, SETTLED = 8, 0.02  # regressions at most, and the change of coefficients at which they end
+NEGLIGIBLE = 0.02  # of a node's root mean square: what an edge must contribute to be kept
+RIDGE = 1e-6
+# A new fit waits for so many rounds as shares of those fitted, and between the two for errors this much greater; so
+# much greater ones are also what speaks against the last pass of a fit.
+EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
+
+
+class SeparableSystem:
+    """The equations ``y[i] = z[i] + sum_j sum_k coefficients[k, i, j] components[k](y[j])``.
+
+    Args:
+        components: the component functions, K of them.
+        coefficients: shape ``(K, N, N)``; ``[k, i, j]`` belongs to the edge from j to i.
+    """
+
+    def __init__(self, components: Sequence[Component], coefficients: np.ndarray) -> None:
+        self.components, self.coefficients = tuple(components), coefficients
+        reached = _reached(coefficients)
+        # Causes first: a cause has fewer nodes upstream than its effects have, unless they are on one cycle.
+        by_depth = np.argsort(reached.sum(axis=1), kind="stable")
+        blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
+        self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
+        self._within = [self._edges_from(block, block) for block in self._blocks]
+        everything = range(len(reached))
+        self._out_of = [self._edges_from(block, [i for i in everything if i not in block]) for block in self._blocks]
+
+    def _edges_from(self, causes: Sequence[int], effects: Sequence[int]) -> Edges:
+        found = []
+        for cause in causes:
+            for component, weights in zip(self.components, self.coefficients[:, :, cause], strict=True):
+                if reached := [(i, weights[i]) for i in effects if weights[i] != 0.0]:
+                    found.append((cause, component, reached))
+        return found
+
+    def influence(self, nodes: np.ndarray) -> np.ndarray:
+        """F(y) for ``nodes`` of shape ``(..., N)``."""
+        total = np.zeros((nodes.shape[-1], *nodes.shape[:-1]))
+        by_node = np.moveaxis(nodes, -1, 0)
+        for edges in (*self._within, *self._out_of):
+            _push(by_node, total, edges)
+        return np.moveaxis(total, 0, -1)
+
+    def solve(self, exogenous: np.ndarray) -> np.ndarray:
+        """The y that solve the equations for z of shape ``(..., N)``.
+
+        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values beyond
+        :data:`LARGEST` are cut.
+
+        Raises:
+            ArithmeticError: if the sweeps do not settle.
+        """
+        nodes = np.moveaxis(exogenous, -1, 0).copy()
+        for block, within, out in zip(self._blocks, self._within, self._out_of, strict=True):
+            if len(block) > 1:
+                _settle(nodes, block, within)
+            # Polynomials of polynomials overflow where an early fit is absurd.
+            nodes[block] = nodes[block].clip(-LARGEST, LARGEST)
+            _push(nodes, nodes, out)
+        return np.moveaxis(nodes, 0, -1)
+
+    @property
+    def is_acyclic(self) -> bool:
+        return all(len(block) == 1 for block in self._blocks)
+
+    def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
+        """A system with one edge less; itself if there is no cycle."""
+        if self.is_acyclic:
+            return self
+        return SeparableSystem(self.components, _without_weakest_edge_on_a_cycle(self.coefficients))
+
+    def without_cycles(self) -> SeparableSystem:
+        """The system without as many weak edges as leave no cycle."""
+        coefficients = self.coefficients
+        while _on_a_cycle(coefficients).any():
+            coefficients = _without_weakest_edge_on_a_cycle(coefficients)
+        return SeparableSystem(self.components, coefficients)
+
+
+def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
+    """Add what causes do to their effects; arrays of shape ``(N, ...)``."""
+    for cause, component, reached in edges:
+        value = component(nodes[cause])
+        for effect, weight in reached:
+            total[effect] += weight * value
+
+
+def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
+    """Solve in place for the nodes of a cycle, which hold what comes from outside of it."""
+    outer = nodes.copy()
+    first = np.inf
+    for _ in range(MAX_SWEEPS):
+        following = outer.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            _push(nodes, following, edges)
+            change = np.abs(following[block] - nodes[block]).max(initial=0.0)
+        nodes[block] = following[block]
+        if change <= TOLERANCE:
+            return
+        first = min(first, change)
+        if not change < DIVERGED * first:
+            break
+    raise ArithmeticError("the fixed-point sweeps of a fitted system do not settle")
+
+
+def _edges(coefficients: np.ndarray) -> np.ndarray:
+    """Where there is an edge, ``[i, j]`` from j to i."""
+    return np.any(coefficients != 0.0, axis=0)
+
+
+def _reached(coefficients: np.ndarray) -> np.ndarray:
+    """Where there is a path, ``[i, j]`` from j to i, or i is j."""
+    edges = _edges(coefficients)
+    paths = edges | np.eye(len(edges), dtype=bool)
+    while True:
+        longer = paths @ paths
+        if (longer == paths).all():
+            return paths
+        paths = longer
+
+
+def _on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
+    """Which edges lie on a cycle, shape ``(N, N)``."""
+    return _edges(coefficients) & _reached(coefficients).T
+
+
+def _without_weakest_edge_on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
+    strength = np.where(_on_a_cycle(coefficients), np.abs(coefficients).sum(axis=0), np.inf)
+    effect, cause = divmod(int(strength.argmin()), len(strength))
+    coefficients = coefficients.copy()
+    coefficients[:, effect, cause] = 0.0
+    return coefficients
+
+
+class SeparableModel:
+    """A fitted system that is fitted anew when the rounds that came since are badly explained, or are many.
+
+    Args:
+        fit: from super arms, z and y, each of shape ``(rounds, N)``, to a system.
+
+    Attributes:
+        system: the last fit; None before the first.
+    """
+
+    def __init__(self, fit: Callable[[np.ndarray, np.ndarray, np.ndarray], SeparableSystem]) -> None:
+        self._fit = fit
+        self._rounds: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._errors: list[float] = []  # of the rounds since the last fit
+        self._fitted_to, self._fitted_error = 0, 0.0
+        self.system: SeparableSystem | None = None
+
+    def add(self, super_arm: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> None:
+        """One round, three arrays of shape ``(N,)``."""
+        self._rounds.append((super_arm, exogenous, nodes))
+        if self.system is not None:
+            self._errors.append(self._error(exogenous, nodes))
+
+    def rounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Super arms, z and y of all rounds, each of shape ``(rounds, N)``."""
+        super_arms, exogenous, nodes = (np.array(column) for column in zip(*self._rounds, strict=True))
+        return super_arms, exogenous, nodes
+
+    def refit_if_needed(self) -> bool:
+        """Whether there is a new fit."""
+        if self.system is not None and not self._is_outdated():
+            return False
+        rounds = self.rounds()
+        self.system = self._fit(*rounds)
+        self._fitted_to, self._fitted_error = len(self._rounds), self._error(*rounds[1:])
+        self._errors = []
+        return True
+
+    def _is_outdated(self) -> bool:
+        share = len(self._errors) / self._fitted_to
+        badly_explained = share >= EARLIEST and np.mean(self._errors) > TOLERATED * self._fitted_error
+        return share >= LATEST or bool(badly_explained)
+
+    def _error(self, exogenous: np.ndarray, nodes: np.ndarray) -> float:
+        assert self.system is not None
+        try:
+            return float(np.mean((nodes - self.system.solve(exogenous)) ** 2))
+        except ArithmeticError:
+            return np.inf
+
+
+def fit_jointly(
+    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component], acyclic: bool
+) -> SeparableSystem:
+    """The sparse system that explains all rounds (Eq. 3).
+
+    Args:
+        exogenous: the observed z, shape ``(rounds, N)``.
+        nodes: the observed y, of the same shape.
+        components: candidate functions of every edge.
+        acyclic: drop the weakest edges on cycles until there are none.
+
+    Returns:
+        a system that can be solved for the observed z.
+    """
+    return _fit_jointly(exogenous, nodes, components, acyclic)[0]
+
+
+def _fit_jointly(
+    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component], acyclic: bool
+) -> tuple[SeparableSystem, np.ndarray]:
+    """The system of the last pass, and its solutions, which are its functions' arguments.
+
+    If an earlier pass explains the nodes far better, as where they are observed exactly, it is that pass's.
+    """
+    arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
+    best = None
+    for _ in range(PASSES):
+        system = SeparableSystem(components, _regress(arguments, nodes - exogenous, components))
+        if acyclic:
+            system = system.without_cycles()
+        system, arguments = _solve_near(system, exogenous, nodes)
+        error = float(np.mean((nodes - arguments) ** 2))
+        if best is None or error < best[0]:
+            best = error, system, arguments
+        if np.abs(system.coefficients - before).max() < SETTLED:
+            break
+        before = system.coefficients
+    assert best is not None
+    return (system, arguments) if error <= TOLERATED * best[0] else best[1:]
+
+
+def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Component]) -> np.ndarray:
+    """Coefficients of shape ``(K, N, N)``: for each node the Lasso chooses edges, least squares weighs them."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import lasso_path
+
+    rounds, count = arguments.shape
+    features = np.concatenate([component(arguments) for component in components], axis=1)
+    scale = np.sqrt(np.mean(features**2, axis=0)) + np.finfo(float).tiny
+    features = features / scale
+    held_back = np.arange(rounds) % VALIDATION == VALIDATION - 1
+    seen, gram = features[~held_back], features.T @ features
+    gram_seen = gram - features[held_back].T @ features[held_back]
+    least = NEGLIGIBLE * np.sqrt(np.mean(arguments**2, axis=0))
+    found = np.zeros((len(components) * count, count))
+    for i in range(count):
+        others = np.flatnonzero(np.arange(len(scale)) % count != i)
+        correlation = seen[:, others].T @ targets[~held_back, i]
+        largest = np.abs(correlation).max(initial=0.0) / len(seen)
+        if largest <= 0.0:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # rough is good enough for choosing edges
+            _, path, _ = lasso_path(
+                np.asfortranarray(seen[:, others]),
+                targets[~held_back, i],
+                alphas=largest * PENALTIES,
+                precompute=np.ascontiguousarray(gram_seen[np.ix_(others, others)]),
+                Xy=correlation,
+                check_input=False,
+                max_iter=200,
+                tol=1e-3,
+            )
+        errors = (features[np.ix_(held_back, others)] @ path - targets[held_back, i][:, None]) ** 2
+        chosen = others[path[:, _sparsest_of_the_good(errors)] != 0.0]
+        weights = _least_squares(gram, features, targets[:, i], chosen)
+        chosen = chosen[np.abs(weights) > least[i]]
+        found[chosen, i] = _least_squares(gram, features, targets[:, i], chosen) / scale[chosen]
+    return found.reshape(len(components), count, count).transpose(0, 2, 1)
+
+
+def _sparsest_of_the_good(errors: np.ndarray) -> int:
+    """The strongest penalty whose validation error is within one standard error of the least; errors by penalty."""
+    if len(errors) == 0:
+        return len(PENALTIES) // 2
+    means = errors.mean(axis=0)
+    best = int(means.argmin())
+    return int(np.argmax(means <= means[best] + errors[:, best].std() / np.sqrt(len(errors))))
+
+
+def _least_squares(gram: np.ndarray, features: np.ndarray, target: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    ridge = RIDGE * len(features) * np.eye(len(chosen))
+    return np.linalg.solve(gram[np.ix_(chosen, chosen)] + ridge, features[:, chosen].T @ target)
+
+
+def _solve_near(
+    system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray
+) -> tuple[SeparableSystem, np.ndarray]:
+    """The system without the weak edges on cycles that keep it from a solution near the nodes, and its solution."""
+    bound = 3.0 * np.abs(nodes).max(initial=1.0)
+    while True:
+        try:
+            solution = system.solve(exogenous)
+            if system.is_acyclic or np.abs(solution).max(initial=0.0) <= bound:
+                return system, solution.clip(-bound, bound)
+        except ArithmeticError:
+            pass
+        system = system.without_weakest_edge_on_a_cycle()
+
+
+def fit_by_base_arm(
+    super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component]
+) -> SeparableSystem:
+    """An acyclic system assembled from one fit for each base arm, to the rounds in which it was selected (Eq. 5).
+
+    The fit of base arm o tells how the nodes respond to an impulse at node o. What of the response of node i does not
+    come through nodes between them is the edge from o to i; as Eq. 5 gives it pointwise, it is projected on the
+    components. Nodes are put in the order of the strongest edges: the weakest on cycles are dropped. The arguments of
+    all functions, nodes without errors, are those of the joint fit.
+
+    Args:
+        super_arms, exogenous, nodes: of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.
+        components: candidate functions of every edge.
+    """
+    count = nodes.shape[1]
+    _, arguments = _fit_jointly(exogenous, nodes, components, acyclic=True)
+    chosen = super_arms.T.astype(bool)
+    fits = [_regress(arguments[rounds], (nodes - exogenous)[rounds], components) for rounds in chosen]
+    pooled = SeparableSystem(components, np.mean(np.abs(fits), axis=0)).without_cycles()
+    edges = _edges(pooled.coefficients)
+    assembled = np.zeros_like(pooled.coefficients)
+    depth = _reached(pooled.coefficients).sum(axis=1)
+    for cause in np.argsort(-depth):  # effects first
+        argument = np.linspace(nodes[:, cause].min(), nodes[:, cause].max(), IMPULSES)
+        impulse = argument[:, None] * (np.arange(count) == cause)
+        response = SeparableSystem(components, fits[cause] * edges).solve(impulse)
+        direct = response - SeparableSystem(components, assembled).influence(response)
+        features = np.stack([component(argument) for component in components], axis=1)
+        effects = np.flatnonzero(edges[:, cause])
+        assembled[:, effects, cause] = np.linalg.lstsq(features, direct[:, effects], rcond=None)[0]
+    return SeparableSystem(components, assembled)
+
+
+class CoefficientPosterior:
+    """Normal distributions of the coefficients of a sparse system, independent between nodes.
+
+    Args:
+        system: its means.
+        factors: for each node the places ``(k, j)`` of its coefficients, two arrays, and a matrix that turns standard
+            normal numbers into deviations from the means.
+    """
+
+    def __init__(self, system: SeparableSystem, factors: Sequence[tuple[tuple[np.ndarray, ...], np.ndarray]]) -> None:
+        self._system, self._factors = system, factors
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Coefficients of shape ``(K, N, N)``."""
+        coefficients = self._system.coefficients.copy()
+        for effect, ((k, j), factor) in enumerate(self._factors):
+            coefficients[k, effect, j] += factor @ rng.standard_normal(len(k))
+        return coefficients
+
+
+def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> CoefficientPosterior:
+    """What is not known about the coefficients of a fitted system, given its edges; prior N(0, 1) each.
+
+    Args:
+        system: as fitted.
+        exogenous, nodes: the rounds that it was fitted to, shape ``(rounds, N)``.
+    """
+    try:
+        arguments = system.solve(exogenous)
+    except ArithmeticError:
+        arguments = nodes
+    residuals = nodes - exogenous - system.influence(arguments)
+    features = np.stack([component(arguments) for component in system.components])  # (K, rounds, N)
+    factors = []
+    for effect in range(nodes.shape[1]):
+        k, j = np.nonzero(system.coefficients[:, effect])
+        chosen = features[k, :, j]
+        variance = max(float(np.mean(residuals[:, effect] ** 2)), 1e-8)
+        precision = chosen @ chosen.T / variance + np.eye(len(k))
+        factors.append(((k, j), np.linalg.inv(np.linalg.cholesky(precision)).T))
+    return CoefficientPosterior(system, factors)

@@ -1,0 +1,87 @@
+"""Empirical moments of the base arms' signals and confidence intervals around them.
+
+Signals lie in an interval of width w. With them divided by w, the moment of order p about any point of the interval is
+within ``2^(p mod 2) C`` of its empirical value with high probability, C[i] = sqrt((s + 1) ln t / m[i]) for a base arm
+that was seen m[i] times (Bauschmann & Maghsudi 2026, Eq. 6, 7).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class SignalMoments:
+    """Sums of powers of the signals about a centre, kept up to date round by round.
+
+    Args:
+        base_arms: N.
+        degree: the highest order q, at least 2.
+        width: w, above 0.
+
+    Attributes:
+        counts: m, how often each base arm was seen, shape ``(N,)``.
+        centre: a, shape ``(N,)``.
+    """
+
+    def __init__(self, base_arms: int, degree: int, width: float) -> None:
+        self.width = width
+        self.counts = np.zeros(base_arms)
+        self.centre = np.zeros(base_arms)
+        self._orders = np.arange(degree + 1)[:, None]
+        self._sums = np.zeros((degree + 1, base_arms))
+
+    def add(self, super_arm: np.ndarray, exogenous: np.ndarray) -> None:
+        """One round: which base arms were selected, and their signals; both of shape ``(N,)``."""
+        self.counts += super_arm
+        self._sums += super_arm * (exogenous - self.centre) ** self._orders
+
+    def recentre(self, super_arms: np.ndarray, exogenous: np.ndarray) -> None:
+        """Move the centre to the means of all rounds so far; both of shape ``(rounds, N)``."""
+        self.centre = (super_arms * exogenous).sum(axis=0) / np.maximum(self.counts, 1.0)
+        powers = (exogenous - self.centre) ** self._orders[..., None]
+        self._sums = (super_arms * powers).sum(axis=1)
+
+    def moments(self) -> np.ndarray:
+        """Empirical moments about the centre by order, shape ``(q + 1, N)``; where nothing was seen, of the centre."""
+        moments = self._sums / np.maximum(self.counts, 1.0)
+        moments[0] = 1.0
+        return moments
+
+    def spread(self) -> np.ndarray:
+        """Root mean squares of the distances from the centre, at least a hundredth of the width, shape ``(N,)``."""
+        return np.sqrt(np.maximum(self.moments()[2], (0.01 * self.width) ** 2))
+
+    def confidence(self, rounds: int, limit: int) -> np.ndarray:
+        """C, shape ``(N,)``; ``limit`` is the largest number s of base arms in a super arm."""
+        return np.sqrt((limit + 1) * np.log(max(rounds, 1)) / np.maximum(self.counts, 1.0))
+
+    def intervals(self, confidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of the intervals of all moments, for C of shape ``(N,)``; each has the shape ``(q + 1, N)``."""
+        moments, most = self.moments(), self.width**self._orders
+        radius = 2.0 ** (self._orders % 2) * confidence * most
+        radius[0] = 0.0
+        least = np.where(self._orders % 2 == 0, 0.0, -most)
+        return np.maximum(moments - radius, least), np.minimum(moments + radius, most)
+
+    def normal_intervals(self, confidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same if the signals are normal: from intervals of their means and variances (Alg. 3).
+
+        Every base arm must have been seen twice.
+        """
+        _, shift, second, *_ = self.moments()
+        unbiased = self.counts / (self.counts - 1.0)
+        variance = unbiased * (second - shift**2)
+        doubt = np.sqrt(unbiased) * confidence * self.width**2
+        shifts = shift + self.width * confidence * np.array([-1.0, 0.0, 1.0])[:, None, None]
+        variances = np.maximum(variance + doubt * np.array([-1.0, 1.0])[:, None], 0.0)
+        corners = _normal_moments(shifts, variances, len(self._sums) - 1)
+        return corners.min(axis=(1, 2)), corners.max(axis=(1, 2))
+
+
+def _normal_moments(shift: np.ndarray, variance: np.ndarray, degree: int) -> np.ndarray:
+    """Moments of orders 0..degree of a normal variable about a point that its mean exceeds by ``shift``."""
+    moments = [np.ones(np.broadcast_shapes(shift.shape, variance.shape))]
+    for order in range(1, degree + 1):
+        before = moments[order - 2] if order > 1 else 0.0
+        moments.append(shift * moments[order - 1] + (order - 1) * variance * before)
+    return np.stack(moments)

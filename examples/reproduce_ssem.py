@@ -1,0 +1,268 @@
+"""The experiments of Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit.
+
+Writes figures after the paper's Fig. 2, 4 and 5 (regret on random systems) and 3 and 6 (delays in a train network) to a
+folder, with a table of regrets. An instance is a random system; regrets are averaged over rounds and given in per cent
+of the instance's optimal reward, intervals are 95 % t-intervals over instances. Stopped, it goes on where it was.
+
+    python examples/reproduce_ssem.py            # everything
+    python examples/reproduce_ssem.py --tune     # how the scales of the confidence bounds were chosen
+
+The theory's confidence bounds (both scales 1) never let go of exploring within a horizon that can be played. The
+defaults are the pair of scales with the least mean regret of ``--tune``: 1,000 rounds of SSEM-UCB-JO on instances 100
+to 103, none of which is in the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import networkx as nx
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from agents import SSEMUCBJO
+from agents.surrogates.separable import SeparableSystem
+from cbo_gym import make_task, sweep
+from cbo_gym.evaluation import load_runs
+from cbo_gym.evaluation.leaderboard import half_width
+from cbo_gym.evaluation.plots import mean_curve
+from cbo_gym.scm import Intervention
+
+JO = {f"SSEM-UCB-JO(degree={q})": f"SSEM-UCB-JO, q = {q}" for q in (1, 2, 3)} | {"SSEM-UCB-JO": "SSEM-UCB-JO, q = 4"}
+RIVALS = {"SEM-UCB": "SEM-UCB", "METS": "METS", "SGB": "SGB", "IGP-UCB": "IGP-UCB", "Random": "Random"}
+NORM = {"SSEM-UCB-Norm": "SSEM-UCB-Norm"}
+REFERENCE = "SSEM-UCB-JO"
+TUNED_ON = range(100, 104)
+SCALES = ((0.0, 0.0), (0.0, 0.001), (0.0003, 0.0003), (0.001, 0.001), (0.001, 0.003), (0.003, 0.001))
+
+
+class Trial(NamedTuple):
+    """One figure of regrets."""
+
+    figure: str
+    env: str
+    instances: int
+    methods: dict[str, str]  # agent -> its name in the figure
+
+
+TRIALS = (
+    Trial("fig2_periodic", "CBO/SSEMPeriodic-v0", 10, JO | RIVALS),
+    Trial("fig4_tanh", "CBO/SSEMTanh-v0", 3, JO | NORM | RIVALS),
+    Trial("fig5_arcsine", "CBO/SSEMArcsine-v0", 3, JO | NORM | RIVALS),
+)
+
+Curves = dict[str, np.ndarray]  # agent -> time-averaged regrets in per cent of the optimum, a row an instance
+
+
+def play(folder: Path, env: str, agents: Sequence[str], instances: Sequence[int], horizon: int, jobs: int) -> Curves:
+    """The curves of every agent; runs that are in the folder already are kept."""
+    envs = [f"{env}(instance_seed={i})" for i in instances]
+    count = sweep(agents, envs, [0], folder, horizon=horizon, n_jobs=jobs)
+    print(f"{folder}: {count}", flush=True)
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for run in load_runs(folder):
+        if run.status == "finished" and run.horizon == horizon and run.env in envs:
+            regret = 100.0 * run.table["average_regret"].to_numpy() / run.optimum
+            found.setdefault(run.agent, {})[run.env] = regret
+    return {agent: np.stack([by_env[e] for e in envs if e in by_env]) for agent, by_env in found.items()}
+
+
+def draw_regrets(curves: Curves, methods: dict[str, str], title: str) -> Figure:
+    figure = Figure(figsize=(8.5, 5.0), layout="constrained")
+    axis = figure.subplots()
+    for place, (agent, name) in enumerate(methods.items()):
+        if agent in curves:
+            mean_curve(axis, curves[agent], name, place)
+    highest = max(line.get_ydata()[len(line.get_ydata()) // 50 :].max() for line in axis.lines)
+    axis.set(xlabel="Round t", ylabel="Average regret R$_t$/t\n(% of the optimal reward)", title=title)
+    axis.set_ylim(0.0, 1.1 * highest)  # scaled to the lines, since with few instances the bands would fill any panel
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.grid(True, alpha=0.3)
+    axis.margins(x=0.01)
+    figure.legend(loc="outside right upper", frameon=False)
+    return figure
+
+
+def table_of(trial: Trial, curves: Curves) -> pl.DataFrame:
+    """Final regrets, and how much greater they are than the reference's on the same instances."""
+    rows = []
+    for agent, name in trial.methods.items():
+        last = curves[agent][:, -1]
+        excess = last - curves[REFERENCE][:, -1]
+        rows.append(
+            {
+                "problem": trial.env.removeprefix("CBO/").removesuffix("-v0"),
+                "method": name,
+                "instances": len(last),
+                "regret": last.mean(),
+                "half_width": float(half_width(last)),
+                "median": float(np.median(last)),
+                "worst": last.max(),
+                "excess": excess.mean(),
+                "excess_half_width": float(half_width(excess)),
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+class Snapshot(NamedTuple):
+    """What the agent believed of the network after so many rounds."""
+
+    rounds: int
+    system: SeparableSystem
+
+
+class Journey(NamedTuple):
+    """A run on the train network: super arms of shape ``(rounds, stations)``, and what was learned on the way."""
+
+    stations: tuple[str, ...]
+    super_arms: np.ndarray
+    snapshots: list[Snapshot]
+    env: Any
+
+
+def travel(rounds: int, when: Sequence[int], super_arm_size: int) -> Journey:
+    """SSEM-UCB-JO of degree 3 with the alternative external bound, as in the paper's appendix G2."""
+    env = gym.make("CBO/TrainDelay-v0", max_episode_steps=rounds, super_arm_size=super_arm_size)
+    task = make_task(env, seed=0)
+    agent = SSEMUCBJO(degree=3, external="sum")
+    agent.reset(task, seed=0)
+    observation, _ = env.reset(seed=0)
+    snapshots = []
+    for t in range(1, rounds + 1):
+        action = agent.act(observation)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, float(reward), info)
+        if t in when and agent.model.system is not None:
+            snapshots.append(Snapshot(t, agent.model.system))
+    return Journey(task.nodes[:-1], np.array([past.action for past in agent.history]), snapshots, env.unwrapped)
+
+
+def draw_progress(journey: Journey, hours: int = 40) -> Figure:
+    """Fig. 3: delays of all stations from the stays of all stations, hours that the agent did not see."""
+    scm = journey.env.scm
+    noise = scm.draw_noise(np.random.default_rng(1), hours)
+    values = scm.propagate(noise, Intervention(tuple(np.ones(len(journey.stations)))))
+    actual = np.stack([values[name] for name in journey.stations], axis=1)
+    stays = np.stack([values[name] for name in scm.exogenous], axis=1)
+    figure = Figure(figsize=(11.5, 4.8), layout="constrained")
+    axes = figure.subplots(1, len(journey.snapshots) + 1, sharey=True, squeeze=False)[0]
+    limits = {"vmin": actual.min(), "vmax": actual.max(), "aspect": "auto", "interpolation": "nearest"}
+    image = axes[0].imshow(actual.T, **limits)
+    axes[0].set_title("Delays to reconstruct", fontsize=9)
+    for axis, snapshot in zip(axes[1:], journey.snapshots, strict=True):
+        try:
+            found = snapshot.system.solve(stays)
+        except ArithmeticError:  # an early system may have no solution where all stations are let through
+            note = "no solution"
+        else:
+            axis.imshow(found.T, **limits)
+            note = f"error {100 * np.sqrt(np.mean((found - actual) ** 2)) / actual.std():.0f} % of the std"
+        axis.set_title(f"After {snapshot.rounds} rounds:\n{note}", fontsize=9)
+    axes[0].set_yticks(range(len(journey.stations)), journey.stations, fontsize=7)
+    for axis in axes:
+        axis.set_xlabel("Hour")
+    figure.colorbar(image, ax=list(axes), label="Delay above the least (units of the problem)")
+    return figure
+
+
+def draw_selections(journey: Journey, rounds: int) -> Figure:
+    """Fig. 6, and the final cluster on the network that was learned."""
+    figure = Figure(figsize=(12.0, 5.0), layout="constrained")
+    left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [3, 2]})
+    shown = journey.super_arms[:rounds]
+    left.imshow(
+        shown.T, aspect="auto", cmap="Blues", interpolation="nearest", extent=(0.5, len(shown) + 0.5, 19.5, -0.5)
+    )
+    left.set_yticks(range(len(journey.stations)), journey.stations, fontsize=7)
+    left.set(xlabel="Round t", title="Stations selected")
+    _draw_network(right, journey)
+    return figure
+
+
+def _draw_network(axis: Axes, journey: Journey) -> None:
+    strength = np.abs(journey.snapshots[-1].system.coefficients).sum(axis=0)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(journey.stations)
+    for effect, cause in zip(*np.nonzero(strength), strict=True):
+        graph.add_edge(journey.stations[cause], journey.stations[effect], width=strength[effect, cause])
+    chosen = journey.super_arms[-1] > 0
+    nx.draw_networkx(
+        graph,
+        nx.circular_layout(graph),
+        ax=axis,
+        node_color=np.where(chosen, "tab:orange", "lightgrey"),
+        width=[0.4 + 1.6 * min(w, 1.0) for *_, w in graph.edges(data="width")],
+        edge_color="grey",
+        node_size=560,
+        font_size=6,
+        arrowsize=7,
+    )
+    axis.set_title(f"The network as learned; orange: selected in round {len(journey.super_arms)}")
+    axis.axis("off")
+
+
+def tune(folder: Path, horizon: int, jobs: int) -> pl.DataFrame:
+    """Regrets of SSEM-UCB-JO by the two scales, on instances that no figure shows."""
+    agents = {
+        f"SSEM-UCB-JO(external_scale={external}, internal_scale={internal})": (internal, external)
+        for internal, external in SCALES
+    }
+    curves = play(folder, "CBO/SSEMPeriodic-v0", list(agents), TUNED_ON, horizon, jobs)
+    rows = [
+        {
+            "internal_scale": i,
+            "external_scale": e,
+            "regret": c.mean(),
+            "half_width": float(half_width(c)),
+            "worst": c.max(),
+        }
+        for agent, (i, e) in agents.items()
+        for c in [curves[agent][:, -1]]
+    ]
+    return pl.DataFrame(rows).sort("regret")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--quick", action="store_true", help="2 instances and 20 rounds of fewer methods: half a minute"
+    )
+    parser.add_argument("--tune", action="store_true", help="only the choice of the scales")
+    parser.add_argument("--out", type=Path, default=Path("results/ssem"), help="folder of runs, figures and table")
+    parser.add_argument("--horizon", type=int, default=2000, help="rounds of a run")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
+    arguments = parser.parse_args()
+    out, jobs = arguments.out, 1 if arguments.quick else arguments.jobs
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, float_precision=2, tbl_width_chars=130):
+        if arguments.tune:
+            print(tune(out / "tune", 1000, jobs))
+            return
+        tables = []
+        for trial in TRIALS[:1] if arguments.quick else TRIALS:
+            horizon, instances = (20, 2) if arguments.quick else (arguments.horizon, trial.instances)
+            methods = {
+                a: n for a, n in trial.methods.items() if not arguments.quick or a in (REFERENCE, "SGB", "Random")
+            }
+            curves = play(out / "runs", trial.env, list(methods), range(instances), horizon, jobs)
+            tables.append(table_of(trial._replace(methods=methods), curves))
+            figure = draw_regrets(curves, methods, f"{trial.env}, {instances} instances")
+            figure.savefig(out / f"{trial.figure}.png", dpi=150)
+        table = pl.concat(tables)
+        table.write_csv(out / "regret.csv")
+        print(table)
+    journey = travel(12, (4, 12), 2) if arguments.quick else travel(342, (10, 40, 342), 6)
+    draw_progress(journey).savefig(out / "fig3_progress.png", dpi=150)
+    draw_selections(journey, 150).savefig(out / "fig6_selections.png", dpi=150)
+    print(f"Figures and regret.csv are in {out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,312 @@
+"""The agents of the masked mode: their contract, and their choices against slow formulas."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+from agents.mets import PARTICLES, SignalPrior
+from cbo_gym import Agent, Mode, UnsupportedModeError
+from cbo_gym.scm.noise import DistributionFamily, Uniform
+from tests.agents.helpers import make, play
+
+PERIODIC = "CBO/SSEMPeriodic-v0"
+ROUNDS = 6
+STRUCTURAL = {
+    "SSEM-UCB": agents.SSEMUCB,
+    "SSEM-UCB-JO": agents.SSEMUCBJO,
+    "SSEM-UCB-Norm": agents.SSEMUCBNorm,
+    "SSEM-UCB-JO-search": lambda: agents.SSEMUCBJO(degree="search"),
+    "SSEM-UCB-JO-sum": lambda: agents.SSEMUCBJO(external="sum"),
+    "SEM-UCB": agents.SEMUCB,
+    "METS": agents.METS,
+}
+OTHERS = {"SGB": agents.SGB, "IGP-UCB": agents.IGPUCB, "Random": agents.Random}
+every_agent = pytest.mark.parametrize("build", (STRUCTURAL | OTHERS).values(), ids=(STRUCTURAL | OTHERS).keys())
+
+
+@every_agent
+def test_agent_keeps_its_contract(build: Any) -> None:
+    env, task = make(PERIODIC, 0, ROUNDS)
+    space_state = str(task.action_space.np_random.bit_generator.state)
+    agent = build()
+    actions, _ = play(agent, env, task, 0)
+    assert all(env.action_space.contains(action) for action in actions)
+    assert any(np.array_equal(agent.recommend(), action) for action in actions)
+    estimates = agent.estimated_rewards()
+    assert estimates.shape == (ROUNDS,)
+    assert np.isfinite(estimates).all()
+    assert str(task.action_space.np_random.bit_generator.state) == space_state
+
+
+@every_agent
+def test_runs_repeat_and_reset_equals_fresh(build: Any) -> None:
+    env, task = make(PERIODIC, 0, ROUNDS)
+    other_env, other_task = make(PERIODIC, 1, 3, instance_seed=3)
+    used = build()
+    play(used, other_env, other_task, 1)
+    again, _ = play(used, env, task, 0)
+    fresh, _ = play(build(), env, task, 0)
+    np.testing.assert_array_equal(again, fresh)
+
+
+@every_agent
+def test_seeds_differ(build: Any) -> None:
+    _, task = make(PERIODIC, 0, 3)
+    agent = build()
+    first = []
+    for seed in range(4):
+        agent.reset(task, seed)
+        first.append(tuple(agent.act({})))
+    assert len(set(first)) > 1
+
+
+@pytest.mark.parametrize("build", STRUCTURAL.values(), ids=STRUCTURAL.keys())
+@pytest.mark.parametrize("mode", [Mode.SOFT, Mode.HARD])
+def test_other_modes_are_refused(build: Any, mode: Mode) -> None:
+    _, task = make(PERIODIC, 0, 3)
+    with pytest.raises(UnsupportedModeError, match="plays masked"):
+        build().reset(replace(task, mode=mode), 0)
+
+
+@pytest.mark.parametrize("build", STRUCTURAL.values(), ids=STRUCTURAL.keys())
+def test_systems_that_are_not_separable_are_refused(build: Any) -> None:
+    _, task = make("CBO/Dropwave-Masked-v0", 0, 3)
+    with pytest.raises(UnsupportedModeError, match="needs a separable system"):
+        build().reset(task, 0)
+    _, task = make(PERIODIC, 0, 3, mask="endogenous")
+    with pytest.raises(UnsupportedModeError, match="the mask is on the nodes"):
+        build().reset(task, 0)
+
+
+@pytest.mark.parametrize("build", OTHERS.values(), ids=OTHERS.keys())
+def test_methods_without_a_model_play_every_masked_problem(build: Any) -> None:
+    env, task = make("CBO/Alpine2-Masked-v0", 0, 25)
+    actions, _ = play(build(), env, task, 0)
+    assert all(env.action_space.contains(action) for action in actions)
+
+
+def test_mets_needs_the_family() -> None:
+    _, task = make(PERIODIC, 0, 3)
+    with pytest.raises(UnsupportedModeError, match="family of the signals"):
+        agents.METS().reset(replace(task, signal_family=None), 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"degree": 0}, "degree must be a whole number from 1 to 4, or 'search'; given 0"),
+        ({"degree": 5}, "degree must be"),
+        ({"internal_scale": -0.1}, "internal_scale must be a finite number of at least 0; given -0.1"),
+        ({"external_scale": math.inf}, "external_scale must be"),
+        ({"external": "mean"}, r"external must be one of \['max', 'sum'\]; given 'mean'"),
+        ({"centre": "median"}, r"centre must be None or one of \['means', 'zero'\]; given 'median'"),
+        ({"reach": 0.0}, "reach must be a finite number above 0; given 0.0"),
+    ],
+)
+@pytest.mark.parametrize("build", [agents.SSEMUCB, agents.SSEMUCBJO, agents.SSEMUCBNorm])
+def test_ssem_arguments_are_validated(build: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(**arguments)
+
+
+def test_other_arguments_are_validated() -> None:
+    with pytest.raises(ValueError, match=r"miss must lie between 0 and 1; given 1\.0"):
+        agents.SGB(miss=1.0)
+    with pytest.raises(ValueError, match="lengthscale must be a finite number above 0"):
+        agents.IGPUCB(lengthscale=-1.0)
+    with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
+        agents.IGPUCB(delta=0.0)
+    with pytest.raises(ValueError, match="internal_scale must be a finite number of at least 0"):
+        agents.SEMUCB(internal_scale=math.nan)
+
+
+def test_too_many_super_arms_are_refused() -> None:
+    _, task = make(PERIODIC, 0, 3)
+    space = type(task.action_space)(40, 8)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="give 100146724 super arms; IGPUCB scores every one and takes at most 200000"):
+        agents.IGPUCB().reset(replace(task, action_space=space), 0)
+
+
+class TestSSEM:
+    @pytest.mark.parametrize("sightings", [1, 2])
+    def test_first_rounds_cover_every_base_arm(self, sightings: int) -> None:
+        env, task = make(PERIODIC, 0, 2 * sightings)
+        agent = agents.SSEMUCBJO() if sightings == 1 else agents.SSEMUCBNorm()
+        actions, _ = play(agent, env, task, 0)
+        assert np.sum(actions, axis=0).min() == sightings
+        assert all(np.sum(action) == 6 for action in actions)
+
+    @pytest.mark.parametrize(
+        ("build", "external"),
+        [(agents.SSEMUCB, "sum"), (agents.SSEMUCBJO, "max"), (agents.SSEMUCBJO, "sum"), (agents.SSEMUCBNorm, "max")],
+    )
+    def test_plays_the_best_of_the_scores_written_out(self, build: Any, external: str) -> None:
+        rounds = 8
+        env, task = make(PERIODIC, 0, rounds, super_arm_size=3)
+        agent = build(degree=2, internal_scale=0.02, external_scale=0.01, external=external)
+        play(agent, env, task, 0)
+        action = agent.act({})
+        played = np.array([past.action for past in agent.history])
+        counts = played.sum(axis=0)
+        confidence = np.sqrt((3 + 1) * math.log(rounds) / counts)
+        expansion, polynomials = agent._expansion, agent._polynomials[0]
+        internal, outer = [], []
+        lower, upper = agent.moment_intervals(0.02 * confidence)
+        for arm, row in zip(agent.super_arms, expansion.coefficients.toarray(), strict=True):
+            value = 0.0
+            for coefficient, alpha in zip(row, polynomials.exponents, strict=True):
+                ends = [1.0]
+                for i, order in enumerate(alpha):
+                    if order:
+                        ends = [e * bound[order, i] for e in ends for bound in (lower, upper)]
+                value += max(coefficient * end for end in ends)
+            internal.append(value)
+            chosen = confidence[arm > 0]
+            outer.append(0.0 if not len(chosen) else chosen.max() if external == "max" else chosen.sum() / 3)
+        growth = math.sqrt(math.sqrt(rounds) / math.log(rounds)) if build is agents.SSEMUCBJO else 1.0
+        weight = 0.01 * np.ptp(internal) * growth * 4.0 * math.sqrt(math.log(rounds))
+        scores = np.array(internal) + weight * np.array(outer)
+        np.testing.assert_array_equal(action, agent.super_arms[scores.argmax()])
+        np.testing.assert_allclose(agent.scores(expansion), scores)
+
+    def test_the_search_stops_at_the_first_degree_that_is_good_enough(self) -> None:
+        env, task = make(PERIODIC, 0, 12)
+        agent = agents.SSEMUCBJO(degree="search")
+        play(agent, env, task, 0)
+        remainders = iter([1.0, 1e-9])
+        tried = []
+
+        def remainder(expansion: Any) -> float:
+            tried.append(expansion.coefficients.shape[1])
+            return next(remainders)
+
+        agent._remainder = remainder  # type: ignore[method-assign]
+        assert agent._expand().coefficients.shape[1] == math.comb(12, 2)
+        assert tried == [11, 66]
+
+    def test_the_search_falls_back_on_the_least_remainder(self) -> None:
+        env, task = make(PERIODIC, 0, 12)
+        agent = agents.SSEMUCBJO(degree="search")
+        play(agent, env, task, 0)
+        remainders = iter([3.0, 5.0, 2.0, 4.0])
+        agent._remainder = lambda expansion: next(remainders)  # type: ignore[method-assign]
+        assert agent._expand().coefficients.shape[1] == math.comb(13, 3)
+
+    def test_systems_with_cycles_are_expanded_about_zero(self) -> None:
+        env, task = make("CBO/TrainDelay-v0", 0, 12, super_arm_size=2)
+        agent = agents.SSEMUCBJO(degree=2)
+        actions, _ = play(agent, env, task, 0)
+        assert all(env.action_space.contains(action) for action in actions)
+        assert not agent.moments.centre.any()
+        assert np.isfinite(agent.estimated_rewards()).all()
+        env, task = make(PERIODIC, 0, 4)
+        acyclic = agents.SSEMUCBJO(degree=2)
+        play(acyclic, env, task, 0)
+        assert acyclic.moments.centre.all()
+
+    def test_sem_ucb_is_linear(self) -> None:
+        env, task = make(PERIODIC, 0, 30)
+        agent = agents.SEMUCB(internal_scale=0.02)
+        play(agent, env, task, 0)
+        action = agent.act({})
+        (edges,) = agent.model.system.coefficients
+        weights = np.linalg.inv(np.eye(10) - edges).sum(axis=0)
+        exogenous = np.array([past.observation["exogenous"] for past in agent.history])
+        counts = agent.moments.counts
+        means = exogenous.sum(axis=0) / counts
+        radius = 2.0 * 0.02 * np.sqrt(7.0 * math.log(30) / counts)
+        index = agent.super_arms @ (weights * means + np.abs(weights) * radius)
+        np.testing.assert_array_equal(action, agent.super_arms[index.argmax()])
+
+
+class TestSGB:
+    def test_explores_in_phases_and_commits(self) -> None:
+        env, task = make(PERIODIC, 0, 120)
+        agent = agents.SGB()
+        actions, rewards = play(agent, env, task, 0)
+        sizes = np.sum(actions, axis=1)
+        assert (np.diff(sizes) >= 0).all()
+        assert sizes[0] == 1
+        phases = [np.flatnonzero(sizes == size) for size in range(1, 6)]
+        exploring = [phase for phase in phases if len(phase)]
+        for phase, after in pairwise(exploring):
+            tried = np.array(actions)[phase]
+            arms, place = np.unique(tried, axis=0, return_inverse=True)
+            means = np.bincount(place.ravel(), rewards[phase]) / np.bincount(place.ravel())
+            assert np.bincount(place.ravel()).min() == agent.repetitions == np.bincount(place.ravel()).max()
+            best = arms[means.argmax()]
+            assert (np.array(actions)[after] >= best).all()
+        assert len({tuple(action) for action in actions[-20:]}) == 1
+        assert sizes[-1] == 6
+
+    def test_initial_data_are_no_trials(self) -> None:
+        env, task = make(PERIODIC, 0, 5)
+        agent = agents.SGB()
+        play(agent, env, task, 0)
+        given = replace(task, initial_data=tuple(agent.history))
+        actions, _ = play(agent, env, given, 0)
+        assert np.sum(actions[0]) == 1
+
+
+def test_igp_ucb_is_the_upper_bound_of_a_gaussian_process() -> None:
+    env, task = make(PERIODIC, 0, 40, super_arm_size=2)
+    agent = agents.IGPUCB(lengthscale=1.5, delta=0.2)
+    play(agent, env, task, 0)
+    action = agent.act({})
+    rewards = np.array([past.reward for past in agent.history])
+    first = rewards[:10]
+    values = (rewards - first.mean()) / first.std()
+    regulariser = np.abs(first - first.mean()).max() / first.std()
+    arms = agent.super_arms.astype(float)
+    kernel = np.exp(-0.5 * ((arms[:, None] - arms) ** 2).sum(axis=-1) / 1.5**2)
+    seen = kernel[np.ix_(agent.played, agent.played)]
+    weights = np.linalg.solve(seen + regulariser * np.eye(40), values)
+    cross = kernel[:, agent.played]
+    mean = cross @ weights
+    variance = 1.0 - np.sum(cross * np.linalg.solve(seen + regulariser * np.eye(40), cross.T).T, axis=1)
+    information = 0.5 * np.linalg.slogdet(np.eye(40) + seen / regulariser)[1]
+    norm = math.sqrt(weights @ seen @ weights)
+    beta = norm + math.sqrt(regulariser) * math.sqrt(2.0 * (information + 1.0 + math.log(1.0 / 0.2)))
+    bounds = mean + beta * np.sqrt(variance)
+    assert bounds[agent._row_of[action.tobytes()]] == pytest.approx(bounds.max(), rel=1e-4)
+    np.testing.assert_allclose(agent.estimated_rewards(), first.mean() + first.std() * mean[agent.played], rtol=1e-4)
+
+
+class TestMETS:
+    def test_the_posterior_finds_the_parameters(self) -> None:
+        rng = np.random.default_rng(0)
+        family = DistributionFamily(Uniform, {"low": (0.0, 0.4), "high": (0.6, 1.0)})
+        prior = SignalPrior(family, (0.0, 1.0), rng)
+        seen = rng.uniform(0.25, 0.8, 300)
+        likelihood = prior.log_likelihoods(seen).sum(axis=0)
+        assert likelihood.shape == (PARTICLES,)
+        likely = likelihood.argmax()
+        draws = prior.signals(np.array([likely]), np.linspace(0.0, 1.0, 11)[:, None])
+        assert draws[0, 0] == pytest.approx(0.25, abs=0.04)
+        assert draws[-1, 0] == pytest.approx(0.8, abs=0.04)
+
+    def test_many_super_arms_are_compared_in_part(self) -> None:
+        env, task = make("CBO/SSEMArcsine-v0", 0, 6)
+        agent = agents.METS()
+        actions, _ = play(agent, env, task, 0)
+        rows = agent._candidates()
+        assert len(rows) < 1000 < len(agent.super_arms)
+        near = np.abs(agent.super_arms - actions[-1]).sum(axis=1) <= 2
+        assert np.isin(np.flatnonzero(near), rows).all()
+
+
+@pytest.mark.parametrize("build", [agents.SSEMUCBJO, agents.METS])
+def test_learners_beat_random(build: type[Agent]) -> None:
+    late = []
+    for each in (build, agents.Random):
+        env, task = make(PERIODIC, 0, 60, instance_seed=1)
+        late.append(play(each(), env, task, 0)[1][30:])
+    gain = late[0] - late[1]
+    assert gain.mean() > 3.0 * gain.std() / np.sqrt(len(gain))
