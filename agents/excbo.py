@@ -36,6 +36,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.task import Action, Mode, Observation
 
 SCREENING_SAMPLES = 4
+RESTARTS = 6
 
 
 class EXCBO(Agent):
@@ -54,7 +55,7 @@ class EXCBO(Agent):
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
-    def __init__(self, beta: float = 1.0, components: Components = 2, samples: int = 32, device: str = "cpu") -> None:
+    def __init__(self, beta: float = 1.0, components: Components = 2, samples: int = 16, device: str = "cpu") -> None:
         if not (math.isfinite(beta) and beta >= 0.0):
             raise ValueError(f"beta must be a finite number of at least 0; given {beta!r}")
         if components != "bic" and not (isinstance(components, int) and components >= 1):
@@ -84,6 +85,7 @@ class EXCBO(Agent):
             played,
             seed=seed,
             screening=self._upper_bound(self._network.draw_exogenous(SCREENING_SAMPLES, seed)),
+            restarts=RESTARTS,
             device=self.device,
         )
 

@@ -29,6 +29,7 @@ from cbo_gym.scm.noise import GaussianMixture, Zero
 from cbo_gym.task import Task
 
 MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
+REFIT_ITERATIONS = 15
 CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
 
 Components = int | str
@@ -76,7 +77,7 @@ class EncoderDecoder:
     ) -> None:
         dim = max(1, parents + actions)  # a root has a constant input
         kernel = partial(MechanismKernel, parents=parents) if parents else get_covar_module_with_dim_scaled_prior
-        common = {"rescale": range(parents), "device": device}
+        common = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
         self.decoder = GaussianProcess(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
         self._components = components
@@ -135,7 +136,10 @@ class DecoderKernel(VarianceKernel):
 class ExogenousNetwork(GPNetwork):
     """Encoder-decoder surrogates of the reward and its ancestors, and batched passes through the graph.
 
-    A node that the task tells to have no noise has no exogenous variable, and a plain GP.
+    A node that the task tells to have no noise and no latent cause has no exogenous variable, and a plain GP.
+
+    Attributes:
+        exogenous: the nodes that have an exogenous variable.
 
     Args:
         task: soft or hard.
@@ -147,22 +151,24 @@ class ExogenousNetwork(GPNetwork):
     def __init__(self, task: Task, components: Components, seed: int, device: str = "cpu") -> None:
         self._components = components
         self._seed = seed
+        self.exogenous: list[str] = []
         super().__init__(task, device)
 
     def _surrogate(self, node: str) -> Any:
-        if node not in self.noisy:
+        confounded = any(node in pair for pair in self.task.diagram.bidirected)
+        if node not in self.noisy and not confounded:
             return super()._surrogate(node)
+        self.exogenous.append(node)
         parents, actions = len(self.parents[node]), len(self.actions[node])
         return EncoderDecoder(node, parents, actions, self._components, self._seed, self.device)
 
     def draw_exogenous(self, count: int, seed: int) -> dict[str, Tensor]:
         """Quasi-random u^ of the nodes with an exogenous variable, from their mixtures: each of shape ``(count,)``."""
-        noisy = self.noisy
-        if not noisy:
+        if not self.exogenous:
             return {}
-        points = SobolEngine(len(noisy), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        points = SobolEngine(len(self.exogenous), scramble=True, seed=seed).draw(count, dtype=torch.float64)
         draws = {}
-        for node, column in zip(noisy, points.clamp(1e-9, 1.0 - 1e-9).unbind(-1), strict=True):
+        for node, column in zip(self.exogenous, points.clamp(1e-9, 1.0 - 1e-9).unbind(-1), strict=True):
             surrogate = self.surrogates[node]
             if len(surrogate):
                 surrogate.update()

@@ -83,6 +83,7 @@ class GaussianProcess:
         noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
         covariance: makes the kernel for d inputs; BoTorch's default if None.
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
+        refit_iterations: most iterations of a refit, which starts where the last fit ended.
         device: torch device of data and computations.
 
     Raises:
@@ -100,6 +101,7 @@ class GaussianProcess:
         noise_std: float | None = None,
         covariance: Callable[[int], Kernel] | None = None,
         rescale: Sequence[int] = (),
+        refit_iterations: int = FIT_ITERATIONS,
         device: str | torch.device = "cpu",
     ) -> None:
         if dim < 1:
@@ -111,6 +113,7 @@ class GaussianProcess:
         self.noise_std = noise_std
         self.covariance = covariance
         self.rescale = list(rescale)
+        self.refit_iterations = refit_iterations
         self.schedule = RefitSchedule()
         self.kernel: Any = None
         self.noise = self.constant = torch.empty(0)
@@ -242,7 +245,8 @@ class GaussianProcess:
             for expected in (BotorchWarning, NumericalWarning, RuntimeWarning):
                 warnings.simplefilter("ignore", expected)
             try:
-                fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": {"maxiter": FIT_ITERATIONS}})
+                iterations = self.refit_iterations if self._hyperparameters else FIT_ITERATIONS
+                fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": {"maxiter": iterations}})
             except (ModelFittingError, NanError, ValueError):
                 model = self._build_model()  # what the fit starts from is a valid model too
         model.eval().requires_grad_(False)
