@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.scm import Distribution, Normal, StructuralCausalModel, Zero
+from cbo_gym.scm import Distribution, GaussianMixture, Normal, StructuralCausalModel, Zero
 
 Interval = tuple[float, float]
+Components = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,31 @@ def gaussian_noise(std: float) -> Distribution:
     if not (np.isfinite(std) and std >= 0):
         raise ValueError(f"noise_std must be a finite number of at least 0; given {std!r}")
     return Normal(0.0, std) if std else Zero()
+
+
+def mixture_noise(components: Components, noise_std: float, noise_scale: float = 1.0) -> GaussianMixture:
+    """Noise with several modes, as Ren et al. (2024) write it, Eq. 6 and 15.
+
+    Args:
+        components: ``(weight, mean, c)`` of each: a normal with that mean and the variance c sigma^2. Only the ratios
+            of the weights matter.
+        noise_std: sigma.
+        noise_scale: lambda, which multiplies the draws.
+
+    Raises:
+        ValueError: if a component is not three finite numbers, weight and c above 0, or sigma or lambda not above 0.
+    """
+    for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a finite number above 0; given {value!r}")
+    table = np.array([tuple(component) for component in components], dtype=object)
+    if table.ndim != 2 or table.shape[1] != 3:
+        raise ValueError(f"components must be triples (weight, mean, c), at least one; given {components!r}")
+    weights, means, variances = table.astype(float).T
+    if not (np.isfinite(table.astype(float)).all() and weights.min() > 0 and variances.min() > 0):
+        raise ValueError(f"components need finite numbers, weight and c above 0; given {components!r}")
+    stds = noise_scale * noise_std * np.sqrt(variances)
+    return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)
 
 
 def build_problem(builder: str | Problem, **parameters: Any) -> Problem:

@@ -26,16 +26,18 @@ ALPINE2_TROUGH = 4.815842317845935
 TURN = 2.0 * math.pi
 
 
-def _norm(x: Any, y: Any, u: Any) -> Any:
+def norm(x: Any, y: Any, u: Any) -> Any:
+    """Dropwave's radius: the distance of (x, y) from the origin, plus noise."""
     return np.sqrt(x * x + y * y) + u
 
 
-def _ripple(radius: Any, u: Any) -> Any:
+def ripple(radius: Any, u: Any) -> Any:
+    """Dropwave's reward at a radius, plus noise."""
     return (1.0 + np.cos(12.0 * radius)) / (2.0 + 0.5 * radius * radius) + u
 
 
 def _ripple_of_clean_radius(radius: Any, radius_noise: Any, u: Any) -> Any:
-    return _ripple(radius - radius_noise, u)
+    return ripple(radius - radius_noise, u)
 
 
 def _own_noise(u: Any) -> Any:
@@ -43,7 +45,7 @@ def _own_noise(u: Any) -> Any:
 
 
 def _norm_plus_latent(radius_noise: Any, x: Any, y: Any, u: Any) -> Any:
-    return _norm(x, y, radius_noise)
+    return norm(x, y, radius_noise)
 
 
 def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem:
@@ -63,8 +65,8 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
         ]
     else:
         variables = [
-            Variable("X0", _norm, (), (0, 1), noise),
-            Variable("Y", _ripple, ("X0",), (), noise),
+            Variable("X0", norm, (), (0, 1), noise),
+            Variable("Y", ripple, ("X0",), (), noise),
         ]
     centre_is_best = noise_std == 0 or noise_free_parent
     return Problem(
@@ -78,16 +80,17 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
     )
 
 
-def _alpine_factor(x: Any) -> Any:
+def alpine_factor(x: Any) -> Any:
+    """The factor sqrt(x) sin(x) of Alpine2's nodes, x in [0, 10]."""
     return np.sqrt(x) * np.sin(x)
 
 
 def _alpine_first(x: Any, u: Any) -> Any:
-    return u - _alpine_factor(x)
+    return u - alpine_factor(x)
 
 
 def _alpine_next(previous: Any, x: Any, u: Any) -> Any:
-    return _alpine_factor(x) * previous + u
+    return alpine_factor(x) * previous + u
 
 
 def alpine2(noise_std: float = 0.0) -> Problem:

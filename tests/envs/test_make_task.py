@@ -47,7 +47,8 @@ def test_contents(entry) -> None:
     assert task.action_space == env.action_space
     assert task.observation_space == env.observation_space
     assert task.composition is problem.composition
-    assert set(task.noise) == set(task.nodes)
+    assert set(task.noise or task.nodes) == set(task.nodes)
+    assert (task.noise is None) == (not problem.noise_known)
 
 
 @pytest.mark.parametrize("env_id", SOFT_IDS)

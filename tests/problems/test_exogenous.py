@@ -1,0 +1,243 @@
+"""Networks with multimodal noise against their formulas, written out again, and their optima by other means."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from collections.abc import Callable
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+
+from cbo_gym import make_task
+from cbo_gym.oracle import Oracle
+from cbo_gym.problems.base import build_problem, mixture_noise
+from cbo_gym.registry import find_entry
+from cbo_gym.scm import Intervention
+
+TWO = [[0.5, -0.5, 0.05], [0.5, 0.5, 0.1]]
+THREE = [[1, -0.5, 0.05], [1, 0.0, 0.1], [1, 0.5, 0.05]]
+IDS = [
+    "CBO/Dropwave-GMM-v0",
+    "CBO/Dropwave-GMM3-v0",
+    "CBO/Alpine2-DGM-v0",
+    "CBO/Alpine2-DGM3-v0",
+    "CBO/Alpine2-NonDGM-v0",
+    "CBO/Alpine2-NonDGM3-v0",
+]
+Values = dict[str, float]
+
+
+def problem_of(env_id: str, **changed: object):
+    entry = find_entry(env_id)
+    return build_problem(entry.problem, **{**entry.kwargs, **changed})
+
+
+def wave(x: float) -> float:
+    return math.sqrt(x) * math.sin(x)
+
+
+def dropwave_by_hand(a: list[float], u: Values) -> Values:
+    """``u`` holds the scaled noise, lambda U."""
+    x0 = math.hypot(10.24 * a[0] - 5.12, 10.24 * a[1] - 5.12) + u["X0"]
+    return {"X0": x0, "Y": (1 + math.cos(12 * x0)) / (2 + 0.5 * x0**2) + u["Y"]}
+
+
+def dgm_by_hand(a: list[float], scaled: Values, scale: float) -> Values:
+    """``scaled`` holds lambda^(1/4) U."""
+    u = {name: value / scale**0.25 for name, value in scaled.items()}
+    x = -wave(10 * a[0]) + (math.cos(10 * a[0]) + 1.2) * scale * u["X0"] ** 4
+    values = {"X0": x}
+    for i, name in enumerate(["X1", "X2", "X3", "X4", "Y"], start=1):
+        x = wave(10 * a[i]) * x + 0.1 * (math.cos(10 * a[i]) + x**2 + 1.2) * scale * u[name] ** 4
+        values[name] = x
+    return values
+
+
+def nondgm_by_hand(a: list[float], u: Values) -> Values:
+    x = -wave(max(10 * a[0] + u["X0"], 0.0))
+    values = {"X0": x}
+    for i, name in enumerate(["X1", "X2", "X3", "X4", "Y"], start=1):
+        x = wave(max(10 * a[i] + u[name], 0.0)) * x
+        values[name] = x
+    return values
+
+
+CASES = [
+    pytest.param("CBO/Dropwave-GMM-v0", {"noise_scale": 2.0}, dropwave_by_hand, id="Dropwave-GMM"),
+    pytest.param("CBO/Dropwave-GMM3-v0", {}, dropwave_by_hand, id="Dropwave-GMM3"),
+    pytest.param("CBO/Alpine2-DGM-v0", {}, lambda a, u: dgm_by_hand(a, u, 1.0), id="Alpine2-DGM"),
+    pytest.param("CBO/Alpine2-DGM3-v0", {"noise_scale": 0.3}, lambda a, u: dgm_by_hand(a, u, 0.3), id="Alpine2-DGM3"),
+    pytest.param("CBO/Alpine2-NonDGM-v0", {"noise_std": 0.2}, nondgm_by_hand, id="Alpine2-NonDGM"),
+    pytest.param("CBO/Alpine2-NonDGM3-v0", {}, nondgm_by_hand, id="Alpine2-NonDGM3"),
+]
+
+
+@pytest.mark.parametrize(("env_id", "changed", "by_hand"), CASES)
+def test_every_node_equals_its_formula(
+    env_id: str, changed: dict[str, float], by_hand: Callable[[list[float], Values], Values]
+) -> None:
+    problem = problem_of(env_id, **changed)
+    scm, rng = problem.scm, np.random.default_rng(0)
+    actions = rng.random((300, scm.action_dim))
+    actions[:20] *= 0.03  # near the edge, where a shift can leave the square root's domain
+    noise = scm.draw_noise(rng, 300)
+    assert len(noise) == len(scm.nodes)
+    values = scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
+    for i, action in enumerate(actions.tolist()):
+        draw = {name: float(column[i]) for name, column in zip(scm.nodes, noise, strict=True)}
+        for name, expected in by_hand(action, draw).items():
+            assert values[name][i] == pytest.approx(expected, rel=1e-11, abs=1e-11), (name, action)
+
+
+def mixture_cdf(components: list[list[float]], sigma: float, scale: float) -> Callable[[np.ndarray], np.ndarray]:
+    total = sum(weight for weight, _, _ in components)
+
+    def cdf(x: np.ndarray) -> np.ndarray:
+        parts = [w / total * stats.norm.cdf(x / scale, m, math.sqrt(c) * sigma) for w, m, c in components]
+        return np.sum(parts, axis=0)
+
+    return cdf
+
+
+@pytest.mark.parametrize(
+    ("env_id", "node", "components", "sigma"),
+    [
+        ("CBO/Dropwave-GMM-v0", "X0", [[0.5, -0.2, 1.4], [0.5, 0.4, 1.0]], 0.1),
+        ("CBO/Dropwave-GMM-v0", "Y", [[0.5, -0.1, 0.32], [0.5, 0.05, 0.32]], 0.1),
+        ("CBO/Dropwave-GMM3-v0", "X0", [[1, -0.2, 1.4], [1, 0.1, 1.0], [1, 0.4, 1.0]], 0.1),
+        ("CBO/Dropwave-GMM3-v0", "Y", [[1, -0.1, 0.32], [1, -0.025, 0.32], [1, 0.05, 0.32]], 0.1),
+        *((f"CBO/Alpine2-{kind}-v0", "X3", TWO, s) for kind, s in (("DGM", 0.2), ("NonDGM", 0.1))),
+        *((f"CBO/Alpine2-{kind}3-v0", "Y", THREE, s) for kind, s in (("DGM", 0.4), ("NonDGM", 0.1))),
+    ],
+)
+def test_the_noise_is_the_papers_mixture(env_id: str, node: str, components: list[list[float]], sigma: float) -> None:
+    noise = {v.name: v.noise for v in problem_of(env_id).scm.noisy}[node]
+    draws = noise.sample(np.random.default_rng(3), 20_000)
+    assert stats.kstest(draws, mixture_cdf(components, sigma, 1.0)).pvalue > 1e-3
+
+
+def test_lambda_multiplies_added_noise() -> None:
+    components = [[0.5, -0.2, 1.4], [0.5, 0.4, 1.0]]
+    noise = {v.name: v.noise for v in problem_of("CBO/Dropwave-GMM-v0", noise_scale=3.0, noise_std=0.3).scm.noisy}
+    draws = noise["X0"].sample(np.random.default_rng(3), 20_000)
+    assert stats.kstest(draws, mixture_cdf(components, 0.3, 3.0)).pvalue > 1e-3
+
+
+SETTINGS = [
+    *[("CBO/Dropwave-GMM-v0", {"noise_scale": lam, "noise_std": s}) for lam in (1.0, 2.0, 3.0) for s in (0.1, 0.3)],
+    *[(f"CBO/Alpine2-{k}-v0", {"noise_scale": lam, "noise_std": s})
+      for k in ("DGM", "DGM3") for lam in (0.3, 1.0) for s in (0.05, 0.2, 0.4)],
+    *[(f"CBO/Alpine2-{k}-v0", {"noise_std": s}) for k in ("NonDGM", "NonDGM3") for s in (0.05, 0.1, 0.2)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("env_id", "changed"), SETTINGS, ids=str)
+def test_the_expectation_is_finite_and_plain_monte_carlo_agrees(env_id: str, changed: dict[str, float]) -> None:
+    """At the recorded maximiser, where the tails are heaviest, and at random actions; for all settings of the paper."""
+    env = gym.make(env_id, **changed).unwrapped
+    actions = [np.array(find_entry(env_id).optimum.action), *np.random.default_rng(0).random((3, env.scm.action_dim))]
+    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    for i, action in enumerate(actions):
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
+        assert np.isfinite(estimate.value[i])
+        assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
+    everywhere = env.decode_batch(np.random.default_rng(1).random((20_000, env.scm.action_dim)))
+    random = env.scm.sample(20_000, np.random.default_rng(9), everywhere)["Y"]
+    assert estimate.value[0] > random.mean() + 20 * random.std() / np.sqrt(20_000)
+
+
+def density(components: list[list[float]], sigma: float) -> Callable[[float], float]:
+    total = sum(weight for weight, _, _ in components)
+    return lambda u: sum(w / total * stats.norm.pdf(u, m, math.sqrt(c) * sigma) for w, m, c in components)
+
+
+@pytest.mark.parametrize("env_id", ["CBO/Alpine2-NonDGM-v0", "CBO/Alpine2-NonDGM3-v0"])
+def test_nondgm_optimum_by_quadrature(env_id: str) -> None:
+    """The factors are independent, so E[Y | a] is minus the product of their means; an odd number is negative."""
+    entry = find_entry(env_id)
+    u = np.linspace(-1.5, 1.5, 3001)
+    p = density(entry.kwargs["noise"], entry.kwargs["noise_std"])(u)
+    x = np.linspace(0.0, 10.0, 2001)
+    inside = np.maximum(x[:, None] + u, 0.0)
+    means = integrate.trapezoid(np.sqrt(inside) * np.sin(inside) * p, u, axis=1)
+    peak, trough = means.max(), means.min()
+    best = -max(trough * peak**5, trough**3 * peak**3, trough**5 * peak, key=abs)
+    assert entry.optimum.value == pytest.approx(best, rel=1e-5)
+
+
+@pytest.mark.parametrize("env_id", ["CBO/Dropwave-GMM-v0", "CBO/Dropwave-GMM3-v0"])
+def test_dropwave_optimum_is_a_ring_away_from_the_centre(env_id: str) -> None:
+    entry = find_entry(env_id)
+    sigma = entry.kwargs["noise_std"]
+    u = np.linspace(-1.5, 1.5, 20_001)
+    p = density(entry.kwargs["radius_noise"], sigma)(u)
+    total = sum(w for w, _, _ in entry.kwargs["reward_noise"])
+    offset = sum(w / total * m for w, m, _ in entry.kwargs["reward_noise"])
+
+    def expected(radius: float) -> float:
+        x = radius + u
+        return float(integrate.trapezoid((1 + np.cos(12 * x)) / (2 + 0.5 * x**2) * p, u)) + offset
+
+    radii = np.linspace(0.0, 5.12 * math.sqrt(2), 1000)
+    coarse = radii[int(np.argmax([expected(r) for r in radii]))]
+    found = optimize.minimize_scalar(lambda r: -expected(abs(r)), bounds=(coarse - 0.01, coarse + 0.01))
+    assert entry.optimum.value == pytest.approx(-found.fun, abs=1e-4)
+    assert math.hypot(*[10.24 * a - 5.12 for a in entry.optimum.action]) == pytest.approx(found.x, abs=0.01)
+    assert found.x > 0.1
+    assert expected(0.0) < -found.fun - 0.01
+
+
+@pytest.mark.parametrize("env_id", ["CBO/Alpine2-DGM-v0", "CBO/Alpine2-DGM3-v0"])
+def test_dgm_optimum_beats_every_combination_of_peaks_and_troughs(env_id: str) -> None:
+    env = gym.make(env_id).unwrapped
+    recorded = find_entry(env_id).optimum
+    corners = [np.array(c) for c in itertools.product([0.4815842, 0.7917053], repeat=6)]
+    corners += [np.array([1.0, *rest]) for rest in itertools.product([0.4815842, 0.7917053], repeat=5)]
+    values = Oracle(env, seed=5).expected_rewards(corners, tolerance=0.5).value
+    assert values.max() == pytest.approx(recorded.value, rel=1e-2)
+    assert values.max() <= recorded.value
+    assert np.abs(corners[int(values.argmax())] - recorded.action).max() < 0.01
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_agents_are_not_told_the_noise(env_id: str) -> None:
+    assert make_task(gym.make(env_id), seed=0).noise is None
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_problems_survive_pickling(env_id: str) -> None:
+    problem = problem_of(env_id)
+    again = pickle.loads(pickle.dumps(problem))
+    action = Intervention.parameters(np.full(problem.scm.action_dim, 3.0))
+    first, second = (one.scm.sample(50, np.random.default_rng(0), action)["Y"] for one in (problem, again))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("components", "std", "scale", "message"),
+    [
+        (TWO, 0.0, 1.0, "noise_std must be a finite number above 0; given 0.0"),
+        (TWO, math.nan, 1.0, "noise_std must be"),
+        (TWO, 0.1, -1.0, "noise_scale must be a finite number above 0; given -1.0"),
+        ([], 0.1, 1.0, "at least one"),
+        ([[0.5, 1.0]], 0.1, 1.0, "triples"),
+        ([[0.5, 1.0, 0.1], [0.5, 1.0]], 0.1, 1.0, "triples"),
+        ([[0.0, 1.0, 0.1]], 0.1, 1.0, "weight and c above 0"),
+        ([[1.0, 1.0, -0.1]], 0.1, 1.0, "weight and c above 0"),
+        ([[1.0, math.inf, 0.1]], 0.1, 1.0, "finite numbers"),
+    ],
+)
+def test_invalid_mixtures_say_what_is_wrong(components: list, std: float, scale: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mixture_noise(components, std, scale)
+
+
+@pytest.mark.parametrize("noise_scale", [0.0, math.inf])
+def test_alpine2_dgm_checks_lambda(noise_scale: float) -> None:
+    with pytest.raises(ValueError, match="noise_scale must be a finite number above 0"):
+        problem_of("CBO/Alpine2-DGM-v0", noise_scale=noise_scale)
