@@ -29,7 +29,7 @@ from cbo_gym.scm.noise import GaussianMixture, Zero
 from cbo_gym.task import Task
 
 MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
-REFIT_ITERATIONS = 15
+REFIT_ITERATIONS = 8
 CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
 
 Components = int | str
@@ -52,7 +52,7 @@ def fit_mixture(values: np.ndarray, components: Components, seed: int) -> Gaussi
     candidates = CANDIDATES if components == "bic" else (int(components),)
     column = values[:, None]
     fitted = [
-        Mixture(count, reg_covar=MIN_STD**2, random_state=seed).fit(column)
+        Mixture(count, init_params="k-means++", reg_covar=MIN_STD**2, random_state=seed).fit(column)
         for count in dict.fromkeys(min(count, distinct) for count in candidates)
     ]
     best = min(fitted, key=lambda mixture: mixture.bic(column))

