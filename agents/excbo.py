@@ -30,8 +30,8 @@ import torch
 from torch import Tensor
 
 from agents.random import seeded_copy
-from agents.search import best_first, maximise
-from agents.surrogates.exogenous import Components, ExogenousNetwork
+from agents.search import Acquisition, best_first, maximise
+from agents.surrogates.exogenous import Components, Draws, ExogenousNetwork
 from cbo_gym.agent import Agent
 from cbo_gym.task import Action, Mode, Observation
 
@@ -80,25 +80,25 @@ class EXCBO(Agent):
             return seeded_copy(self.task.action_space, seed).sample()
         played = best_first(self.history, self.estimated_rewards())
         return maximise(
-            self._upper_bound(self._network.draw_exogenous(self.samples, seed)),
+            self._upper_bound(self._network.draw(self.samples, seed)),
             self._network.features,
             played,
             seed=seed,
-            screening=self._upper_bound(self._network.draw_exogenous(SCREENING_SAMPLES, seed)),
+            screening=self._upper_bound(self._network.draw(SCREENING_SAMPLES, seed)),
             restarts=RESTARTS,
             device=self.device,
         )
 
-    def _upper_bound(self, exogenous: Mapping[str, Tensor]) -> Any:
+    def _upper_bound(self, draws: Draws) -> Acquisition:
         """The acquisition function: GP inputs ``b x 1 x d`` to values ``b``."""
 
         def value(inputs: Tensor) -> Tensor:
-            mean, std = self._network.reward_bounds(inputs.squeeze(-2), exogenous)
-            return (mean + self.beta * std).mean(-1)
+            mean, std = self._network.reward_belief(inputs.squeeze(-2), draws)
+            return mean + self.beta * std
 
         return value
 
     def estimated_rewards(self) -> np.ndarray:
-        exogenous = self._network.draw_exogenous(self.samples, seed=0)
+        draws = self._network.draw(self.samples, seed=0)
         with torch.no_grad():
-            return self._network.reward_bounds(self._network.inputs, exogenous)[0].mean(-1).cpu().numpy()
+            return self._network.estimates(self._network.inputs, draws).cpu().numpy()

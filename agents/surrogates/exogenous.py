@@ -11,9 +11,8 @@ and not how uncertain the mean is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -52,7 +51,7 @@ def fit_mixture(values: np.ndarray, components: Components, seed: int) -> Gaussi
     candidates = CANDIDATES if components == "bic" else (int(components),)
     column = values[:, None]
     fitted = [
-        Mixture(count, init_params="k-means++", reg_covar=MIN_STD**2, random_state=seed).fit(column)
+        Mixture(count, reg_covar=MIN_STD**2, random_state=seed).fit(column)
         for count in dict.fromkeys(min(count, distinct) for count in candidates)
     ]
     best = min(fitted, key=lambda mixture: mixture.bic(column))
@@ -133,6 +132,18 @@ class DecoderKernel(VarianceKernel):
         return self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag) * exogenous
 
 
+class Draws(NamedTuple):
+    """Quasi-random draws, ``2 s`` a node; the second half repeats the u^ of the first and has its deviations negated.
+
+    Attributes:
+        exogenous: node -> u^, from its mixture; of the nodes that have an exogenous variable.
+        deviations: node -> standard deviations by which the mechanism is off the decoder's mean; not of the reward.
+    """
+
+    exogenous: dict[str, Tensor]
+    deviations: dict[str, Tensor]
+
+
 class ExogenousNetwork(GPNetwork):
     """Encoder-decoder surrogates of the reward and its ancestors, and batched passes through the graph.
 
@@ -162,41 +173,69 @@ class ExogenousNetwork(GPNetwork):
         parents, actions = len(self.parents[node]), len(self.actions[node])
         return EncoderDecoder(node, parents, actions, self._components, self._seed, self.device)
 
-    def draw_exogenous(self, count: int, seed: int) -> dict[str, Tensor]:
-        """Quasi-random u^ of the nodes with an exogenous variable, from their mixtures: each of shape ``(count,)``."""
-        if not self.exogenous:
-            return {}
-        points = SobolEngine(len(self.exogenous), scramble=True, seed=seed).draw(count, dtype=torch.float64)
-        draws = {}
-        for node, column in zip(self.exogenous, points.clamp(1e-9, 1.0 - 1e-9).unbind(-1), strict=True):
-            surrogate = self.surrogates[node]
-            if len(surrogate):
-                surrogate.update()
-                column = torch.from_numpy(surrogate.distribution.from_uniform(column.numpy()))
-            draws[node] = column.to(self.device)
-        return draws
+    def draw(self, count: int, seed: int) -> Draws:
+        """``count`` pairs of quasi-random draws.
 
-    def reward_bounds(self, inputs: Tensor, exogenous: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of the reward's decoder, where the other decoders' means lead.
+        Args:
+            count: pairs of draws, which share u^ and whose deviations are opposite.
+            seed: of the quasi-random points.
+        """
+        dim = len(self.exogenous) + len(self.nodes) - 1
+        uniforms = SobolEngine(max(1, dim), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        columns = iter(uniforms.clamp(1e-9, 1.0 - 1e-9).unbind(-1))
+        exogenous = {node: self._from_mixture(node, next(columns)).repeat(2) for node in self.exogenous}
+        normal = {node: torch.special.ndtri(next(columns)).to(self.device) for node in self.nodes[:-1]}
+        return Draws(exogenous, {node: torch.cat([column, -column]) for node, column in normal.items()})
+
+    def _from_mixture(self, node: str, uniforms: Tensor) -> Tensor:
+        surrogate = self.surrogates[node]
+        if len(surrogate):
+            surrogate.update()
+            uniforms = torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy()))
+        return uniforms.to(self.device)
+
+    def reward_belief(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+        """What is known of E[reward] under actions: its mean, and its standard deviation.
+
+        The means of the decoders lead from the roots to the reward, moved by the deviations. The variance is that of
+        the reward's decoder plus that which the deviations upstream cause, both averaged over u^.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
-            exogenous: as :meth:`draw_exogenous` gives it, ``s`` draws a node.
+            draws: of u^ and of the deviations.
 
         Returns:
-            two tensors ``b x s`` (``b x 1`` where nothing is noisy), differentiable.
+            two tensors of shape ``(b,)``, differentiable.
         """
 
         def decode(node: str, points: Tensor) -> Tensor:
             surrogate = self.surrogates[node]
-            if not len(surrogate):  # set in every round so far
-                return torch.zeros_like(points[..., 0])
-            return surrogate.mean(_append(points, exogenous.get(node)))
+            points = _append(points, draws.exogenous.get(node))
+            if not len(surrogate):  # set in every round so far: the standard prior is all there is
+                return torch.zeros_like(points[..., 0]) + draws.deviations[node]
+            mean, std = surrogate.posterior(points)
+            return mean + std * draws.deviations[node]
 
         *others, reward = self.nodes
         values = self._pass(inputs, others, decode)
-        points = _append(self._points(reward, values, inputs), exogenous.get(reward))
-        return self.surrogates[reward].posterior(points)
+        points = _append(self._points(reward, values, inputs), draws.exogenous.get(reward))
+        mean, std = self.surrogates[reward].posterior(points)
+        if mean.shape[-1] == 1:
+            return mean[:, 0], std[:, 0]
+        above, below = mean.chunk(2, -1)
+        variance = std.square().mean(-1) + (0.5 * (above - below)).square().mean(-1)
+        return mean.mean(-1), variance.sqrt()
+
+    def estimates(self, inputs: Tensor, draws: Draws) -> Tensor:
+        """The mean of E[reward] under actions, ``b x input_dim`` to ``(b,)``, without deviations: for many actions."""
+
+        def decode(node: str, points: Tensor) -> Tensor:
+            surrogate = self.surrogates[node]
+            exogenous = draws.exogenous.get(node)
+            points = _append(points, None if exogenous is None else exogenous.chunk(2)[0])
+            return surrogate.mean(points) if len(surrogate) else torch.zeros_like(points[..., 0])
+
+        return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
 
 
 def _append(points: Tensor, exogenous: Tensor | None) -> Tensor:

@@ -125,9 +125,7 @@ class GPNetwork:
 
         return self._pass(inputs, self.nodes, value)
 
-    def _pass(
-        self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]
-    ) -> dict[str, Tensor]:
+    def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
         """Values of ``nodes``, in topological order: where they are not set, what ``value`` makes of their inputs."""
         forced = self._forced(inputs)
         values: dict[str, Tensor] = {}
