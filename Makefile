@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 QUICK := results/quick
 
-.PHONY: help install leaderboard test test-slow benchmark lint format clean
+.PHONY: help install leaderboard test test-slow benchmark docs lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -32,6 +32,10 @@ test-slow: $(READY)  ## the long statistical tests
 
 benchmark: $(READY)  ## the speed tests, one process
 	$(BIN)/python -m pytest -m benchmark tests/benchmarks
+
+docs: $(READY)  ## build the guide and the API reference into site/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .

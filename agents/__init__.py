@@ -12,6 +12,7 @@ from typing import Any
 
 _MODULES = {
     "AVEStoOO": "agents.stooo",
+    "AskTell": "agents.ask_tell",
     "CBO": "agents.cbo",
     "CellGPUCB": "agents.cell_gp_ucb",
     "EICF": "agents.eicf",
@@ -21,7 +22,9 @@ _MODULES = {
     "GPTree": "agents.gptree",
     "GPUCB": "agents.gp_ucb",
     "MCBO": "agents.mcbo",
+    "Optuna": "agents.optuna",
     "Random": "agents.random",
+    "StableBaselines3": "agents.stable_baselines3",
     "StoOO": "agents.stooo",
 }
 
@@ -34,9 +37,12 @@ __all__ = [
     "GPUCB",
     "MCBO",
     "AVEStoOO",
+    "AskTell",
     "CellGPUCB",
     "GPTree",
+    "Optuna",
     "Random",
+    "StableBaselines3",
     "StoOO",
 ]
 

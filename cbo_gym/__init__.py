@@ -22,6 +22,8 @@ register_all()
 
 # What costs time to import is imported when it is first asked for.
 _LAZY = {
+    "custom_problem": "cbo_gym.problems.custom",
+    "load_problem": "cbo_gym.problems.custom",
     "make_task": "cbo_gym.envs.tasks",
     "Oracle": "cbo_gym.oracle",
     "evaluate": "cbo_gym.evaluation",

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from cbo_gym.registry import EnvEntry, RecordedOptimum, RegistryError, entries, registry_path, write_optimum
+from cbo_gym.registry import EnvEntry, RecordedOptimum, RegistryError, entries, find_entry, registry_path, write_optimum
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
@@ -101,13 +101,14 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         made = make_env(spec)
         env = made.unwrapped
         assert isinstance(env, CausalBanditEnv)
-        entry = next(entry for entry in entries() if entry.id == spec.name)
+        assert made.spec is not None
+        entry = find_entry(spec.name)
         with console.status("Looking for the optimum ..."):
             best = Oracle(env).optimum
     problem = env.problem
     console.print(f"[b]{spec}[/b]  {problem.description}")
     rows: list[tuple[str, str]] = [
-        ("mode", f"{env.mode}, {entry.horizon} rounds"),
+        ("mode", f"{env.mode}, {made.spec.max_episode_steps} rounds"),
         ("action space", str(env.action_space)),
         ("observation space", str(env.observation_space)),
         *((f"action[{i}]", f"{low:g} to {high:g}") for i, (low, high) in enumerate(problem.action_domains)),
@@ -115,10 +116,10 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         ("optimum", f"{best.value:.6g} (standard error {best.standard_error:.1g})"),
         ("reached at", _action_text(env.record_action(best.action))),
         ("random action", f"{best.random_value:.6g} (standard error {best.random_standard_error:.1g})"),
-        ("paper", f"{entry.paper}, {entry.section}"),
         ("problem from", problem.citation),
-        ("tags", ", ".join(entry.tags)),
     ]
+    if entry is not None:
+        rows += [("paper", f"{entry.paper}, {entry.section}"), ("tags", ", ".join(entry.tags))]
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, text in rows:
         table.add_row(f"[dim]{name}[/dim]", escape(text))

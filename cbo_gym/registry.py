@@ -20,11 +20,17 @@ ENTRY_POINTS = {
     Mode.HARD: ("cbo_gym.envs.hard:HardEnv", "cbo_gym.envs.vector:HardVectorEnv"),
     Mode.AGGREGATED: ("cbo_gym.envs.aggregated:AggregatedEnv", "cbo_gym.envs.vector:AggregatedVectorEnv"),
 }
+CUSTOM_ROUNDS = 100
 ID_PATTERN = r"^CBO/[A-Za-z0-9]+(-[A-Za-z0-9]+)*-v\d+$"
 
 
 class RegistryError(ValueError):
     """The registry file is broken; the message names the entry and the field."""
+
+
+def custom_id(mode: Mode) -> str:
+    """The id under which a problem of the user's own is made: ``gym.make(id, problem=...)``."""
+    return "CBO/Custom-v0" if mode is Mode.SOFT else f"CBO/Custom-{mode.capitalize()}-v0"
 
 
 class _Strict(BaseModel):
@@ -133,8 +139,29 @@ def find_entry(env_id: str) -> EnvEntry | None:
     return next((entry for entry in entries() if entry.id == env_id), None)
 
 
+def initial_data_of(env_id: str) -> InitialData:
+    """The registered sizes; for a problem of the user's own, those that the papers use in its mode."""
+    entry = find_entry(env_id)
+    if entry is not None:
+        return entry.initial_data
+    if env_id == custom_id(Mode.SOFT):
+        return InitialData(observational=0, random="2q+1")
+    if env_id == custom_id(Mode.HARD):
+        return InitialData(observational=10, random=2)
+    return InitialData(observational=0, random=0)
+
+
 def register_all() -> None:
-    """Register every environment with Gymnasium; those already registered are left alone."""
+    """Register every environment with Gymnasium; those already registered are left alone.
+
+    ``CBO/Custom-v0`` (and ``-Hard-``, ``-Aggregated-`` ...) take a problem of the user's own as the keyword
+    ``problem``.
+    """
+    for mode, (scalar, vector) in ENTRY_POINTS.items():
+        if custom_id(mode) not in gym.registry:
+            gym.register(
+                custom_id(mode), entry_point=scalar, vector_entry_point=vector, max_episode_steps=CUSTOM_ROUNDS
+            )
     for entry in entries():
         if entry.id in gym.registry:
             continue

@@ -2,12 +2,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -17,9 +19,34 @@ def test_examples_run(path, tmp_path):
     assert done.stdout.strip()
 
 
+def test_a_package_of_its_own_is_found_by_its_entry_point(tmp_path):
+    package = ROOT / "examples" / "outside_package"
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    (tmp_path / "cbo_hill").symlink_to(package / "cbo_hill")
+    installed = tmp_path / "cbo_hill-0.1.0.dist-info"  # what an installation leaves behind
+    installed.mkdir()
+    (installed / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0.1.0\n")
+    ((group, points),) = project["entry-points"].items()
+    listed = "".join(f"{name} = {path}\n" for name, path in points.items())
+    (installed / "entry_points.txt").write_text(f"[{group}]\n{listed}")
+    code = (
+        "from cbo_gym import evaluate; from cbo_gym.evaluation.specs import known_agents;"
+        "assert 'HillClimber' in known_agents();"
+        "print(evaluate('HillClimber(first=0.2)', 'CBO/Rosenbrock-v0', 0, horizon=60).table['expected_reward'][-1])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) > -200.0  # a random action earns about -2,000
+
+
 def test_the_readme_code_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 4
     code = "\n".join(blocks).replace('"CBO/Alpine2-v0", seed=0)', '"CBO/Alpine2-v0", seed=0, horizon=5)')
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -30,6 +57,13 @@ def test_the_readme_code_runs(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.split()) >= 9
+
+
+@pytest.mark.parametrize("path", GUIDE, ids=lambda path: path.stem)
+def test_the_guide_code_runs(path, tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_readme_names_every_environment_and_agent():

@@ -123,13 +123,19 @@ def test_the_registry_is_package_data(tmp_path):
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        assert {"cbo_gym/envs_registry.yaml", "cbo_gym/py.typed", "agents/__init__.py"} <= set(archive.namelist())
+        names = {
+            "cbo_gym/envs_registry.yaml",
+            "cbo_gym/problems/chemostat.yaml",
+            "cbo_gym/py.typed",
+            "agents/__init__.py",
+        }
+        assert names <= set(archive.namelist())
         archive.extractall(tmp_path / "site")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); import cbo_gym, gymnasium as gym;"
         f"assert cbo_gym.__file__.startswith({str(tmp_path)!r}), cbo_gym.__file__;"
         "from cbo_gym.registry import registry_path; print(registry_path());"
-        "gym.make('CBO/ToyGraph-v0').reset(seed=0)"
+        "[gym.make(name).reset(seed=0) for name in ('CBO/ToyGraph-v0', 'CBO/Chemostat-v0')]"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.strip() == str(tmp_path / "site" / "cbo_gym" / "envs_registry.yaml")

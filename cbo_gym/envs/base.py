@@ -104,7 +104,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.with_oracle = oracle
         self.action_space: spaces.Space[Any] = self.build_action_space()
         shapes = {key: value.shape for key, value in self.empty_observation().items()}
-        boxes = {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
+        boxes: dict[str, spaces.Space[Any]] = {
+            key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()
+        }
         self.observation_space: spaces.Dict = spaces.Dict(boxes)  # type: ignore[assignment]
         self._observed = itemgetter(*self.scm.nodes)
         self._oracle: Oracle | None = None

@@ -21,7 +21,8 @@ class HardEnv(CausalBanditEnv):
     ## Action space
     ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (one is
     empty: observe only) and a value for every manipulable variable, mapped to native units by the problem. Values
-    of variables outside the chosen set have no effect.
+    of variables outside the chosen set have no effect. Soft parameters, where the problem has any, stay at its null
+    action.
 
     ## Observation space
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
@@ -52,6 +53,7 @@ class HardEnv(CausalBanditEnv):
         self._members = [
             [place for place, name in enumerate(self._manipulable) if name in target] for target in self.problem.targets
         ]
+        self._soft = tuple(self.problem.to_native(self.problem.null_action).tolist())
         values = spaces.Box(0.0, 1.0, (len(self._manipulable),), dtype=np.float64)
         return spaces.Dict({"target": spaces.Discrete(len(self._members)), "values": values})
 
@@ -72,7 +74,7 @@ class HardEnv(CausalBanditEnv):
             name = self._manipulable[place]
             low, span = self._scales[name]
             hard[name] = (True, low + span * point[place])
-        return Intervention((), hard)
+        return Intervention(self._soft, hard)
 
     def _index(self, target: Any) -> int:
         try:
@@ -108,7 +110,7 @@ class HardEnv(CausalBanditEnv):
         for place, (name, (low, span)) in enumerate(self._scales.items()):
             if masks[:, place].any():
                 hard[name] = (masks[:, place], low + span * values[:, place])
-        return Intervention((), hard)
+        return Intervention(self._soft, hard)
 
     def _split(self, action: Any) -> tuple[Any, np.ndarray]:
         try:

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.envs.base import CausalBanditEnv
-from cbo_gym.registry import InitialData, find_entry
+from cbo_gym.registry import InitialData, initial_data_of
 from cbo_gym.task import Round, Task
 
 INITIAL_DATA_STREAM = 1  # keeps the initial data's random stream apart from the rounds' noise
@@ -47,8 +47,7 @@ def make_task(
         raise ValueError("give a horizon; the environment was made without max_episode_steps")
     if horizon < 1:
         raise ValueError(f"horizon must be at least 1; given {horizon}")
-    entry = find_entry(spec.id) if spec else None
-    sizes = initial_data or (entry.initial_data if entry else InitialData(observational=0, random=0))
+    sizes = initial_data or (initial_data_of(spec.id) if spec else InitialData(observational=0, random=0))
     problem = base.problem
     noise = {v.name: v.noise for v in base.scm.variables if v.observed}
     return Task(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.scm import Distribution, GaussianMixture, Normal, StructuralCausalModel, Zero
+from cbo_gym.scm.scopes import minimal_intervention_sets
 
 Interval = tuple[float, float]
 Components = Sequence[Sequence[float]]
@@ -81,6 +82,13 @@ class Problem:
         return low + (high - low) * np.asarray(action, dtype=float)
 
 
+def minimal_targets(scm: StructuralCausalModel, manipulable: Iterable[str]) -> list[frozenset[str]]:
+    """The minimal intervention sets of the manipulable variables, smaller ones first, the empty one included."""
+    names = list(manipulable)
+    found = minimal_intervention_sets(scm.diagram, scm.reward, names)
+    return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
+
+
 def gaussian_noise(std: float) -> Distribution:
     """Zero-mean normal noise; none at all for ``std == 0``.
 
@@ -117,16 +125,34 @@ def mixture_noise(components: Components, noise_std: float, noise_scale: float =
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)
 
 
+def non_negative(x: Any) -> Any:
+    """max(x, 0) in plain arithmetic: several times faster on a single float than a NumPy function."""
+    return 0.5 * (x + abs(x))
+
+
+def clip_fraction(x: Any) -> Any:
+    """``x`` clipped to [0, 1]; arithmetic for the same reason. Never a rounding error outside."""
+    twice_low = x + abs(x)
+    twice_rest = 2.0 - twice_low
+    return 1.0 - 0.25 * (twice_rest + abs(twice_rest))
+
+
 def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
-    """A problem from its builder's import path, ``"package.module:function"``; a Problem is returned as it is.
+    """A problem from its builder's import path, ``"package.module:function"``, or from a YAML file's path.
+
+    A Problem is returned as it is. An import path runs that module's code; a YAML file is read without running any.
 
     Raises:
         ValueError: if the path leads nowhere, or a parameter is not one of the builder's.
     """
-    if isinstance(builder, Problem):
+    if isinstance(builder, Problem) or builder.endswith((".yaml", ".yml")):
         if parameters:
             raise ValueError(f"a ready Problem takes no parameters; given {sorted(parameters)}")
-        return builder
+        if isinstance(builder, Problem):
+            return builder
+        from cbo_gym.problems.custom import load_problem
+
+        return load_problem(builder)
     module_name, _, attribute = builder.partition(":")
     try:
         function = getattr(import_module(module_name), attribute)

@@ -2,8 +2,8 @@
 
 The mechanisms are those of :mod:`cbo_gym.problems.function_networks`; what is new is the noise, and how it enters:
 added (Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a decomposable generation mechanism), or
-inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures, so the builders
-have no defaults: the registry's entries hold the constants.
+inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures; the builders have
+no defaults for them, and the registry's entries hold what was chosen.
 
 Agents are not told the noise. EXCBO learns it; methods that assume normal noise fit its standard deviation, as they do
 in the paper.
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Components, Problem, mixture_noise
+from cbo_gym.problems.base import Components, Problem, mixture_noise, non_negative
 from cbo_gym.problems.function_networks import alpine_factor, norm, ripple
 from cbo_gym.scm import Distribution, StructuralCausalModel, Variable
 
@@ -81,7 +81,7 @@ def _dgm_first(x: Any, u: Any) -> Any:
 
 def _dgm_next(previous: Any, x: Any, u: Any) -> Any:
     square = u * u
-    spread = np.cos(x) + previous * previous + 1.2
+    spread = previous * previous + 1.2 + np.cos(x)
     return alpine_factor(x) * previous + 0.1 * square * square * spread
 
 
@@ -115,8 +115,7 @@ def alpine2_dgm(*, noise: Components, noise_std: float, noise_scale: float = 1.0
 
 
 def _shifted_factor(x: Any, u: Any) -> Any:
-    shifted = x + u
-    return alpine_factor(0.5 * (shifted + abs(shifted)))  # max(shifted, 0), several times faster on a single float
+    return alpine_factor(non_negative(x + u))
 
 
 def _nondgm_first(x: Any, u: Any) -> Any:

@@ -1,7 +1,8 @@
 """Function networks of Astudillo & Frazier (2021), noiseless and noisy (Sussex et al. 2023, sec. 5 and A.4).
 
 Actions are parameters of the mechanisms. Noise enters each node's structural equation and therefore reaches its
-descendants.
+descendants. In hard mode the nodes between can be set to any value that the actions can give them without noise, while
+the parameters stay at the null action.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Problem, gaussian_noise
+from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.scm import StructuralCausalModel, Variable
 
 CITATION = (
@@ -69,12 +70,16 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
             Variable("Y", ripple, ("X0",), (), noise),
         ]
     centre_is_best = noise_std == 0 or noise_free_parent
+    reachable = {"X0": (0.0, 5.12 * math.sqrt(2.0))}
+    scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Dropwave",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="Distance from the centre of a square, then a rippled bell of it.",
         citation=CITATION,
         action_domains=[(-5.12, 5.12)] * 2,
+        manipulable=reachable,
+        targets=minimal_targets(scm, reachable),
         optimal_action=(0.5, 0.5) if centre_is_best else None,
         noiseless_mean=noise_free_parent,
     )
@@ -82,7 +87,7 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
 
 def alpine_factor(x: Any) -> Any:
     """The factor sqrt(x) sin(x) of Alpine2's nodes, x in [0, 10]."""
-    return np.sqrt(x) * np.sin(x)
+    return x**0.5 * np.sin(x)
 
 
 def _alpine_first(x: Any, u: Any) -> Any:
@@ -101,15 +106,20 @@ def alpine2(noise_std: float = 0.0) -> Problem:
     """
     noise = gaussian_noise(noise_std)
     names = [f"X{i}" for i in range(5)] + ["Y"]
+    high, low = float(alpine_factor(ALPINE2_PEAK)), float(alpine_factor(ALPINE2_TROUGH))
+    reachable = {f"X{i}": (-(high ** (i + 1)), -low * high**i) for i in range(5)}
     variables = [Variable(names[0], _alpine_first, (), (0,), noise)]
     variables += [Variable(names[i], _alpine_next, (names[i - 1],), (i,), noise) for i in range(1, 6)]
+    scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Alpine2",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="A chain of products sqrt(x) sin(x) with many local optima.",
         citation=CITATION,
         action_domains=[(0.0, 10.0)] * 6,
         null_action=(0.5,) * 6,  # a zero factor anywhere would wipe out the whole chain
+        manipulable=reachable,
+        targets=minimal_targets(scm, reachable),
         optimal_action=(ALPINE2_TROUGH / 10.0,) + (ALPINE2_PEAK / 10.0,) * 5,
         noiseless_mean=True,
     )
@@ -136,14 +146,18 @@ def rosenbrock(noise_std: float = 0.0) -> Problem:
     """
     noise = gaussian_noise(noise_std)
     names = ["X0", "X1", "X2", "Y"]
+    reachable = {f"X{i}": (_valley(-2.0, -2.0) * (i + 1), 0.0) for i in range(3)}
     variables = [Variable(names[0], _rosenbrock_first, (), (0, 1), noise)]
     variables += [Variable(names[i], _rosenbrock_next, (names[i - 1],), (i, i + 1), noise) for i in range(1, 4)]
+    scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Rosenbrock",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="The negated Rosenbrock valley, summed along a chain.",
         citation=CITATION,
         action_domains=[(-2.0, 2.0)] * 5,
+        manipulable=reachable,
+        targets=minimal_targets(scm, reachable),
         optimal_action=(0.75,) * 5,
         noiseless_mean=True,
     )
@@ -177,17 +191,21 @@ def ackley(known_composition: bool = False) -> Problem:
         known_composition: tell agents how the reward depends on X0 and X1 (for composite methods).
     """
     every = tuple(range(6))
+    reachable = {"X0": (0.0, 4.0), "X1": (-1.0, 1.0)}
     variables = [
         Variable("X0", _mean_square, (), every),
         Variable("X1", _mean_cosine, (), every),
         Variable("Y", _ackley_reward, ("X0", "X1")),
     ]
+    scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Ackley",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="The negated Ackley function through its mean square and its mean cosine.",
         citation=CITATION,
         action_domains=[(-2.0, 2.0)] * 6,
+        manipulable=reachable,
+        targets=minimal_targets(scm, reachable),
         optimal_action=(0.5,) * 6,
         composition=_ackley_composition if known_composition else None,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import networkx as nx
@@ -101,13 +101,64 @@ class CausalDiagram:
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
         """The variables in ``names`` and everything with a directed path into them."""
-        start = self._require(names)
-        return start.union(*(nx.ancestors(self.graph, name) for name in start))
+        return _reach(self._require(names), self._neighbours[0])
 
     def descendants(self, names: Iterable[str]) -> frozenset[str]:
         """The variables in ``names`` and everything that they reach by a directed path."""
-        start = self._require(names)
-        return start.union(*(nx.descendants(self.graph, name) for name in start))
+        return _reach(self._require(names), self._neighbours[1])
+
+    def m_connected(self, names: Iterable[str], given: Iterable[str] = ()) -> frozenset[str]:
+        """The variables that are m-connected to one of ``names`` given ``given`` (Richardson & Spirtes 2002, sec. 3.4).
+
+        A path is active if its colliders are ancestors of ``given`` (or in it) and no other inner variable is in
+        ``given``. Bidirected edges have an arrowhead at both ends. A variable C of ``given`` is returned if it is
+        connected given the others, ``given - {C}``; among what a policy sees these are requisite (Shachter 1998).
+
+        Args:
+            names: where the paths start; none of them in ``given``.
+            given: the conditioning set.
+
+        Raises:
+            ValueError: for unknown variables, or if the sets overlap.
+        """
+        start, observed = self._require(names), self._require(given)
+        if start & observed:
+            raise ValueError(f"paths cannot start in the conditioning set; in both: {sorted(start & observed)}")
+        opened = self.ancestors(observed)
+        parents, children, siblings = self._neighbours
+        # a walk's state: where it is, and whether it came there along an arrowhead
+        pending = [(name, False) for name in start]
+        visited = set(pending)
+        while pending:
+            name, into = pending.pop()
+            steps: list[tuple[str, bool]] = []
+            if name not in observed:
+                steps += [(child, True) for child in children[name]]
+            if name in opened if into else name not in observed:
+                steps += [(parent, False) for parent in parents[name]]
+                steps += [(sibling, True) for sibling in siblings[name]]
+            new = set(steps) - visited
+            visited |= new
+            pending += new
+        return frozenset(name for name, _ in visited)
+
+    def m_separated(self, first: Iterable[str], second: Iterable[str], given: Iterable[str] = ()) -> bool:
+        """Whether no path between ``first`` and ``second`` is active given ``given``; see :meth:`m_connected`."""
+        return not self.m_connected(first, given) & self._require(second)
+
+    @cached_property
+    def _neighbours(self) -> tuple[dict[str, set[str]], dict[str, set[str]], dict[str, set[str]]]:
+        """Parents, children and siblings (the variables confounded with it) of every variable."""
+        parents: dict[str, set[str]] = {name: set() for name in self.nodes}
+        children: dict[str, set[str]] = {name: set() for name in self.nodes}
+        siblings: dict[str, set[str]] = {name: set() for name in self.nodes}
+        for cause, effect in self.directed:
+            parents[effect].add(cause)
+            children[cause].add(effect)
+        for pair in self.bidirected:
+            for name in pair:
+                siblings[name] |= pair - {name}
+        return parents, children, siblings
 
     def c_component(self, name: str) -> frozenset[str]:
         """The variables joined to ``name`` by bidirected paths (Tian & Pearl 2002), itself included."""
@@ -127,6 +178,24 @@ class CausalDiagram:
             (edge for edge in self.directed if edge[1] not in cut),
             (pair for pair in self.bidirected if not pair & cut),
         )
+
+    def without_effects(self, name: str) -> CausalDiagram:
+        """The diagram without the edges that leave ``name``."""
+        self._require([name])
+        return self._derived(self.nodes, (edge for edge in self.directed if edge[0] != name), self.bidirected)
+
+    def with_inputs(self, inputs: Mapping[str, Iterable[str]]) -> CausalDiagram:
+        """The diagram in which each variable named depends on the inputs given and on nothing else.
+
+        Args:
+            inputs: variable -> its new parents.
+
+        Raises:
+            ValueError: for unknown variables, or a cycle that is not allowed.
+        """
+        cut = self.mutilate(inputs)
+        added = {(cause, name) for name, causes in inputs.items() for cause in causes}
+        return cut._derived(self.nodes, cut.directed | added, cut.bidirected)
 
     def subgraph(self, names: Iterable[str]) -> CausalDiagram:
         """The diagram induced by ``names``: the edges with both ends among them."""
@@ -177,3 +246,13 @@ class CausalDiagram:
         arrows = [f"{a} -> {b}" for a, b in sorted(self.directed)]
         arrows += [" <-> ".join(sorted(pair)) for pair in sorted(self.bidirected, key=sorted)]
         return f"CausalDiagram(nodes={list(self.nodes)}, edges=[{', '.join(arrows)}])"
+
+
+def _reach(start: frozenset[str], neighbours: dict[str, set[str]]) -> frozenset[str]:
+    """``start`` and all that is reached from it by steps to neighbours."""
+    reached, pending = set(start), list(start)
+    while pending:
+        new = neighbours[pending.pop()] - reached
+        reached |= new
+        pending += new
+    return frozenset(reached)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
+from cbo_gym.envs import HardEnv
+from cbo_gym.oracle import Oracle
 from cbo_gym.problems import Problem
-from cbo_gym.problems.function_networks import ackley, alpine2, dropwave, rosenbrock
+from cbo_gym.problems.function_networks import ALPINE2_PEAK, ALPINE2_TROUGH, ackley, alpine2, dropwave, rosenbrock
 from cbo_gym.scm import Intervention
 
 Draw = dict[str, float]  # exogenous value of each noisy variable; absent where there is none
@@ -240,3 +242,27 @@ def test_ackley_composition_is_the_reward() -> None:
 def test_noise_must_be_finite_and_not_negative(build: Callable[..., Problem], noise_std: float) -> None:
     with pytest.raises(ValueError, match=f"noise_std must be .* at least 0; given {noise_std}"):
         build(noise_std=noise_std)
+
+
+@pytest.mark.parametrize("build", [dropwave, alpine2, rosenbrock, ackley])
+def test_inner_nodes_can_be_set_to_what_actions_can_reach(build: Callable[..., Problem]) -> None:
+    problem = build()
+    # the extremes of these networks lie at the corners and at the stationary points of Alpine2's factor
+    levels = [0.0, 0.375, 0.5, 0.75, 1.0]
+    if build is alpine2:
+        levels = [ALPINE2_TROUGH / 10, ALPINE2_PEAK / 10]
+    grid = np.array(list(itertools.product(levels, repeat=problem.scm.action_dim)))
+    values = problem.scm.propagate((), Intervention.parameters(problem.to_native(grid)))
+    for name, domain in problem.manipulable.items():
+        assert (values[name].min(), values[name].max()) == pytest.approx(domain)
+    assert set(problem.targets) == {frozenset(), *[frozenset({name}) for name in problem.manipulable]} | (
+        {frozenset({"X0", "X1"})} if build is ackley else set()
+    )
+
+
+@pytest.mark.parametrize(("build", "best"), [(alpine2, 374.41761577734), (rosenbrock, -3609.0), (ackley, 0.0)])
+def test_the_best_hard_intervention_is_at_the_end_of_the_chain(build: Callable[..., Problem], best: float) -> None:
+    # Alpine2: 2.80813^5 at X4 times the factor at x = 5; Rosenbrock: X2 = 0 and the last term at x = y = -2
+    problem = build()
+    env = HardEnv(problem)
+    assert Oracle(env).find_optimum().value == pytest.approx(best, abs=1e-6)

@@ -123,6 +123,12 @@ def test_self_loops_are_rejected(kind: str, allow_cycles: bool) -> None:
         lambda: DIAMOND.descendants(["Q"]),
         lambda: DIAMOND.c_component("Q"),
         lambda: DIAMOND.mutilate(["Q"]),
+        lambda: DIAMOND.without_effects("Q"),
+        lambda: DIAMOND.with_inputs({"Q": ["A"]}),
+        lambda: DIAMOND.with_inputs({"A": ["Q"]}),
+        lambda: DIAMOND.m_connected(["Q"]),
+        lambda: DIAMOND.m_connected(["A"], ["Q"]),
+        lambda: DIAMOND.m_separated(["A"], ["Q"]),
         lambda: DIAMOND.subgraph(["Q"]),
         lambda: DIAMOND.latent_projection(["Q"]),
     ],
@@ -173,6 +179,63 @@ def test_mutilation_cuts_every_edge_into_the_targets_and_nothing_else() -> None:
         assert cut.directed == {(a, b) for a, b in diagram.directed if b not in targets}
         assert cut.bidirected == {pair for pair in diagram.bidirected if not set(pair) & targets}
     assert DIAMOND.mutilate([]) == DIAMOND
+
+
+def test_new_inputs_replace_all_that_entered() -> None:
+    given = DIAMOND.with_inputs({"D": ["B"], "A": []})
+    assert given == CausalDiagram("ABCD", [("A", "B"), ("A", "C"), ("B", "D")])
+    assert DIAMOND.with_inputs({}) == DIAMOND
+    with pytest.raises(ValueError, match=r"acyclic; it holds the cycle"):
+        DIAMOND.with_inputs({"A": ["D"]})
+
+
+def test_without_effects_only_what_leaves_is_cut() -> None:
+    assert DIAMOND.without_effects("A") == CausalDiagram("ABCD", [("B", "D"), ("C", "D")], [("A", "D")])
+
+
+def separated_by_definition(diagram: CausalDiagram, a: str, b: str, given: set[str]) -> bool:
+    """Every path is blocked: by a collider that is no ancestor of ``given``, or by another node that is in it."""
+
+    def active(path) -> bool:
+        for into, out in itertools.pairwise(path):
+            if into[2] and out[1]:
+                if not reachable(diagram, into[3]) & given:
+                    return False
+            elif into[3] in given:
+                return False
+        return True
+
+    return not any(active(path) for path in simple_paths(diagram, a, b, set(diagram.nodes)))
+
+
+def test_m_separation_matches_its_definition_on_random_diagrams() -> None:
+    rng = random.Random(4)
+    answers = []
+    for _ in range(400):
+        diagram = random_diagram(rng, rng.randint(3, 6))
+        a, b, *rest = rng.sample(diagram.nodes, len(diagram.nodes))
+        given = {node for node in rest if rng.random() < 0.4}
+        expected = separated_by_definition(diagram, a, b, given)
+        assert diagram.m_separated([a], [b], given) == expected, f"{diagram!r}: {a}, {b} given {given}"
+        answers.append(expected)
+    assert 100 < sum(answers) < 300
+
+
+def test_what_is_given_is_connected_if_it_is_given_the_others() -> None:
+    rng = random.Random(5)
+    for _ in range(200):
+        diagram = random_diagram(rng, 5)
+        start, *rest = rng.sample(diagram.nodes, 5)
+        given = set(rest[:3])
+        connected = diagram.m_connected([start], given)
+        for node in rest:
+            separated = separated_by_definition(diagram, start, node, given - {node})
+            assert (node in connected) is not separated, f"{diagram!r}: {start}, {node} given {given}"
+
+
+def test_paths_do_not_start_in_the_conditioning_set() -> None:
+    with pytest.raises(ValueError, match=r"cannot start in the conditioning set; in both: \['A'\]"):
+        DIAMOND.m_connected(["A", "B"], ["A", "C"])
 
 
 def test_a_subgraph_keeps_edges_with_both_ends_inside() -> None:

@@ -1,0 +1,72 @@
+"""AskTell: the adapter for optimisers that are asked for a point and told its reward.
+
+An optimiser that knows nothing of causal diagrams searches the unit box of :mod:`cbo_gym.flat`, so it plays every
+mode; in contextual mode it does not see the context. A subclass is a few lines::
+
+    class Annealing(AskTell):
+        def start(self, dim, seed): self.optimiser = MyAnnealing(dim, seed)
+        def ask(self): return self.optimiser.propose()
+        def tell(self, point, reward): self.optimiser.record(point, reward)
+
+A method that keeps no state, as a BoTorch loop that fits a fresh model each round, needs ``ask`` alone: all that was
+told is in ``self.points`` and ``self.rewards``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.agent import Agent
+from cbo_gym.flat import flat_actions
+from cbo_gym.task import Action, Mode, Observation
+
+
+class AskTell(Agent):
+    """Base class of agents around a black-box optimiser of a function on [0, 1]^dim, which they maximise.
+
+    Attributes:
+        points: what was told, the initial data first, shape ``(n, dim)``.
+        rewards: the observed rewards there, shape ``(n,)``.
+    """
+
+    modes = frozenset(Mode)
+
+    def setup(self, seed: int) -> None:
+        self._flat = flat_actions(self.task.action_space)
+        self._asked: np.ndarray | None = None
+        self._points: list[np.ndarray] = []
+        self.start(self._flat.dim, seed)
+
+    def start(self, dim: int, seed: int) -> None:
+        """Build the optimiser; called at every reset, before anything is told."""
+
+    @abstractmethod
+    def ask(self) -> np.ndarray:
+        """The next point to try, in [0, 1], shape ``(dim,)``."""
+
+    def tell(self, point: np.ndarray, reward: float) -> None:
+        """Learn the reward of a point: one that was asked for, or one of the initial data."""
+
+    @property
+    def points(self) -> np.ndarray:
+        return np.reshape(self._points, (-1, self._flat.dim))
+
+    @property
+    def rewards(self) -> np.ndarray:
+        return np.array([past.reward for past in self.history])
+
+    def act(self, observation: Observation) -> Action:
+        self._asked = np.clip(np.asarray(self.ask(), dtype=np.float64), 0.0, 1.0)
+        return self._flat.to_action(self._asked)
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        # The optimiser hears of the very point that it proposed, not of another one that means the same action.
+        point = self._flat.to_point(action) if self._asked is None else self._asked
+        self._asked = None
+        self._points.append(point)
+        self.tell(point, float(reward))

@@ -1,0 +1,204 @@
+"""StableBaselines3: PPO, SAC, DQN and the other algorithms of that library behind the Agent interface.
+
+Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: reliable reinforcement learning
+implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``.
+
+Such an algorithm drives the loop itself, so it learns in a thread of its own, against an environment whose ``step``
+hands the action over and waits for the round's outcome; one of the two threads runs at a time. Rounds are independent
+of each other, hence a discount of 0, and what the last round showed says nothing about the next: the policy sees the
+context where there is one, else a constant. Rewards are standardised by what has been seen, since the library's step
+sizes expect rewards near 1. The initial data of the task only feed that standardisation: an algorithm learns from
+the rounds that it plays itself. To train on millions of rounds instead, use :mod:`cbo_gym.sb3` without an agent.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from cbo_gym.agent import Agent
+from cbo_gym.flat import flat_actions, spread_points
+from cbo_gym.task import Action, Mode, Observation
+
+#: defaults for experiments of some hundred rounds; by the library's own, PPO would learn for the first time after 2,048
+SHORT_RUN: dict[str, dict[str, Any]] = {
+    "PPO": {"n_steps": 10, "batch_size": 10, "learning_rate": 3e-3},
+    "A2C": {"n_steps": 5},
+    "SAC": {"learning_starts": 10, "learning_rate": 3e-3},
+    "TD3": {"learning_starts": 10},
+    "DDPG": {"learning_starts": 10},
+    "DQN": {
+        "learning_rate": 3e-3, "learning_starts": 10, "target_update_interval": 10, "exploration_fraction": 0.3,
+        "train_freq": 1,
+    },
+}  # fmt: skip
+
+
+class _StopLearningError(Exception):
+    """Ends the learning thread."""
+
+
+class _Outcome(NamedTuple):
+    context: np.ndarray  # of the round about to be played
+    reward: float
+
+
+class _Mailbox:
+    """What the two threads hand to each other: actions one way, outcomes the other; None tells to stop."""
+
+    def __init__(self) -> None:
+        self.actions: SimpleQueue[np.ndarray | BaseException] = SimpleQueue()
+        self.outcomes: SimpleQueue[_Outcome | None] = SimpleQueue()
+
+    def wait_for_outcome(self) -> _Outcome:
+        outcome = self.outcomes.get()
+        if outcome is None:
+            raise _StopLearningError
+        return outcome
+
+
+class _Played(gym.Env[np.ndarray, Any]):
+    """The environment as the algorithm sees it; the rounds are played elsewhere."""
+
+    def __init__(self, mailbox: _Mailbox, contexts: int, actions: spaces.Space[Any]) -> None:
+        self._mailbox = mailbox
+        self.observation_space = spaces.Box(-np.inf, np.inf, (contexts,), dtype=np.float64)
+        self.action_space = actions
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        return self._mailbox.wait_for_outcome().context, {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self._mailbox.actions.put(action)
+        context, reward = self._mailbox.wait_for_outcome()
+        return context, reward, False, False, {}
+
+
+class StableBaselines3(Agent):
+    """An algorithm of Stable-Baselines3 that learns while it plays.
+
+    Args:
+        algorithm: its class name there: ``"PPO"``, ``"SAC"``, ``"DQN"``, ``"A2C"``, ``"TD3"``, ``"DDPG"``.
+        actions: number of evenly spread actions among which DQN chooses; no other algorithm uses it.
+        device: torch device.
+        parameters: more keyword arguments of the algorithm; they go before this module's own defaults.
+
+    Raises:
+        ValueError: for an unknown algorithm.
+        ImportError: if Stable-Baselines3 is not installed.
+    """
+
+    modes = frozenset(Mode)
+
+    def __init__(self, algorithm: str = "PPO", actions: int = 64, device: str = "cpu", **parameters: Any) -> None:
+        if algorithm not in SHORT_RUN:
+            raise ValueError(f"algorithm must be one of {list(SHORT_RUN)}; given {algorithm!r}")
+        import stable_baselines3  # late, so that the other agents do not need it
+
+        self._algorithm = getattr(stable_baselines3, algorithm)
+        self._parameters = {"gamma": 0.0, "device": device, **SHORT_RUN[algorithm], **parameters}
+        self._count = actions if algorithm == "DQN" else None
+
+    def setup(self, seed: int) -> None:
+        self._stop()
+        self._flat = flat_actions(self.task.action_space)
+        self._choices = None if self._count is None else spread_points(self._flat.dim, self._count)
+        self._mailbox = _Mailbox()
+        self._thread: Thread | None = None
+        self._learner_seed = seed % 2**31
+        self._randomness = _global_randomness()
+        self._waiting: _Outcome | None = None  # the last round, until the algorithm is asked again
+
+    def act(self, observation: Observation) -> Action:
+        handed = self._waiting or _Outcome(_context(observation), 0.0)
+        self._waiting = None
+        with self._own_randomness():
+            if self._thread is None:
+                self._thread = self._start(len(handed.context))
+            self._mailbox.outcomes.put(handed)
+            chosen = self._mailbox.actions.get()
+        if isinstance(chosen, BaseException):
+            raise chosen
+        if self._choices is not None:
+            return self._flat.to_action(self._choices[int(chosen)])
+        return self._flat.to_action(np.clip((chosen.astype(np.float64) + 1.0) / 2.0, 0.0, 1.0))
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        if self._thread is not None:
+            self._waiting = _Outcome(_context(observation), self._standardised(float(reward)))
+
+    def _standardised(self, reward: float) -> float:
+        seen = [past.reward for past in self.history]
+        spread = float(np.std(seen))
+        return (reward - float(np.mean(seen))) / spread if spread > 0.0 else 0.0
+
+    def _start(self, contexts: int) -> Thread:
+        actions: spaces.Space[Any]
+        if self._choices is None:
+            actions = spaces.Box(-1.0, 1.0, (self._flat.dim,), dtype=np.float32)
+        else:
+            actions = spaces.Discrete(len(self._choices))
+        env = _Played(self._mailbox, contexts, actions)
+        parameters = {"seed": self._learner_seed, **self._parameters}
+        # The thread holds no reference to the agent, so that dropping the agent ends it.
+        arguments = (self._mailbox, self._algorithm, env, parameters, self.task.horizon)
+        thread = Thread(target=_learn, args=arguments, daemon=True)
+        thread.start()
+        return thread
+
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        """The library draws from the process's global random streams; lend it streams of the agent's own."""
+        outer = _global_randomness()
+        _set_global_randomness(self._randomness)
+        try:
+            yield
+        finally:
+            self._randomness = _global_randomness()
+            _set_global_randomness(outer)
+
+    def _stop(self) -> None:
+        thread = getattr(self, "_thread", None)
+        if thread is not None and thread.is_alive():
+            self._mailbox.outcomes.put(None)
+            thread.join()
+
+    def __del__(self) -> None:
+        self._stop()
+
+
+def _context(observation: Observation) -> np.ndarray:
+    return observation.get("context", np.ones(1))
+
+
+def _learn(mailbox: _Mailbox, algorithm: Any, env: gym.Env[Any, Any], parameters: dict[str, Any], rounds: int) -> None:
+    try:
+        model = algorithm("MlpPolicy", env, **parameters)
+        while True:  # schedules end after the task's rounds; whoever plays on, learns on
+            model.learn(rounds, reset_num_timesteps=False)
+    except _StopLearningError:
+        pass
+    except BaseException as error:  # handed to the thread that waits for an action
+        mailbox.actions.put(error)
+
+
+def _global_randomness() -> tuple[Any, ...]:
+    return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+
+
+def _set_global_randomness(state: tuple[Any, ...]) -> None:
+    random.setstate(state[0])
+    np.random.set_state(state[1])  # noqa: NPY002
+    torch.set_rng_state(state[2])

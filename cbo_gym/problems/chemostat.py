@@ -1,0 +1,248 @@
+"""Chemostat: algae and rotifers in a chemostat, one day ahead, fitted to measurements (Ren et al. 2024, sec. 11.6).
+
+The graph is the paper's Eq. 9 to 14. The mechanisms come from the differential equations of Blasius et al. (2020),
+Long-term cyclic persistence in an experimental predator-prey system, Nature 577: ``dx/dt = gain - loss x``, solved over
+a day with the parents held constant. ``examples/fit_chemostat.py`` fits a factor on each gain and each loss, and the
+noise, to experiment C1; ``chemostat.yaml`` beside this module holds what it found.
+
+Noise is added to the square root of every forecast, since counts scatter evenly on that scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cbo_gym.problems.base import Problem, non_negative
+from cbo_gym.problems.exogenous import PAPER
+from cbo_gym.scm import GaussianMixture, StructuralCausalModel, Variable
+
+FILE_NAME = "chemostat.yaml"
+
+DILUTION = 0.55  # delta, a day
+MORTALITY = 0.15  # m, a day
+EGG_DAYS = 1.0  # theta
+MASS_RATIO = 5.0  # beta, of an adult to a juvenile
+ALGAE_UPTAKE, ALGAE_HALF = 3.3, 4.3  # r_P a day, K_P in umol N/l
+ROTIFER_UPTAKE, ROTIFER_HALF, ROTIFER_POWER = 2.25, 15.0, 1.25  # r_B a day, K_B in umol N/l, kappa
+DOMAINS = {"N_in": (60.0, 100.0), "J": (0.0, 36.0), "A": (0.0, 180.0)}
+
+E = math.e  # powers of e rather than np.exp: on single floats NumPy functions cost many times the arithmetic
+HATCHED = E ** (-DILUTION * EGG_DAYS)  # share of the eggs that hatch before they are washed out
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Rates(_Strict):
+    """Factors on a node's gain and on its loss; both would be 1 if the equation were complete."""
+
+    gain: Positive
+    loss: Positive
+
+
+class Scales(_Strict):
+    """The free factors of the daily map.
+
+    ``N`` multiplies the uptake of nitrogen. All others are dimensionless but for the gain of P, which stands for the
+    stock that grows, in umol N/l.
+    """
+
+    N: Positive
+    P: Rates
+    J: Rates
+    A: Rates
+    E: Rates
+    D: Rates
+
+
+class Mixture(_Strict):
+    """A Gaussian mixture: the square root of a node less that of its forecast."""
+
+    weights: list[float]
+    means: list[float]
+    stds: list[float]
+
+
+class Noise(_Strict):
+    """Of every node."""
+
+    N: Mixture
+    P: Mixture
+    J: Mixture
+    A: Mixture
+    E: Mixture
+    D: Mixture
+
+    def distributions(self) -> dict[str, GaussianMixture]:
+        return {node: GaussianMixture(found.weights, found.means, found.stds) for node, found in self}
+
+
+class Day(_Strict):
+    """N_in and the nodes on one day."""
+
+    N_in: Positive
+    N: Positive
+    P: Positive
+    J: Positive
+    A: Positive
+    E: Positive
+    D: Positive
+
+
+class Coefficients(_Strict):
+    """What the fit leaves behind, as the file holds it.
+
+    ``yesterday`` is the day before the round, the median training day: the nodes that no action sets (N, P, E, D), and
+    the N_in, J and A that count as no intervention. ``errors`` has, for each node, the root mean squared errors of
+    one-day-ahead forecasts on the days that were held out.
+    """
+
+    source: str
+    fitted_with: str
+    training_days: tuple[float, float]
+    held_out_days: tuple[float, float]
+    pairs: dict[Literal["training", "held_out"], int]
+    yesterday: Day
+    scales: Scales
+    noise: Noise
+    errors: dict[str, dict[str, float]]
+
+
+def load_coefficients(path: str | Path | None = None) -> Coefficients:
+    """Read fitted coefficients; None for the package's own.
+
+    Raises:
+        ValueError: if the file cannot be read, or a field is missing or invalid; the message names it.
+    """
+    source = Path(path) if path is not None else Path(str(files("cbo_gym.problems"))) / FILE_NAME
+    try:
+        return Coefficients.model_validate(yaml.safe_load(source.read_text()))
+    except (OSError, yaml.YAMLError) as error:
+        raise ValueError(f"cannot read the coefficients {source}: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "(the file)"
+        raise ValueError(f"{source}: field {where}: {first['msg']}, given {first['input']!r}") from error
+
+
+def _algae_uptake(nitrogen: Any) -> Any:
+    return ALGAE_UPTAKE * nitrogen / (ALGAE_HALF + nitrogen)
+
+
+def _rotifer_uptake(algae: Any) -> Any:
+    food = algae**ROTIFER_POWER
+    return ROTIFER_UPTAKE * food / (ROTIFER_HALF**ROTIFER_POWER + food)
+
+
+def _after_a_day(start: Any, loss: Any, gain: Any) -> Any:
+    """The solution after a day of dx/dt = gain - loss x."""
+    left = E ** (-loss)
+    return start * left + gain * (1.0 - left) / loss
+
+
+def _scattered(forecast: Any, u: Any) -> Any:
+    root = non_negative(forecast**0.5 + u)
+    return root * root
+
+
+def nitrogen(uptake: Any, before: Any, algae_before: Any, external: Any, u: Any) -> Any:
+    """Dissolved nitrogen, umol N/l: dN = delta (N_in - N) - F_P(N) P, with F_P(N) / N at yesterday's value."""
+    loss = DILUTION + uptake * ALGAE_UPTAKE * algae_before / (ALGAE_HALF + before)
+    return _scattered(_after_a_day(before, loss, DILUTION * external), u)
+
+
+def algae(gain: Any, loss: Any, before: Any, nitrogen_now: Any, u: Any) -> Any:
+    """Algae, umol N/l: dP = F_P(N) - delta P.
+
+    Algae turn over in less than a day, so the stock that grows is taken at its typical level, part of ``gain``, and not
+    at yesterday's. The grazers are no parents in the paper's Eq. 10; they are part of ``loss``.
+    """
+    return _scattered(_after_a_day(before, loss * DILUTION, gain * _algae_uptake(nitrogen_now)), u)
+
+
+def juveniles(gain: Any, loss: Any, algae_now: Any, before: Any, adults_before: Any, u: Any) -> Any:
+    """Juveniles a ml: dJ = R_J - (m + delta) J with R_J = F_B(P) A exp(-delta theta)."""
+    hatching = HATCHED * _rotifer_uptake(algae_now) * adults_before
+    return _scattered(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * hatching), u)
+
+
+def adults(gain: Any, loss: Any, algae_now: Any, before: Any, u: Any) -> Any:
+    """Adults a ml: dA = beta R_A - (m + delta) A; those who mature, R_A, are a share of the eggs laid, F_B(P) A."""
+    maturing = MASS_RATIO * _rotifer_uptake(algae_now) * before
+    return _scattered(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing), u)
+
+
+def eggs(gain: Any, loss: Any, before: Any, algae_now: Any, adults_now: Any, u: Any) -> Any:
+    """Eggs a ml: dE = F_B(P) A (1 - exp(-delta theta)) - delta E. That eggs hatch is part of ``loss``."""
+    laid = (1.0 - HATCHED) * _rotifer_uptake(algae_now) * adults_now
+    return _scattered(_after_a_day(before, loss * DILUTION, gain * laid), u)
+
+
+def dead(gain: Any, loss: Any, before: Any, juveniles_now: Any, adults_now: Any, u: Any) -> Any:
+    """Dead animals a ml: dD = m (J + A) - delta D."""
+    return _scattered(_after_a_day(before, loss * DILUTION, gain * MORTALITY * (juveniles_now + adults_now)), u)
+
+
+def _negated_dead(*args: Any) -> Any:
+    return -dead(*args)
+
+
+def daily_map(
+    scales: Scales, yesterday: Mapping[str, Any], noise: Mapping[str, GaussianMixture]
+) -> StructuralCausalModel:
+    """One day of the chemostat; its soft parameters are N_in today and the juveniles and adults of yesterday.
+
+    Args:
+        scales: the free factors.
+        yesterday: values of N, P, E and D: numbers, or arrays that broadcast with actions and noise.
+        noise: of each node, added to the square root of its forecast.
+    """
+    before = yesterday
+    factors = {node: (rates.gain, rates.loss) for node, rates in scales if node != "N"}
+    variables = [
+        Variable("N", partial(nitrogen, scales.N, before["N"], before["P"]), (), (0,), noise["N"]),
+        Variable("P", partial(algae, *factors["P"], before["P"]), ("N",), (), noise["P"]),
+        Variable("J", partial(juveniles, *factors["J"]), ("P",), (1, 2), noise["J"]),
+        Variable("A", partial(adults, *factors["A"]), ("P",), (2,), noise["A"]),
+        Variable("E", partial(eggs, *factors["E"], before["E"]), ("P", "A"), (), noise["E"]),
+        Variable("Y", partial(_negated_dead, *factors["D"], before["D"]), ("J", "A"), (), noise["D"]),
+    ]
+    return StructuralCausalModel(variables, reward="Y")
+
+
+def chemostat(coefficients: str | None = None) -> Problem:
+    """Chemostat: choose today's nitrogen supply and yesterday's predators so that few animals die.
+
+    Nodes: dissolved nitrogen N and algae P in umol N/l, juvenile and adult rotifers J and A and their eggs E a ml, and
+    Y = -D with D the dead animals a ml. Actions: N_in in umol N/l, and J and A of the day before. The day before is
+    otherwise the median day of the measurements. More food and more animals mean more deaths along every path, so the
+    optimum lies on the edge where yesterday held no rotifers; N_in does not matter there.
+
+    Args:
+        coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
+
+    Raises:
+        ValueError: if the file cannot be read or is invalid.
+    """
+    fitted = load_coefficients(coefficients)
+    yesterday = dict(fitted.yesterday)
+    return Problem(
+        name="Chemostat",
+        scm=daily_map(fitted.scales, yesterday, fitted.noise.distributions()),
+        description="A day of algae and rotifers in a chemostat; the reward is minus the density of dead animals.",
+        citation=f"{PAPER}, sec. 7.5 and 11.6; data: {fitted.source}",
+        action_domains=list(DOMAINS.values()),
+        null_action=[(yesterday[name] - low) / (high - low) for name, (low, high) in DOMAINS.items()],
+        noise_known=False,
+    )

@@ -1,0 +1,108 @@
+"""Epidemic: calibrate the contact rates of an epidemic in two groups (Ren et al. 2024, sec. 7.4 and 11.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import sub
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.problems.base import Components, Problem, clip_fraction, mixture_noise
+from cbo_gym.problems.exogenous import PAPER
+from cbo_gym.scm import StructuralCausalModel, Variable
+
+GROUPS = 2
+PERIODS = 3
+STILL_INFECTIOUS = 0.5  # 1 - gamma: the share of a period's infectious who are so in the next
+START = 1.0  # percent infectious in each group
+
+Rates = Sequence[Sequence[Sequence[float]]]  # beta[t][i][j]
+
+
+def _next(own: Any, other: Any, from_own: Any, from_other: Any) -> Any:
+    """Percent infectious a period later; parents outside [0, 100], which noise can make, count as the nearer end."""
+    own, other = clip_fraction(0.01 * own), clip_fraction(0.01 * other)
+    return 100.0 * (STILL_INFECTIOUS * own + (1.0 - own) * (from_own * own + from_other * other))
+
+
+def _first(from_own: Any, from_other: Any, u: Any) -> Any:
+    return _next(START, START, from_own, from_other) + u
+
+
+def _first_group(one: Any, two: Any, from_one: Any, from_two: Any, u: Any) -> Any:
+    return _next(one, two, from_one, from_two) + u
+
+
+def _second_group(one: Any, two: Any, from_one: Any, from_two: Any, u: Any) -> Any:
+    return _next(two, one, from_two, from_one) + u
+
+
+def _trajectory(rates: np.ndarray) -> tuple[float, ...]:
+    """The percentages without noise, in the order of :func:`_names`."""
+    state, values = (START, START), list[float]()
+    for first, second in rates:
+        state = (_next(state[0], state[1], first[0], first[1]), _next(state[1], state[0], second[1], second[0]))
+        values += state
+    return tuple(map(float, values))
+
+
+def _names() -> list[str]:
+    return [f"I{group}_{period}" for period in range(1, PERIODS + 1) for group in range(1, GROUPS + 1)]
+
+
+def _misfit(reference: tuple[float, ...], *args: Any) -> Any:
+    *percentages, u = args
+    errors = map(sub, percentages, reference)
+    return u - sum([error * error for error in errors]) / len(reference)
+
+
+def _composition(reference: tuple[float, ...], nodes: Mapping[str, Any]) -> Any:
+    return _misfit(reference, *[nodes[name] for name in _names()], 0.0)
+
+
+def epidemic(*, reference: Rates, noise: Components, noise_std: float) -> Problem:
+    """Epidemic: twelve contact rates, to be set so that three periods run as in a reference epidemic.
+
+    I(i,t+1) = I(i,t) (1 - gamma) + (1 - I(i,t)) sum_j beta(i,j,t) I(j,t) + u with gamma = 0.5 and 1 % infectious in
+    both groups at first. The node Ii_t holds 100 I of group i after t periods, and the noise is in percent too. Y is
+    minus the mean squared error of the six nodes against the noiseless reference. Since the experimenter defines Y,
+    agents are told how it depends on the nodes.
+
+    Action coordinate ``4 (t - 1) + 2 (i - 1) + (j - 1)`` is beta(i,j,t), the rate at which group j infects group i in
+    period t.
+
+    Args:
+        reference: ``beta[t][i][j]`` in [0, 1] of the reference epidemic, shape ``(3, 2, 2)``.
+        noise: ``(weight, mean, c)`` of each component of every node's noise, see
+            :func:`~cbo_gym.problems.base.mixture_noise`.
+        noise_std: sigma, in percent; 0.1 and 0.3 in the paper.
+
+    Raises:
+        ValueError: if the rates or the noise are invalid.
+    """
+    rates = np.asarray(reference, dtype=float)
+    if rates.shape != (PERIODS, GROUPS, GROUPS) or not ((rates >= 0) & (rates <= 1)).all():
+        raise ValueError(
+            f"reference must hold rates in [0, 1], shape {(PERIODS, GROUPS, GROUPS)}; given shape {rates.shape}, "
+            f"from {rates.min(initial=0.0)} to {rates.max(initial=0.0)}"
+        )
+    u = mixture_noise(noise, noise_std)
+    names = _names()
+    target = _trajectory(rates)
+    variables = [Variable(names[i], _first, (), (2 * i, 2 * i + 1) if i == 0 else (3, 2), u) for i in range(GROUPS)]
+    for i, name in enumerate(names[GROUPS:], start=GROUPS):
+        before = i - i % GROUPS - GROUPS
+        parents = tuple(names[before : before + GROUPS])
+        variables.append(Variable(name, _second_group if i % GROUPS else _first_group, parents, (2 * i, 2 * i + 1), u))
+    variables.append(Variable("Y", partial(_misfit, target), tuple(names)))
+    return Problem(
+        name="Epidemic",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="Contact rates of two groups; the reward is minus the squared distance from a reference epidemic.",
+        citation=f"{PAPER}, sec. 7.4 and 11.5",
+        action_domains=[(0.0, 1.0)] * (PERIODS * GROUPS * GROUPS),
+        composition=partial(_composition, target),
+        noise_known=False,
+    )

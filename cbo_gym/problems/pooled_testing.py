@@ -1,0 +1,157 @@
+"""PooledTesting: pool sizes for three weeks of mass testing in an epidemic (Ren et al. 2024, sec. 11.7).
+
+The epidemic is that of Astudillo & Frazier (2021). Neither paper prints the testing model; ours is matrix pooling:
+every sample goes into two pools, and a person is isolated when either is positive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.problems.base import Components, Problem, clip_fraction, mixture_noise
+from cbo_gym.problems.exogenous import PAPER
+from cbo_gym.scm import StructuralCausalModel, Variable
+
+WEEKS = 3
+E = math.e
+GROWTH = 3.23  # beta
+START = 1.0  # percent infectious in the first week; nobody has recovered
+POOL_SIZES = (1.0, 200.0)
+
+
+@dataclass(frozen=True)
+class PooledTest:
+    """A week of testing everybody in pools and isolating the positive; the mechanisms of the nodes.
+
+    Shares are in percent of the population. Those outside [0, 100], which noise can make, count as the nearer end.
+
+    Args:
+        sensitivity: share of infected people found by a test of their own, in (0, 1].
+        dilution: the sensitivity falls with the pool size n as ``exp(-(n - 1) / dilution)``; above 0.
+        false_positive_rate: share of pools without an infected person that are positive, in [0, 1).
+        test_cost: of a test a person, in units of the loss of one infection; at least 0.
+        isolation_cost: of a person isolated, in the same units; at least 0.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    sensitivity: float
+    dilution: float
+    false_positive_rate: float
+    test_cost: float
+    isolation_cost: float
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "sensitivity": ("in (0, 1]", 0.0 < self.sensitivity <= 1.0),
+            "dilution": ("above 0", self.dilution > 0.0),
+            "false_positive_rate": ("in [0, 1)", 0.0 <= self.false_positive_rate < 1.0),
+            "test_cost": ("at least 0", self.test_cost >= 0.0),
+            "isolation_cost": ("at least 0", self.isolation_cost >= 0.0),
+        }
+        for name, (text, holds) in allowed.items():
+            value = getattr(self, name)
+            if not (holds and np.isfinite(value)):
+                raise ValueError(f"{name} must be a finite number {text}; given {value!r}")
+
+    def infectious(self, infectious: Any, recovered: Any, pool_size: Any, u: Any) -> Any:
+        """Percent infectious in the week after, those who are infected in this one."""
+        return 100.0 * self._week(infectious, recovered, pool_size)[0] + u
+
+    def loss(self, infectious: Any, recovered: Any, pool_size: Any, u: Any) -> Any:
+        """Percent infected in this week, plus the costs of testing and isolating."""
+        infected, isolated = self._week(infectious, recovered, pool_size)
+        tests = 2.0 / pool_size
+        return 100.0 * (infected + self.test_cost * tests + self.isolation_cost * isolated) + u
+
+    def _week(self, infectious: Any, recovered: Any, pool_size: Any) -> tuple[Any, Any]:
+        """Shares of the population that are infected and isolated in this week."""
+        # Powers of e and absolute values, not np.exp or np.minimum: on single floats these cost many times more.
+        infectious, recovered = clip_fraction(0.01 * infectious), clip_fraction(0.01 * recovered)
+        rest = 1.0 - infectious - recovered
+        susceptible = 0.5 * (rest + abs(rest))
+        others, false_positive = pool_size - 1.0, self.false_positive_rate
+        found = self.sensitivity * E ** (-others / self.dilution)
+        with_infected = 1.0 - (1.0 - infectious) ** others
+        negative = 1.0 - false_positive - (found - false_positive) * with_infected
+        cleared, missed = negative * negative, (1.0 - found) * (1.0 - found)
+        free_infectious, free_susceptible = infectious * missed, susceptible * cleared
+        free = free_infectious + free_susceptible + recovered * cleared
+        rise = free_infectious * (E ** (GROWTH * free_susceptible / free) - 1.0)
+        infected = 0.5 * (susceptible + rise - abs(susceptible - rise))
+        return infected, infectious + susceptible + recovered - free
+
+
+def _at_start(u: Any) -> Any:
+    return START + u
+
+
+def _own_noise(u: Any) -> Any:
+    return u
+
+
+def _recovered(infectious: Any, recovered: Any, u: Any) -> Any:
+    return 100.0 * (clip_fraction(0.01 * infectious) + clip_fraction(0.01 * recovered)) + u
+
+
+def _total(first: Any, second: Any, third: Any, u: Any) -> Any:
+    return u - (first + second + third)
+
+
+def _composition(nodes: Mapping[str, Any]) -> Any:
+    return _total(nodes["L1"], nodes["L2"], nodes["L3"], 0.0)
+
+
+def pooled_testing(
+    *,
+    noise: Components,
+    noise_std: float,
+    sensitivity: float,
+    dilution: float,
+    false_positive_rate: float,
+    test_cost: float,
+    isolation_cost: float,
+) -> Problem:
+    """PooledTesting: a pool size of 1 to 200 people for each of three weeks, to limit infections and their cost.
+
+    The nodes are the percentages of the population that are infectious (It) and recovered (Rt) at the start of week t,
+    and the week's loss (Lt). Y is minus the sum of the losses; agents are told so.
+
+    Args:
+        noise: ``(weight, mean, c)`` of each component of every node's noise, see
+            :func:`~cbo_gym.problems.base.mixture_noise`.
+        noise_std: sigma, in percent; 0.2 and 0.4 in the paper.
+        sensitivity: of the test, see :class:`PooledTest` for this and what follows.
+        dilution: loss of sensitivity in pools.
+        false_positive_rate: of a pool.
+        test_cost: of a test a person.
+        isolation_cost: of a person isolated.
+
+    Raises:
+        ValueError: if a constant is out of range or the noise is invalid.
+    """
+    test = PooledTest(sensitivity, dilution, false_positive_rate, test_cost, isolation_cost)
+    u = mixture_noise(noise, noise_std)
+    variables = [Variable("I1", _at_start, (), (), u), Variable("R1", _own_noise, (), (), u)]
+    for week in range(1, WEEKS + 1):
+        state = (f"I{week}", f"R{week}")
+        variables.append(Variable(f"L{week}", test.loss, state, (week - 1,), u))
+        if week < WEEKS:
+            variables.append(Variable(f"I{week + 1}", test.infectious, state, (week - 1,), u))
+            variables.append(Variable(f"R{week + 1}", _recovered, state, (), u))
+    variables.append(Variable("Y", _total, ("L1", "L2", "L3")))
+    return Problem(
+        name="PooledTesting",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="Weekly pool sizes in mass testing; the reward is minus the cost of infections, tests, isolation.",
+        citation=f"{PAPER}, sec. 11.7; the testing model: cbo-gym",
+        action_domains=[POOL_SIZES] * WEEKS,
+        composition=_composition,
+        noise_known=False,
+    )

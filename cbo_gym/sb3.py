@@ -1,0 +1,96 @@
+"""Training Stable-Baselines3 on the natively vectorised environments, in any mode.
+
+``VecEnv`` wraps one vector environment in the interface of Stable-Baselines3: flat actions, and the observation that
+ends an episode handed over where that library looks for it. For a single environment
+``cbo_gym.wrappers.FlattenAction`` or ``DiscreteAction`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv as BaseVecEnv
+
+from cbo_gym.envs.vector import CausalBanditVectorEnv
+from cbo_gym.flat import flat_actions, spread_points
+
+
+class VecEnv(BaseVecEnv):
+    """Many experiments on one environment, stepped together, for ``stable_baselines3`` models.
+
+    Args:
+        env_id: a registered environment.
+        num_envs: number of experiments, at least 1.
+        discrete: None for the action space ``Box(-1, 1, (dim,))``, which PPO and SAC expect; a number for that many
+            evenly spread actions, which DQN needs.
+        seed: of the first reset; experiment ``i`` is seeded with ``seed + i``.
+        parameters: keyword arguments of the environment.
+
+    Raises:
+        ValueError: if ``num_envs`` is below 1 or ``discrete`` below 2.
+        gymnasium.error.Error: for an unknown id.
+    """
+
+    def __init__(
+        self, env_id: str, num_envs: int = 1, *, discrete: int | None = None, seed: int | None = None, **parameters: Any
+    ) -> None:
+        made = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
+        assert isinstance(made, CausalBanditVectorEnv)
+        self._env = made
+        self._flat = flat_actions(made.single_action_space)
+        self._choices = None if discrete is None else spread_points(self._flat.dim, discrete)
+        actions: spaces.Space[Any]
+        if discrete is None:
+            actions = spaces.Box(-1.0, 1.0, (self._flat.dim,), dtype=np.float32)
+        else:
+            actions = spaces.Discrete(discrete)
+        super().__init__(num_envs, made.single_observation_space, actions)
+        self._seed = seed
+        self._pending: Any = None  # actions between step_async and step_wait
+
+    def reset(self) -> dict[str, np.ndarray]:
+        observation, _ = self._env.reset(seed=self._seed)
+        self._seed = None  # once: later experiments go on in the random streams
+        return observation
+
+    def to_action(self, chosen: np.ndarray) -> Any:
+        """What choices of a policy mean in the environment: one, or a batch of them."""
+        if self._choices is not None:
+            return self._flat.to_action(self._choices[chosen])
+        return self._flat.to_action(np.clip((np.asarray(chosen, dtype=np.float64) + 1.0) / 2.0, 0.0, 1.0))
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._pending = self.to_action(actions)
+
+    def step_wait(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        observation, rewards, _, truncated, _ = self._env.step(self._pending)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        if truncated.any():  # all of them: every experiment plays the same round
+            for index, info in enumerate(infos):
+                info["terminal_observation"] = {key: value[index] for key, value in observation.items()}
+                info["TimeLimit.truncated"] = True
+            observation = self.reset()
+        return observation, rewards, truncated, infos
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        self._seed = seed
+        return [None if seed is None else seed + index for index in range(self.num_envs)]
+
+    def close(self) -> None:
+        self._env.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [getattr(self._env, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        raise NotImplementedError("the experiments share one system; make another environment to change it")
+
+    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
+        raise NotImplementedError("the experiments are stepped together and have no methods of their own")
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Any = None) -> list[bool]:
+        return [False] * len(list(self._get_indices(indices)))

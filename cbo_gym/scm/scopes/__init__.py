@@ -1,0 +1,20 @@
+"""Which variables to intervene on, and what to look at before: sets that are enough for every SCM on a diagram."""
+
+from cbo_gym.scm.scopes.intervention_sets import (
+    confounded_territory,
+    interventional_border,
+    minimal_intervention_sets,
+    pomis,
+)
+from cbo_gym.scm.scopes.policy_scopes import Scope, mixed_policy_scopes, pomps, scope_diagram
+
+__all__ = [
+    "Scope",
+    "confounded_territory",
+    "interventional_border",
+    "minimal_intervention_sets",
+    "mixed_policy_scopes",
+    "pomis",
+    "pomps",
+    "scope_diagram",
+]

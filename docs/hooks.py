@@ -1,0 +1,62 @@
+"""Pages that are written by the code: one an API module, the list of environments, and the start page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+from cbo_gym.registry import entries
+
+ROOT = Path(__file__).parent.parent
+ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):<code>~?([^<]*)</code>")
+
+
+def on_config(config):
+    """The API section lists every module, in one group a folder."""
+    groups: dict[str, list[str]] = {}
+    for name in modules():
+        parts = name.split(".")
+        nested = len(parts) > 2 or (ROOT / Path(*parts)).is_dir()
+        groups.setdefault(".".join(parts[:2]) if nested else parts[0], []).append(f"api/{name}.md")
+    config.nav = [*config.nav, {"API": [{group: pages} for group, pages in groups.items()]}]
+    return config
+
+
+def on_files(files, config):
+    pages = {"index.md": (ROOT / "README.md").read_text(), "environments.md": environments()}
+    for name in modules():
+        pages[f"api/{name}.md"] = f"---\ntitle: {name}\n---\n\n# {name}\n\n::: {name}\n"
+    for uri, content in pages.items():
+        files.append(File.generated(config, uri, content=content))
+    return files
+
+
+def modules() -> list[str]:
+    """The import paths of all modules of both packages."""
+    paths = [path for package in ("cbo_gym", "agents") for path in sorted((ROOT / package).rglob("*.py"))]
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+
+
+def on_page_content(html, page, config, files):
+    """Docstrings name things as Python code does; show the names."""
+    return ROLE.sub(r"<code>\1</code>", html).replace("::</p>", ":</p>")
+
+
+def environments() -> str:
+    rows = [
+        "# All environments",
+        "",
+        "`cbo-gym show ID` says more about each. In brackets: the standard error of the optimum.",
+        "",
+        "| id | mode | rounds | optimum | random action | source |",
+        "|---|---|---|---|---|---|",
+    ]
+    for entry in entries():
+        best = entry.optimum
+        value = f"{best.value:.5g} ({best.standard_error:.1g})" if best else ""
+        at_random = f"{best.random_value:.4g}" if best else ""
+        source = f"{entry.paper}, {entry.section}"
+        rows.append(f"| `{entry.id}` | {entry.mode} | {entry.horizon} | {value} | {at_random} | {source} |")
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,57 @@
+"""Optimisers from elsewhere on the leaderboard: Optuna's samplers, and a BoTorch loop in ten lines."""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+from botorch.acquisition import LogExpectedImprovement
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.optim import optimize_acqf
+from gpytorch.mlls import ExactMarginalLogLikelihood
+
+from agents import AskTell
+from cbo_gym import leaderboard, sweep
+
+
+class BoTorchEI(AskTell):
+    """The loop of BoTorch's tutorials: a fresh GP each round, then the best log expected improvement."""
+
+    def ask(self) -> np.ndarray:
+        dim = self.points.shape[1]
+        if len(self.points) < 2 * dim:
+            return self.rng.random(dim)
+        with torch.random.fork_rng():  # optimize_acqf draws its starting points from the global stream
+            torch.manual_seed(int(self.rng.integers(2**31)))
+            inputs, rewards = torch.as_tensor(self.points), torch.as_tensor(self.rewards)[:, None]
+            model = SingleTaskGP(inputs, rewards)
+            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            acquisition = LogExpectedImprovement(model, best_f=rewards.max())
+            box = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, dim)
+            point, _ = optimize_acqf(acquisition, box, q=1, num_restarts=4, raw_samples=64)
+        return point[0].numpy()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one seed and 15 rounds instead of five and 60")
+    parser.add_argument("--out", type=Path, default=Path("results/outside_optimisers"), help="folder of the runs")
+    arguments = parser.parse_args()
+
+    print(
+        sweep(
+            # A class of one's own is named by its import path, so that worker processes find it: here, this file.
+            agents=["Random", "Optuna(sampler='TPE')", "Optuna(sampler='CMA-ES')", "outside_optimisers:BoTorchEI"],
+            envs=["CBO/Rosenbrock-v0", "CBO/ToyGraph-v0", "CBO/Dropwave-Aggregated-v0"],
+            seeds=range(1 if arguments.quick else 5),
+            folder=arguments.out,
+            horizon=15 if arguments.quick else 60,
+        )
+    )
+    for row in leaderboard(arguments.out).per_env.iter_rows(named=True):
+        print(f"{row['env']:28} {row['agent']:30} simple regret {row['simple_regret']:8.2f}, score {row['score']:.3f}")
+
+
+if __name__ == "__main__":
+    main()

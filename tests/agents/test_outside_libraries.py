@@ -1,0 +1,142 @@
+"""Agents that wrap other libraries: Optuna's samplers and Stable-Baselines3's algorithms."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import stable_baselines3  # noqa: F401  (here, because importing it draws from the global random stream)
+import torch
+
+import agents
+from agents import AskTell, Optuna, StableBaselines3
+from cbo_gym import Round
+from cbo_gym.registry import entries
+from tests.agents.helpers import AGENT_SEED, flat, make, play
+
+BUILDERS = {
+    "TPE": Optuna,
+    "CMA-ES": partial(Optuna, sampler="CMA-ES"),
+    "PPO": StableBaselines3,
+    "SAC": partial(StableBaselines3, algorithm="SAC"),
+    "DQN": partial(StableBaselines3, algorithm="DQN"),
+}
+FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
+
+every_builder = pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS.keys())
+every_mode = pytest.mark.parametrize("env_id", FIRST_OF_MODE.values())
+
+
+@every_mode
+@every_builder
+def test_runs_repeat_and_leave_the_process_alone(build, env_id):
+    env, task = make(env_id, 0, 25)
+    states = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+    agent = build()
+    first, _ = play(agent, env, task, 0)
+    again, _ = play(agent, env, task, 0)
+    fresh, _ = play(build(), env, task, 0)
+    for one, two, three in zip(first, again, fresh, strict=True):
+        assert task.action_space.contains(one)
+        np.testing.assert_array_equal(flat(one), flat(two))
+        np.testing.assert_array_equal(flat(one), flat(three))
+    assert random.getstate() == states[0]
+    assert np.array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), states[2])
+    assert task.action_space.contains(agent.recommend())
+
+
+@every_builder
+def test_seeds_differ(build):
+    env, task = make("CBO/Alpine2-v0", 0, 15)
+    observation, _ = env.reset(seed=0)
+    chosen = []
+    for seed in (1, 2):
+        agent = build()
+        agent.reset(task, seed)
+        chosen.append(agent.act(observation))
+    assert not np.array_equal(*chosen)
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "A2C", "SAC", "TD3", "DDPG", "DQN"])
+def test_whoever_plays_on_learns_on(algorithm):
+    env, task = make("CBO/Dropwave-v0", 0, 12)
+    agent = StableBaselines3(algorithm)
+    agent.reset(task, AGENT_SEED)
+    observation, _ = env.reset(seed=0)
+    for _ in range(30):
+        action = agent.act(observation)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, reward, info)
+
+
+def test_a_dropped_agent_leaves_no_thread():
+    env, task = make("CBO/Dropwave-v0", 0, 3)
+    before = threading.active_count()
+    agent = StableBaselines3()
+    play(agent, env, task, 0)
+    assert threading.active_count() == before + 1
+    del agent
+    gc.collect()
+    assert threading.active_count() == before
+
+
+def test_an_error_in_the_library_reaches_the_caller():
+    env, task = make("CBO/Dropwave-v0", 0, 3)
+    agent = StableBaselines3("PPO", n_steps="many")
+    agent.reset(task, 0)
+    with pytest.raises(TypeError):
+        agent.act(env.reset(seed=0)[0])
+
+
+@pytest.mark.parametrize("build", [BUILDERS["TPE"], BUILDERS["CMA-ES"], BUILDERS["DQN"]], ids=["TPE", "CMA-ES", "DQN"])
+def test_they_beat_random_where_it_is_easy(build):
+    means = {}
+    for name, builder in {"agent": build, "random": agents.Random}.items():
+        rewards = []
+        for seed in range(3):
+            env, task = make("CBO/Rosenbrock-v0", seed, 100)
+            rewards.append(play(builder(), env, task, seed)[1][50:].mean())
+        means[name] = np.mean(rewards)
+    assert means["agent"] > means["random"]
+
+
+class Listener(AskTell):
+    """Asks for the same point of a cell's box again and again and writes down what it hears."""
+
+    def start(self, dim, seed):
+        self.heard = []
+
+    def ask(self):
+        return np.array([0.9, 0.1, 0.2, 0.8])
+
+    def tell(self, point, reward):
+        self.heard.append((point, reward))
+
+
+def test_an_optimiser_hears_of_the_point_that_it_asked_for():
+    env, task = make("CBO/Dropwave-Aggregated-v0", 0, 2)
+    past = Round(np.array([[0.1, 0.2], [0.3, 0.4]]), {}, 0.5)
+    task = replace(task, initial_data=(past,))
+    agent = Listener()
+    actions, rewards = play(agent, env, task, 0)
+    np.testing.assert_array_equal(actions[0], [[0.2, 0.1], [0.9, 0.8]])
+    assert len(agent.heard) == 3
+    np.testing.assert_array_equal(agent.heard[0][0], [0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_array_equal(agent.heard[-1][0], [0.9, 0.1, 0.2, 0.8])
+    np.testing.assert_array_equal(agent.points, [point for point, _ in agent.heard])
+    np.testing.assert_array_equal(agent.rewards, [0.5, *rewards])
+
+
+@pytest.mark.parametrize(
+    ("build", "parameters", "message"),
+    [(Optuna, {"sampler": "NSGA"}, "'NSGA'"), (StableBaselines3, {"algorithm": "HER"}, "'HER'")],
+)
+def test_unknown_methods_are_named(build, parameters, message):
+    with pytest.raises(ValueError, match=f"must be one of .*{message}"):
+        build(**parameters)

@@ -1,0 +1,231 @@
+"""Chemostat against its differential equations, and the script that fits it."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import yaml
+from scipy.integrate import solve_ivp
+
+import cbo_gym
+from cbo_gym import make_task
+from cbo_gym.oracle import Oracle
+from cbo_gym.problems.chemostat import FILE_NAME, chemostat, load_coefficients
+from cbo_gym.registry import find_entry
+from cbo_gym.scm import Intervention
+
+ENTRY = find_entry("CBO/Chemostat-v0")
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+COLUMNS = [
+    "time (days)",
+    " algae (10^6 cells/ml)",
+    " rotifers (animals/ml)",
+    " egg-ratio",
+    " eggs (per ml)",
+    " dead animals (per ml)",
+    " external medium (mu mol N / l)",
+]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("fit_chemostat", EXAMPLES / "fit_chemostat.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def after_a_day(start: float, loss: float, gain: float) -> float:
+    """dx/dt = gain - loss x, integrated numerically."""
+    return float(solve_ivp(lambda t, x: gain - loss * x, (0, 1), [start], rtol=1e-10, atol=1e-12).y[0, -1])
+
+
+def simulate(external: float, juveniles: float, adults: float, u: dict[str, float]) -> dict[str, float]:
+    """One day, each equation integrated with its parents held constant; noise is added to square roots."""
+    fitted = load_coefficients()
+    s, old = fitted.scales, dict(fitted.yesterday)
+
+    def scattered(forecast: float, node: str) -> float:
+        return max(math.sqrt(forecast) + u[node], 0.0) ** 2
+
+    def grazed(p: float) -> float:
+        return 2.25 * p**1.25 / (15**1.25 + p**1.25)
+
+    day: dict[str, float] = {}
+    uptake = s.N * 3.3 / (4.3 + old["N"]) * old["P"]
+    day["N"] = scattered(after_a_day(old["N"], 0.55 + uptake, 0.55 * external), "N")
+    growth = 3.3 * day["N"] / (4.3 + day["N"])
+    day["P"] = scattered(after_a_day(old["P"], s.P.loss * 0.55, s.P.gain * growth), "P")
+    food = grazed(day["P"])
+    hatching = food * adults * math.exp(-0.55)
+    day["J"] = scattered(after_a_day(juveniles, s.J.loss * 0.70, s.J.gain * hatching), "J")
+    day["A"] = scattered(after_a_day(adults, s.A.loss * 0.70, s.A.gain * 5 * food * adults), "A")
+    laid = food * day["A"] * (1 - math.exp(-0.55))
+    day["E"] = scattered(after_a_day(old["E"], s.E.loss * 0.55, s.E.gain * laid), "E")
+    deaths = 0.15 * (day["J"] + day["A"])
+    day["Y"] = -scattered(after_a_day(old["D"], s.D.loss * 0.55, s.D.gain * deaths), "Y")
+    return day
+
+
+def test_every_node_solves_its_equation() -> None:
+    problem = chemostat()
+    rng = np.random.default_rng(0)
+    actions = rng.random((40, 3))
+    actions[:5, 1:] = 0.0
+    noise = problem.scm.draw_noise(rng, 40)
+    values = problem.scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
+    for k, (n_in, j, a) in enumerate(actions):
+        u = {v.name: float(column[k]) for v, column in zip(problem.scm.noisy, noise, strict=True)}
+        for node, expected in simulate(60 + 40 * n_in, 36 * j, 180 * a, u).items():
+            assert values[node][k] == pytest.approx(expected, rel=1e-7, abs=1e-9), node
+
+
+def test_the_diagram_is_that_of_the_paper() -> None:
+    scm = chemostat().scm
+    parents = {node: set(scm.diagram.parents(node)) for node in scm.nodes}
+    assert parents == {"N": set(), "P": {"N"}, "J": {"P"}, "A": {"P"}, "E": {"P", "A"}, "Y": {"J", "A"}}
+    assert {v.name: v.actions for v in scm.variables if v.actions} == {"N": (0,), "J": (1, 2), "A": (2,)}
+
+
+def test_the_noise_is_the_fitted_mixture_and_agents_are_not_told() -> None:
+    scm, fitted = chemostat().scm, load_coefficients()
+    assert len(scm.noisy) == 6
+    for variable in scm.noisy:
+        mixture = getattr(fitted.noise, "D" if variable.name == "Y" else variable.name)
+        assert variable.noise.means == tuple(mixture.means)
+        assert variable.noise.stds == tuple(mixture.stds)
+        assert abs(variable.noise.mean) < 0.2 * variable.noise.std
+    assert max(len(mixture.weights) for _, mixture in fitted.noise) >= 2
+    assert make_task(gym.make(ENTRY.id), seed=0).noise is None
+
+
+def test_no_intervention_is_the_typical_day() -> None:
+    problem, typical = chemostat(), load_coefficients().yesterday
+    assert problem.to_native(problem.null_action) == pytest.approx([80.0, typical.J, typical.A])
+
+
+def test_the_optimum_is_the_edge_without_rotifers_where_nitrogen_does_not_matter() -> None:
+    env = gym.make(ENTRY.id).unwrapped
+    assert ENTRY.optimum.action[1:] == [0.0, 0.0]
+    steps = np.linspace(0.0, 1.0, 6)
+    actions = [np.array([n, j, a]) for n in (0.0, 1.0) for j in steps for a in steps]
+    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    grid = estimate.value.reshape(2, 6, 6)
+    assert np.isfinite(grid).all()
+    assert (np.diff(grid, axis=1) < 0).all()  # more juveniles, more deaths
+    assert (np.diff(grid, axis=2) < 0).all()  # more adults, more deaths
+    assert grid[0, 0, 0] == pytest.approx(grid[1, 0, 0], abs=1e-12)
+    assert (grid[0, :, 1:] > grid[1, :, 1:]).all()  # more food, more deaths
+    assert grid.max() == pytest.approx(ENTRY.optimum.value, abs=0.01)
+    assert ENTRY.optimum.value - ENTRY.optimum.random_value > 2.0
+
+
+def test_plain_monte_carlo_agrees_with_the_oracle() -> None:
+    env = gym.make(ENTRY.id).unwrapped
+    actions = [np.array(ENTRY.optimum.action), *np.random.default_rng(0).random((3, 3))]
+    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    for i, action in enumerate(actions):
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
+        assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
+
+
+def test_the_recorded_errors_are_as_stated_in_the_readme() -> None:
+    """Better than "as yesterday" for all but the eggs on the days that were held out."""
+    fitted = load_coefficients()
+    worse = [node for node, errors in fitted.errors.items() if errors["forecast"] > errors["persistence"]]
+    assert worse == ["E"]
+    assert fitted.pairs["held_out"] >= 50
+    assert fitted.held_out_days[0] >= fitted.training_days[1]
+    assert "10.6084/m9.figshare.10045976" in fitted.source
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": None}, "field source: "),
+        ({"scales": {"N": 1.0}}, r"field scales\.P: Field required"),
+        ({"yesterday": {"N_in": 80.0, "N": -1.0}}, r"field yesterday\.N: Input should be greater than 0, given -1.0"),
+        ({"noise": {}}, r"field noise\.N: Field required"),
+        ({"colour": "blue"}, "field colour: "),
+    ],
+)
+def test_broken_coefficients_are_named(tmp_path: Path, change: dict, message: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({**load_coefficients().model_dump(mode="json"), **change}))
+    with pytest.raises(ValueError, match=message):
+        chemostat(str(path))
+
+
+def test_missing_coefficients(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot read the coefficients"):
+        chemostat(str(tmp_path / "none.yaml"))
+
+
+def random_days(script, count: int = 400) -> tuple[dict, dict]:
+    """Yesterdays drawn at random and noiseless todays of the recorded map."""
+    rng, fitted = np.random.default_rng(1), load_coefficients()
+    old = {node: getattr(fitted.yesterday, node) * rng.uniform(0.2, 3.0, count) for node in script.NODES}
+    new = {"N_in": rng.uniform(60.0, 100.0, count)}
+    s = fitted.scales
+    for node in script.NODES:
+        factors = (s.N,) if node == "N" else (getattr(s, node).gain, getattr(s, node).loss)
+        new[node] = script.MECHANISMS[node](factors, old, new)
+    return old, new
+
+
+def test_the_fit_recovers_the_factors_behind_noiseless_days(script) -> None:
+    fitted = script.as_scales(script.fit_factors(*random_days(script)))
+    for node, rates in load_coefficients().scales:
+        found = getattr(fitted, node)
+        if node == "N":
+            assert found == pytest.approx(rates, rel=1e-3)
+        else:
+            assert (found.gain, found.loss) == pytest.approx((rates.gain, rates.loss), rel=1e-3)
+
+
+def test_dissolved_nitrogen_follows_its_equation(script) -> None:
+    time, algae = np.array([0.0, 0.9, 2.0, 3.1]), np.array([5.0, 30.0, 2.0, 14.0])
+    found = script.dissolved_nitrogen(time, algae, np.full(4, 80.0))
+
+    def rate(t: float, n: np.ndarray) -> np.ndarray:
+        return 0.55 * (80 - n) - 3.3 * n / (4.3 + n) * np.interp(t, time, algae)
+
+    expected = solve_ivp(rate, (0, 3.1), [80.0], t_eval=time, rtol=1e-9, max_step=0.01).y[0]
+    np.testing.assert_allclose(found, expected, rtol=0.01)
+
+
+def test_the_script_fits_a_table_of_the_data_files_format(script, tmp_path: Path) -> None:
+    """What it recovers of a simulated table: deaths depend on quantities that the table holds as they are."""
+    script.simulate(tmp_path / "plain.csv", days=600)
+    rows = [line.split(",") for line in (tmp_path / "plain.csv").read_text().splitlines()[1:]]
+    table = [COLUMNS, *([*row[:3], "0.5", *row[3:]] for row in rows)]  # with the column that is not needed
+    (tmp_path / "data.csv").write_text("\n".join(map(",".join, table)))
+    command = [sys.executable, str(EXAMPLES / "fit_chemostat.py"), "data.csv", "--out", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "chemostat.png").stat().st_size > 10_000
+    fitted, truth = load_coefficients(tmp_path / "out" / "chemostat.yaml"), load_coefficients()
+    assert fitted.scales.D.gain == pytest.approx(truth.scales.D.gain, rel=0.15)
+    assert fitted.scales.D.loss == pytest.approx(truth.scales.D.loss, rel=0.15)
+    assert fitted.noise.D.stds[0] == pytest.approx(truth.noise.D.stds[0], rel=0.15)
+    env = gym.make(ENTRY.id, coefficients=str(tmp_path / "out" / "chemostat.yaml"))
+    env.reset(seed=0)
+    assert np.isfinite(env.step(env.action_space.sample())[1])
+
+
+def test_the_script_says_what_is_missing(script, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("time (days),algae (10^6 cells/ml)\n0,1\n")
+    with pytest.raises(SystemExit, match=r"has no column \['rotifers', .*it has \['time \(days\)'"):
+        script.read_table(tmp_path / "data.csv")
+
+
+def test_the_coefficients_are_package_data() -> None:
+    assert (Path(cbo_gym.__file__).parent / "problems" / FILE_NAME).is_file()

@@ -1,0 +1,178 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from cbo_gym import custom_problem, evaluate, load_problem
+from cbo_gym.oracle import Oracle
+from cbo_gym.problems.expression import compile_equation
+from cbo_gym.scm import CausalDiagram, Normal, Uniform
+
+GREENHOUSE = """
+name: Greenhouse
+description: Light and heat make plants grow.
+reward: Yield
+variables:
+  Light: {equation: u, noise: {Uniform: [0, 1]}}
+  Growth: {equation: "Light * exp(-(heat - 22)**2 / 50) + u", noise: 0.1}
+  Yield: Growth * price - 0.1 * price**2
+actions: {heat: [10, 30], price: [0, 8]}
+manipulable: {Light: [0, 1], Growth: [0, 2]}
+"""
+
+
+def greenhouse(**changes):
+    arguments = {
+        "mechanisms": {
+            "Light": lambda u: u,
+            "Growth": lambda u, heat, Light: Light * np.exp(-((heat - 22) ** 2) / 50) + u,  # noqa: N803
+            "Yield": lambda Growth, price: Growth * price - 0.1 * price**2,  # noqa: N803
+        },
+        "reward": "Yield",
+        "noise": {"Light": Uniform(0.0, 1.0), "Growth": 0.1},
+        "actions": {"heat": (10.0, 30.0), "price": (0.0, 8.0)},
+        "manipulable": {"Light": (0.0, 1.0), "Growth": (0.0, 2.0)},
+    }
+    return custom_problem(**arguments | changes)
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "greenhouse.yaml"
+    file.write_text(GREENHOUSE)
+    return file
+
+
+def test_the_graph_is_read_off_the_mechanisms():
+    problem = greenhouse()
+    assert problem.scm.nodes == ("Light", "Growth", "Yield")
+    assert problem.scm.diagram.directed == {("Light", "Growth"), ("Growth", "Yield")}
+    assert [variable.actions for variable in problem.scm.variables] == [(), (0,), (1,)]
+    assert [variable.noise for variable in problem.scm.variables][:2] == [Uniform(0.0, 1.0), Normal(0.0, 0.1)]
+    assert problem.targets == [frozenset(), frozenset({"Light"}), frozenset({"Growth"})]
+
+
+def test_equations_and_functions_give_the_same_rounds(path):
+    action = np.array([0.3, 0.8])
+    rewards = []
+    for problem in (greenhouse(), str(path), load_problem(path)):
+        env = gym.make("CBO/Custom-v0", problem=problem)
+        env.reset(seed=3)
+        rewards.append([env.step(action)[1] for _ in range(5)])
+    np.testing.assert_allclose(rewards[0], rewards[1])
+    np.testing.assert_array_equal(rewards[1], rewards[2])
+
+
+def test_the_optimum_is_computed(path):
+    env = gym.make("CBO/Custom-v0", problem=str(path)).unwrapped
+    optimum = Oracle(env).optimum
+    # E[Light] = 1/2 at heat 22: maximise p/2 - p^2/10, at p = 2.5
+    assert optimum.value == pytest.approx(0.625, abs=1e-4)
+    np.testing.assert_allclose(optimum.action, [0.6, 2.5 / 8], atol=0.01)
+
+
+def test_agents_are_evaluated_on_a_file(path):
+    run = evaluate("Random", f"CBO/Custom-v0(problem={str(path)!r})", seed=0, horizon=5)
+    assert run.table["instant_regret"].min() >= 0
+    hard = evaluate("Random", f"CBO/Custom-Hard-v0(problem={str(path)!r})", seed=0, horizon=5)
+    assert hard.choices == ("{}", "{Light}", "{Growth}")
+
+
+def test_a_file_can_hide_a_variable(tmp_path):
+    file = tmp_path / "hidden.yaml"
+    file.write_text(GREENHOUSE.replace("noise: {Uniform: [0, 1]}}", "noise: {Uniform: [0, 1]}, observed: false}")
+                    .replace("{Light: [0, 1], ", "{"))  # fmt: skip
+    assert load_problem(file).scm.nodes == ("Growth", "Yield")
+
+
+def test_a_diagram_is_checked_against_the_mechanisms():
+    right = CausalDiagram(["Light", "Growth", "Yield"], [("Light", "Growth"), ("Growth", "Yield")])
+    assert greenhouse(diagram=right).name == "Custom"
+    wrong = CausalDiagram(["Light", "Growth", "Yield"], [("Light", "Yield"), ("Growth", "Yield")])
+    with pytest.raises(ValueError, match=r"only in the diagram \['Light -> Yield'\].*\['Light -> Growth'\]"):
+        greenhouse(diagram=wrong)
+    confounded = CausalDiagram(right.nodes, right.directed, [("Light", "Yield")])
+    with pytest.raises(ValueError, match=r"confounded pairs only in the diagram \['Light <-> Yield'\]"):
+        greenhouse(diagram=confounded)
+    with pytest.raises(ValueError, match=r"variables \['Rain'\]"):
+        greenhouse(diagram=CausalDiagram([*right.nodes, "Rain"], right.directed))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"noise": {"Light": 1.0, "Growth": 0.1, "Rain": 1.0}}, r"noise names \['Rain'\]"),
+        ({"noise": {"Light": 1.0}}, "Growth takes u, but there is no noise"),
+        ({"noise": {"Light": 1.0, "Growth": 0.1, "Yield": 1.0}}, "Yield does not take u"),
+        ({"actions": {"heat": (10.0, 30.0)}}, r"Yield takes \['price'\]"),
+        ({"actions": {"heat": (0, 1), "price": (0, 1), "water": (0, 1)}}, r"no mechanism takes .*\['water'\]"),
+        ({"actions": {"heat": (0, 1), "price": (0, 1), "Light": (0, 1)}}, r"\['Light'\] are both"),
+        ({"latent": ["Rain"]}, r"latent names \['Rain'\]"),
+        ({"reward": "Growth"}, "must have no children"),
+        ({"manipulable": {"Yield": (0.0, 1.0)}}, r"cannot be manipulable"),
+        ({"targets": [["Light", "Rain"]]}, "'Rain' cannot be set"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        greenhouse(**changes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("reward: Yield", "rewards: Yield", "rewards"),
+        ("noise: 0.1", "noise: {Cauchy: [0]}", "Cauchy"),
+        ("noise: 0.1", "noise: {Normal: [0, 1, 2]}", "noise Normal"),
+        ("noise: 0.1", "noise: -1", "at least 0"),
+        ("heat - 22", "heat - ", "cannot read the equation"),
+        ("  Light:", "  exp:", "'exp' cannot be a name"),
+        ("name: Greenhouse", "name: [", "flow sequence"),
+    ],
+)
+def test_a_broken_file_is_named(path, old, new, message):
+    path.write_text(GREENHOUSE.replace(old, new))
+    with pytest.raises(ValueError, match=rf"(?s)cannot load the problem .*greenhouse\.yaml: .*{message}"):
+        load_problem(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere\.yaml"):
+        gym.make("CBO/Custom-v0", problem=str(tmp_path / "nowhere.yaml"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')",
+        "x.real",
+        "(lambda: 1)()",
+        "[x for x in y]",
+        "'text'",
+        "open(x)",
+        "exp(x, out=y)",
+        "x if y else z",
+        "exp.__class__(x)",
+        "x[0]",
+        "True",
+    ],
+)
+def test_equations_hold_nothing_but_arithmetic(text):
+    with pytest.raises(ValueError, match=r"not allowed|is no number"):
+        compile_equation(text)
+
+
+def test_equations_compute_on_numbers_and_arrays():
+    function = compile_equation("where(x > 0, sqrt(abs(x)), -pi) + 2 * y ** 2 % 5")
+    x, y = np.array([-1.0, 4.0]), np.array([1.0, 2.0])
+    expected = np.where(x > 0, np.sqrt(np.abs(x)), -np.pi) + 2 * y**2 % 5
+    np.testing.assert_allclose(function(x, y), expected)
+    assert function(4.0, 2.0) == pytest.approx(expected[1])
+
+
+def test_in_hard_mode_soft_parameters_stay_at_the_null_action():
+    env = gym.make("CBO/Custom-Hard-v0", problem=greenhouse(noise={"Light": 1.0, "Growth": 0.1}))
+    env.reset(seed=0)
+    observation, reward, *_, info = env.step({"target": 2, "values": np.array([0.0, 0.75])})
+    assert info["intervention"] == {"Growth": 1.5}
+    assert observation["nodes"][1] == 1.5
+    assert reward == 0.0  # the price is at its lower end, 0

@@ -1,0 +1,118 @@
+"""Epidemic against its formula, written out again with loops over groups, and its optimum by another search."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import optimize
+
+from cbo_gym import make_task
+from cbo_gym.oracle import Oracle
+from cbo_gym.problems.base import build_problem
+from cbo_gym.registry import find_entry
+from cbo_gym.scm import Intervention
+
+ENTRY = find_entry("CBO/Epidemic-v0")
+REFERENCE = [[[0.30, 0.05], [0.10, 0.70]], [[0.60, 0.05], [0.10, 0.80]], [[0.20, 0.05], [0.10, 0.20]]]
+
+
+def simulate(beta: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Percentages of shape ``(3, 2)`` under rates ``beta[t, i, j]`` and noise ``(3, 2)``, in percent."""
+    share, rows = np.array([0.01, 0.01]), []
+    for t in range(3):
+        percent = np.zeros(2)
+        for i in range(2):
+            infections = sum(beta[t, i, j] * share[j] for j in range(2))
+            percent[i] = 100 * (share[i] * (1 - 0.5) + (1 - share[i]) * infections) + noise[t, i]
+        rows.append(percent)
+        share = np.clip(percent / 100, 0.0, 1.0)
+    return np.array(rows)
+
+
+def epidemic(**changed: object):
+    return build_problem(ENTRY.problem, **{**ENTRY.kwargs, **changed})
+
+
+@pytest.mark.parametrize("noise_std", [0.1, 30.0])
+def test_every_node_equals_its_formula(noise_std: float) -> None:
+    """With large noise too, so that shares leave [0, 1] on both sides."""
+    problem = epidemic(noise_std=noise_std)
+    rng = np.random.default_rng(0)
+    actions = rng.random((200, 12))
+    noise = problem.scm.draw_noise(rng, 200)
+    drawn = {v.name: column for v, column in zip(problem.scm.noisy, noise, strict=True)}
+    values = problem.scm.propagate(noise, Intervention.parameters(actions))
+    target = simulate(np.array(REFERENCE), np.zeros((3, 2)))
+    beyond = 0
+    for k in range(200):
+        u = np.array([[drawn[f"I{i}_{t}"][k] for i in (1, 2)] for t in (1, 2, 3)])
+        expected = simulate(actions[k].reshape(3, 2, 2), u)
+        found = np.array([[values[f"I{i}_{t}"][k] for i in (1, 2)] for t in (1, 2, 3)])
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+        assert values["Y"][k] == pytest.approx(-np.mean((expected - target) ** 2), rel=1e-10)
+        beyond += (expected < 0).any() and (expected > 100).any()
+    assert beyond > 0 or noise_std < 1
+
+
+def test_the_diagram() -> None:
+    scm = epidemic().scm
+    parents = {name: set(scm.diagram.parents(name)) for name in scm.nodes}
+    assert parents["I1_1"] == parents["I2_1"] == set()
+    assert parents["I1_2"] == parents["I2_2"] == {"I1_1", "I2_1"}
+    assert parents["I1_3"] == parents["I2_3"] == {"I1_2", "I2_2"}
+    assert parents["Y"] == set(scm.nodes) - {"Y"}
+
+
+def test_the_reference_is_optimal_without_noise() -> None:
+    """Errors are squared, so 0 cannot be beaten."""
+    problem = epidemic()
+    zeros = tuple(0.0 for _ in problem.scm.noisy)
+    action = Intervention.parameters(np.ravel(REFERENCE))
+    assert problem.scm.propagate(zeros, action)["Y"] == pytest.approx(0.0, abs=1e-20)
+
+
+def test_the_recorded_optimum_survives_a_local_search_from_several_starts() -> None:
+    """By a gradient search on noise of its own; the landscape is smooth."""
+    problem = epidemic()
+    noise = problem.scm.draw_noise(np.random.default_rng(4), 20_000)
+
+    def loss(action: np.ndarray) -> float:
+        return -float(problem.scm.propagate(noise, Intervention.parameters(action))["Y"].mean())
+
+    best = ENTRY.optimum
+    starts = [np.array(best.action), np.ravel(REFERENCE), *np.random.default_rng(0).random((2, 12))]
+    found = [optimize.minimize(loss, start, bounds=[(0, 1)] * 12).fun for start in starts]
+    here = loss(np.array(best.action))
+    assert min(found) > here - 0.002 * (best.value - best.random_value)
+    assert found[-1] == pytest.approx(min(found), abs=0.01)
+    assert here < loss(np.ravel(REFERENCE)) - 0.05  # noise that propagates moves the optimum off the reference
+    assert -here == pytest.approx(best.value, abs=0.01)
+
+
+@pytest.mark.parametrize("noise_std", [0.1, 0.3])
+def test_plain_monte_carlo_agrees_with_the_oracle(noise_std: float) -> None:
+    env = gym.make(ENTRY.id, noise_std=noise_std).unwrapped
+    actions = [np.array(ENTRY.optimum.action), *np.random.default_rng(0).random((3, 12))]
+    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    for i, action in enumerate(actions):
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
+        assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
+    assert estimate.value[0] > estimate.value[1:].max()
+
+
+def test_agents_are_told_the_composition_but_not_the_noise() -> None:
+    env = gym.make(ENTRY.id)
+    task = make_task(env, seed=0)
+    assert task.noise is None
+    for _, observation, reward in task.initial_data:
+        nodes = dict(zip(task.nodes, observation["nodes"], strict=True))
+        del nodes["Y"]
+        assert task.composition(nodes) == pytest.approx(reward, rel=1e-12)
+
+
+@pytest.mark.parametrize("reference", [[[0.3, 0.05]], [[[2.0, 0], [0, 0]]] * 3, [[[-0.1, 0], [0, 0]]] * 3, []])
+def test_bad_rates_are_named(reference: list) -> None:
+    with pytest.raises(ValueError, match=r"reference must hold rates in \[0, 1\], shape \(3, 2, 2\); given shape"):
+        epidemic(reference=reference)

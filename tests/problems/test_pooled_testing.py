@@ -1,0 +1,141 @@
+"""PooledTesting against its formulas, written out again with plain conditionals, and its optimum on a grid."""
+
+from __future__ import annotations
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from cbo_gym import make_task
+from cbo_gym.oracle import Oracle
+from cbo_gym.problems.base import build_problem
+from cbo_gym.registry import find_entry
+from cbo_gym.scm import Intervention
+
+ENTRY = find_entry("CBO/PooledTesting-v0")
+
+
+def problem_with(**changed: object):
+    return build_problem(ENTRY.problem, **{**ENTRY.kwargs, **changed})
+
+
+def week_by_hand(infectious: float, recovered: float, n: float) -> tuple[float, float]:
+    """Loss and new infections of a week, both as shares of the population."""
+    i = min(max(infectious, 0.0), 1.0)
+    r = min(max(recovered, 0.0), 1.0)
+    s = max(1.0 - i - r, 0.0)
+    se = 0.95 * math.exp(-(n - 1) / 150)
+    q = 0.05 + (se - 0.05) * (1 - (1 - i) ** (n - 1))
+    ci, ch = 1 - (1 - se) ** 2, 1 - (1 - q) ** 2
+    fi, fs, fr = i * (1 - ci), s * (1 - ch), r * (1 - ch)
+    growth = math.exp(3.23 * fs / (fs + fi + fr))
+    new = min(fi * (growth - 1), s)
+    return 0.05 * 2 / n + 0.05 * (i * ci + s * ch + r * ch) + new, new
+
+
+def simulate(sizes: list[float], u: dict[str, float]) -> dict[str, float]:
+    """All nodes, in percent."""
+    values = {"I1": 1.0 + u.get("I1", 0.0), "R1": u.get("R1", 0.0)}
+    for t, n in enumerate(sizes, start=1):
+        i, r = values[f"I{t}"], values[f"R{t}"]
+        loss, new = week_by_hand(i / 100, r / 100, n)
+        values[f"L{t}"] = 100 * loss + u.get(f"L{t}", 0.0)
+        if t < 3:
+            values[f"I{t + 1}"] = 100 * new + u.get(f"I{t + 1}", 0.0)
+            kept = min(max(r, 0.0), 100.0) + min(max(i, 0.0), 100.0)
+            values[f"R{t + 1}"] = kept + u.get(f"R{t + 1}", 0.0)
+    values["Y"] = -(values["L1"] + values["L2"] + values["L3"])
+    return values
+
+
+@pytest.mark.parametrize("noise_std", [0.2, 100.0])
+def test_every_node_equals_its_formula(noise_std: float) -> None:
+    """With absurd noise too, so that shares leave [0, 1] on both sides."""
+    problem = problem_with(noise_std=noise_std)
+    rng = np.random.default_rng(0)
+    actions = rng.random((300, 3)) ** 3
+    noise = problem.scm.draw_noise(rng, 300)
+    values = problem.scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
+    for k, action in enumerate(actions):
+        u = {v.name: float(column[k]) for v, column in zip(problem.scm.noisy, noise, strict=True)}
+        for name, expected in simulate([1 + 199 * a for a in action], u).items():
+            assert values[name][k] == pytest.approx(expected, rel=1e-9, abs=1e-9), name
+        scalar = problem.scm.propagate(
+            tuple(float(c[k]) for c in noise), Intervention.parameters(problem.to_native(action))
+        )
+        assert isinstance(scalar["Y"], float)  # never complex, whatever the noise
+    outside = np.concatenate([values["I2"], values["R2"]])
+    assert (outside.min() < 0 and outside.max() > 100) or noise_std < 1
+
+
+def test_the_diagram() -> None:
+    scm = problem_with().scm
+    assert len(scm.nodes) == 10
+    assert scm.diagram.parents("I1") == scm.diagram.parents("R1") == ()
+    for t in (1, 2):
+        assert set(scm.diagram.parents(f"I{t + 1}")) == set(scm.diagram.parents(f"R{t + 1}")) == {f"I{t}", f"R{t}"}
+    assert set(scm.diagram.parents("Y")) == {"L1", "L2", "L3"}
+    assert scm.diagram.ancestors(["Y"]) == set(scm.nodes)
+
+
+def test_without_noise_the_optimum_is_inside() -> None:
+    """Near pool sizes of 7, 16 and 34 and a reward of -5.1, against about -75 of random actions."""
+    problem = problem_with()
+    zeros = tuple(0.0 for _ in problem.scm.noisy)
+
+    def rewards(sizes: np.ndarray) -> np.ndarray:
+        return problem.scm.propagate(zeros, Intervention.parameters(sizes))["Y"]
+
+    grid = np.exp(np.linspace(0.0, np.log(200.0), 60))
+    sizes = np.stack(np.meshgrid(grid, grid, grid, indexing="ij"), axis=-1).reshape(-1, 3)
+    values = rewards(sizes)
+    best = sizes[values.argmax()]
+    np.testing.assert_allclose(best, [7.6, 14.8, 33.6], rtol=0.1)
+    assert values.max() == pytest.approx(-5.1, abs=0.02)
+    assert rewards(np.array([7.0, 16.0, 34.0])) == pytest.approx(-5.1, abs=0.02)
+    random = rewards(1 + 199 * np.random.default_rng(0).random((20_000, 3)))
+    assert random.mean() == pytest.approx(-73, abs=4)
+
+
+@pytest.mark.parametrize("noise_std", [0.2, 0.4])
+def test_with_noise_it_still_is_and_plain_monte_carlo_agrees_with_the_oracle(noise_std: float) -> None:
+    env = gym.make(ENTRY.id, noise_std=noise_std).unwrapped
+    best = np.array(ENTRY.optimum.action)
+    assert ((best > 0.01) & (best < 0.5)).all()
+    lower, upper = np.maximum(best - 0.02, 0.0), best + 0.1
+    actions = [best, *np.random.default_rng(0).random((3, 3)), *np.where(np.eye(3), lower, best)]
+    actions += list(np.where(np.eye(3), upper, best))
+    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    assert (estimate.value[0] > estimate.value[1:] + 5 * estimate.standard_error[1:]).all()
+    for i, action in enumerate(actions[:4]):
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
+        assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
+
+
+def test_agents_are_told_the_composition_but_not_the_noise() -> None:
+    task = make_task(gym.make(ENTRY.id), seed=0)
+    assert task.noise is None
+    for _, observation, reward in task.initial_data:
+        nodes = dict(zip(task.nodes, observation["nodes"], strict=True))
+        del nodes["Y"]
+        assert task.composition(nodes) == pytest.approx(reward, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"sensitivity": 0.0}, r"sensitivity must be a finite number in \(0, 1\]; given 0.0"),
+        ({"sensitivity": 1.1}, "sensitivity must be"),
+        ({"dilution": 0.0}, "dilution must be a finite number above 0; given 0.0"),
+        ({"dilution": math.inf}, "dilution must be"),
+        ({"false_positive_rate": 1.0}, r"false_positive_rate must be a finite number in \[0, 1\); given 1.0"),
+        ({"test_cost": -0.1}, "test_cost must be a finite number at least 0"),
+        ({"isolation_cost": math.nan}, "isolation_cost must be"),
+    ],
+)
+def test_constants_out_of_range_are_named(changed: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        problem_with(**changed)

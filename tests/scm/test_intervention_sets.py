@@ -1,0 +1,146 @@
+"""Minimal intervention sets and POMIS against their definitions, spelled out here."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from cbo_gym.problems.hard_graphs import complete_graph, psa_graph
+from cbo_gym.scm import CausalDiagram
+from cbo_gym.scm.scopes import (
+    confounded_territory,
+    interventional_border,
+    minimal_intervention_sets,
+    mixed_policy_scopes,
+    pomis,
+    pomps,
+)
+from tests.scm.discrete import BinarySCM, random_diagram, random_scm
+
+COMPLETE = complete_graph().scm.diagram
+ASKS = [minimal_intervention_sets, pomis, mixed_policy_scopes, pomps]
+
+
+def sets(*written: str) -> set[frozenset[str]]:
+    return {frozenset(word) for word in written}
+
+
+def subsets(names: list[str]) -> list[frozenset[str]]:
+    return [frozenset(chosen) for size in range(len(names) + 1) for chosen in itertools.combinations(names, size)]
+
+
+def some_of(rng: np.random.Generator, diagram: CausalDiagram, reward: str, share: float) -> list[str]:
+    return [name for name in diagram.nodes if name != reward and rng.random() < share]
+
+
+def do(chosen: frozenset[str]) -> frozenset[tuple[str, frozenset[str]]]:
+    return frozenset((name, frozenset()) for name in chosen)
+
+
+def border_by_definition(diagram: CausalDiagram, reward: str) -> frozenset[str]:
+    """Grow the territory one variable at a time, then take the parents outside."""
+    above = diagram.ancestors([reward])
+    territory = {reward}
+    while True:
+        confounded = {b for pair in diagram.bidirected for b in pair if pair & territory and b in above}
+        below = {b for a, b in diagram.directed if a in territory and b in above}
+        if confounded | below <= territory:
+            return frozenset(a for a, b in diagram.directed if b in territory and a not in territory)
+        territory |= confounded | below
+
+
+def test_complete_graph() -> None:
+    minimal = minimal_intervention_sets(COMPLETE, "Y", "BDE")
+    assert minimal == sets("", "B", "D", "E", "BD", "BE", "DE")
+    assert pomis(COMPLETE, "Y", "BDE") == sets("", "B", "D", "E", "BD", "DE")
+
+
+def test_observing_can_be_best_in_the_complete_graph_and_setting_b_and_e_cannot() -> None:
+    """The paper's list of POMIS leaves out the empty set. Here D tells of U2, E of U1, and Y asks for both."""
+    scm = BinarySCM(
+        exogenous={"U1": np.array([0, 0, 1, 1]), "U2": np.array([0, 1, 0, 1])},
+        weights=np.full(4, 0.25),
+        mechanisms={
+            "F": lambda values: 0 * values["U1"],
+            "A": lambda values: values["U1"],
+            "B": lambda values: values["U2"],
+            "C": lambda values: values["B"],
+            "D": lambda values: values["C"],
+            "E": lambda values: values["A"],
+            "Y": lambda values: (values["D"] == values["U2"]) & (values["E"] == values["U1"]),
+        },
+        reward="Y",
+    )
+    best = {chosen: scm.best_value(COMPLETE, do(chosen)) for chosen in subsets(["B", "D", "E"])}
+    assert best.pop(frozenset()) == 1.0
+    assert max(best.values()) == 0.5
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        scm = random_scm(COMPLETE, "Y", rng)
+        both, other = scm.best_values(COMPLETE, [do(frozenset("BE")), do(frozenset("DE"))])
+        assert both <= other + 1e-12
+
+
+def test_psa_graph() -> None:
+    expected = {frozenset(), frozenset(["Aspirin"]), frozenset(["Statin"]), frozenset(["Aspirin", "Statin"])}
+    assert pomis(psa_graph().scm.diagram, "Y", ["Aspirin", "Statin"]) == expected
+
+
+def test_minimal_sets_match_their_definition_on_random_diagrams() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        diagram, reward = random_diagram(rng, int(rng.integers(2, 7)))
+        names = some_of(rng, diagram, reward, 0.8)
+        expected = {s for s in subsets(names) if s <= diagram.mutilate(s).ancestors([reward])}
+        assert minimal_intervention_sets(diagram, reward, names) == expected
+
+
+def test_pomis_matches_its_definition_on_random_diagrams() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        diagram, reward = random_diagram(rng, int(rng.integers(2, 8)))
+        names = some_of(rng, diagram, reward, 0.7)
+        projected = diagram.latent_projection(set(diagram.nodes) - {*names, reward})
+        expected = {border_by_definition(projected.mutilate(chosen), reward) for chosen in subsets(names)}
+        assert pomis(diagram, reward, names) == expected, f"{diagram!r} with {names}"
+        assert expected <= minimal_intervention_sets(diagram, reward, names)
+        assert interventional_border(projected, reward) == border_by_definition(projected, reward)
+
+
+def test_no_set_beats_the_possibly_optimal_ones() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        diagram, reward = random_diagram(rng, int(rng.integers(3, 6)))
+        names = some_of(rng, diagram, reward, 0.8)
+        returned, every = pomis(diagram, reward, names), subsets(names)
+        for _ in range(4):
+            scm = random_scm(diagram, reward, rng)
+            best = dict(zip(every, scm.best_values(diagram, map(do, every)), strict=True))
+            assert max(best[chosen] for chosen in returned) == pytest.approx(max(best.values()), abs=1e-12)
+
+
+def test_all_but_the_reward_are_manipulable_by_default() -> None:
+    rng = np.random.default_rng(4)
+    diagram, reward = random_diagram(rng, 5)
+    for ask in ASKS:
+        assert ask(diagram, reward) == ask(diagram, reward, set(diagram.nodes) - {reward})
+
+
+def test_territory_and_border_of_a_chain() -> None:
+    chain = CausalDiagram("ABCDY", [("A", "B"), ("B", "C"), ("C", "D"), ("D", "Y")], [("B", "Y")])
+    assert confounded_territory(chain, "Y") == frozenset("BCDY")
+    assert interventional_border(chain, "Y") == frozenset("A")
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_bad_input_is_rejected(ask) -> None:
+    with pytest.raises(ValueError, match=r"acyclic diagrams; .* cycle"):
+        ask(CausalDiagram("ABY", [("A", "B"), ("B", "A"), ("B", "Y")], allow_cycles=True), "Y")
+    with pytest.raises(ValueError, match=r"unknown variables \['Q'\]; the diagram has \['F', 'A'"):
+        ask(COMPLETE, "Y", ["B", "Q"])
+    with pytest.raises(ValueError, match=r"unknown variables \['Z'\]"):
+        ask(COMPLETE, "Z")
+    with pytest.raises(ValueError, match=r"the reward 'Y' cannot be manipulable; manipulable: \['B', 'Y'\]"):
+        ask(COMPLETE, "Y", ["B", "Y"])

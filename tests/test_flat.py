@@ -1,0 +1,64 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space, iterate
+
+from cbo_gym.flat import flat_actions, spread_points
+from cbo_gym.registry import entries
+
+FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
+ENVS = {env_id: {} for env_id in FIRST_OF_MODE.values()} | {"CBO/Alpine2-v0": {"max_interventions": 2}}
+
+every_mode = pytest.mark.parametrize(("env_id", "kwargs"), ENVS.items(), ids=ENVS.keys())
+
+
+def as_vector(space, action):
+    return spaces.flatten(space, action)
+
+
+@every_mode
+def test_every_point_is_an_action(env_id, kwargs):
+    space = gym.make(env_id, **kwargs).action_space
+    flat = flat_actions(space)
+    rng = np.random.default_rng(0)
+    corners = rng.integers(0, 2, (50, flat.dim)).astype(float)  # where cells are empty and scores are tied
+    for point in [*rng.random((50, flat.dim)), *corners]:
+        assert space.contains(flat.to_action(point))
+
+
+@every_mode
+def test_a_batch_is_its_rows(env_id, kwargs):
+    space = gym.make(env_id, **kwargs).action_space
+    flat = flat_actions(space)
+    points = np.random.default_rng(1).random((7, flat.dim))
+    batch = list(iterate(batch_space(space, 7), flat.to_action(points)))
+    for row, point in zip(batch, points, strict=True):
+        np.testing.assert_array_equal(as_vector(space, row), as_vector(space, flat.to_action(point)))
+
+
+@every_mode
+def test_a_point_of_an_action_leads_back_to_it(env_id, kwargs):
+    space = gym.make(env_id, **kwargs).action_space
+    space.seed(0)
+    flat = flat_actions(space)
+    for _ in range(20):
+        action = space.sample()
+        back = flat.to_action(flat.to_point(action))
+        np.testing.assert_array_equal(as_vector(space, back), as_vector(space, action))
+
+
+def test_a_foreign_space_is_refused():
+    with pytest.raises(TypeError, match="MultiDiscrete"):
+        flat_actions(spaces.MultiDiscrete([2, 3]))
+
+
+def test_spread_points_cover_the_box():
+    points = spread_points(2, 64)
+    assert points.shape == (64, 2)
+    counts, *_ = np.histogram2d(*points.T, bins=8, range=[[0, 1], [0, 1]])
+    assert (counts == 1).all()  # a (0, 6, 2)-net has one point in each square
+    np.testing.assert_array_equal(points, spread_points(2, 64))
+    assert not np.array_equal(points, spread_points(2, 64, seed=1))
+    with pytest.raises(ValueError, match="count must be at least 2"):
+        spread_points(2, 1)

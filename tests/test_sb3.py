@@ -1,0 +1,61 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3 import DQN, PPO, SAC
+
+from cbo_gym.registry import entries
+from cbo_gym.sb3 import VecEnv
+from cbo_gym.wrappers import FlattenAction
+
+FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
+ALGORITHMS = {
+    "PPO": (PPO, None, {"n_steps": 8, "batch_size": 16, "n_epochs": 1}),
+    "SAC": (SAC, None, {"learning_starts": 8, "batch_size": 8}),
+    "DQN": (DQN, 32, {"learning_starts": 8, "batch_size": 8}),
+}
+
+
+@pytest.mark.parametrize("env_id", FIRST_OF_MODE.values())
+@pytest.mark.parametrize(("algorithm", "discrete", "parameters"), ALGORITHMS.values(), ids=ALGORITHMS.keys())
+def test_every_algorithm_trains_on_every_mode(env_id, algorithm, discrete, parameters):
+    venv = VecEnv(env_id, num_envs=4, discrete=discrete, seed=0)
+    before = algorithm("MultiInputPolicy", venv, gamma=0.0, seed=0, **parameters)
+    weights = [p.detach().clone() for p in before.policy.parameters()]
+    before.learn(64)
+    assert before.num_timesteps >= 64
+    assert any(not np.array_equal(p.detach(), w) for p, w in zip(before.policy.parameters(), weights, strict=True))
+
+
+def test_experiments_are_those_of_the_scalar_environment():
+    venv = VecEnv("CBO/Alpine2-Noisy-v0", num_envs=3, seed=5)
+    venv.reset()
+    actions = np.random.default_rng(0).uniform(-1, 1, (4, 3, 6))
+    batched = [venv.step(step) for step in actions]
+    for index in range(3):
+        env = FlattenAction(gym.make("CBO/Alpine2-Noisy-v0"))
+        env.reset(seed=5 + index)
+        for step, (observation, rewards, *_) in zip(actions, batched, strict=True):
+            one, reward, *_ = env.step((step[index] + 1) / 2)
+            assert rewards[index] == pytest.approx(reward)
+            np.testing.assert_allclose(observation["nodes"][index], one["nodes"])
+
+
+def test_the_end_of_an_episode_is_where_the_library_looks_for_it():
+    venv = VecEnv("CBO/Dropwave-v0", num_envs=2, seed=0)
+    venv.reset()
+    steps = [venv.step(np.zeros((2, 2))) for _ in range(101)]
+    assert [bool(dones.all()) for _, _, dones, _ in steps] == [False] * 99 + [True, False]
+    observation, _, _, infos = steps[99]
+    assert infos[0]["TimeLimit.truncated"]
+    np.testing.assert_allclose(infos[0]["terminal_observation"]["nodes"], [0.0, 1.0])
+    np.testing.assert_array_equal(observation["nodes"], np.zeros((2, 2)))
+
+
+def test_what_the_experiments_share_cannot_be_set_one_by_one():
+    venv = VecEnv("CBO/Dropwave-v0", num_envs=2)
+    assert venv.get_attr("num_envs", [0]) == [2]
+    assert venv.env_is_wrapped(FlattenAction) == [False, False]
+    with pytest.raises(NotImplementedError, match="share one system"):
+        venv.set_attr("num_envs", 3)
+    with pytest.raises(NotImplementedError, match="stepped together"):
+        venv.env_method("reset")
