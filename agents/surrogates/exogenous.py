@@ -24,7 +24,7 @@ from agents.surrogates.gp import GaussianProcess
 from agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from agents.surrogates.heteroscedastic import HeteroscedasticGP
 from agents.surrogates.kernels import VarianceKernel
-from cbo_gym.scm.noise import GaussianMixture, Zero
+from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Task
 
 MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
@@ -40,12 +40,12 @@ def fit_mixture(values: np.ndarray, components: Components, seed: int) -> Gaussi
     Args:
         values: shape ``(n,)``, at least one.
         components: their number, or ``"bic"`` for the one in 1 to 4 with the least Bayesian information criterion.
-            There are never more than distinct values.
+            There are never more than values that differ visibly.
         seed: of the start.
     """
     from sklearn.mixture import GaussianMixture as Mixture
 
-    distinct = len(np.unique(values))
+    distinct = len(np.unique(np.round(values / MIN_STD)))
     if distinct < 2:
         return GaussianMixture([1.0], [values.mean()], [MIN_STD])
     candidates = CANDIDATES if components == "bic" else (int(components),)
