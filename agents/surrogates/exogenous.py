@@ -20,7 +20,7 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from agents.surrogates.gp import GaussianProcess
+from agents.surrogates.gp import MIN_VARIANCE, GaussianProcess
 from agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from agents.surrogates.heteroscedastic import HeteroscedasticGP
 from agents.surrogates.kernels import VarianceKernel
@@ -78,7 +78,7 @@ class EncoderDecoder:
         kernel = partial(MechanismKernel, parents=parents) if parents else get_covar_module_with_dim_scaled_prior
         common = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
-        self.decoder = GaussianProcess(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
+        self.decoder = Decoder(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
         self._components = components
         self._seed = seed
 
@@ -98,15 +98,48 @@ class EncoderDecoder:
         self.distribution = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
         self.decoder.replace(torch.cat([inputs, self.exogenous[:, None]], -1), outputs)
 
-    def mean(self, points: Tensor) -> Tensor:
-        """The decoder's mean at ``(z, u^)``, as :meth:`GaussianProcess.mean`."""
-        self.update()
-        return self.decoder.mean(points)
 
-    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The decoder's mean and standard deviation at ``(z, u^)``, as :meth:`GaussianProcess.posterior`."""
+class Decoder(GaussianProcess):
+    """A GP with a :class:`DecoderKernel`, for points and draws of u^ that are combined.
+
+    The kernel is a product, so what depends on the draws alone is computed once for all points.
+    """
+
+    def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
+        """The first part of :meth:`combined` alone."""
         self.update()
-        return self.decoder.posterior(points)
+        return self._mean(self._cross(points, exogenous))
+
+    def combined(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation, differentiable in the points.
+
+        Args:
+            points: parents and own actions, ``b x s x d``, or ``b x 1 x d`` for the same with every draw.
+            exogenous: draws of u^, shape ``(s,)``.
+
+        Returns:
+            two tensors ``b x s``.
+        """
+        self.update()
+        cross = self._cross(points, exogenous)
+        u, mechanism = exogenous[:, None], self._mechanism_points(points)
+        flat = mechanism.reshape(-1, mechanism.shape[-1])
+        prior = self.kernel.mechanism.forward(flat, flat, diag=True).reshape(points.shape[:-1])
+        prior = prior * self.kernel.along(u, u, diag=True)
+        variance = prior - (cross @ self._inverse_root.T).square().sum(-1)
+        return self._mean(cross), self._scale * variance.clamp_min(MIN_VARIANCE).sqrt()
+
+    def _mechanism_points(self, points: Tensor) -> Tensor:
+        return (points - self._low[:-1]) / self._span[:-1]
+
+    def _cross(self, points: Tensor, exogenous: Tensor) -> Tensor:
+        """Covariances with the data, ``b x s x n``."""
+        mechanism = self._mechanism_points(points)
+        cross = self.kernel.mechanism.forward(mechanism.reshape(-1, mechanism.shape[-1]), self._points[:, :-1])
+        return cross.reshape(*points.shape[:-1], -1) * self.kernel.along(exogenous[:, None], self._points[:, -1:])
+
+    def _mean(self, cross: Tensor) -> Tensor:
+        return self._location + self._scale * (self.constant + cross @ self._weights)
 
 
 class DecoderKernel(VarianceKernel):
@@ -124,12 +157,14 @@ class DecoderKernel(VarianceKernel):
         self.mechanism = mechanism(dim - 1)
         self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=1)
 
+    def along(self, u: Tensor, other: Tensor, diag: bool = False) -> Tensor:
+        """The factor of u alone: ``n x 1`` and ``m x 1`` to ``n x m``, or to ``(n,)`` for the diagonal."""
+        linear = (u * other).squeeze(-1) if diag else u @ other.transpose(-1, -2)
+        return 1.0 + self.variances[0] * linear + self.variances[1] * self.smooth.forward(u, other, diag=diag)
+
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
-        first, second = x1[..., -1:], x2[..., -1:]
-        linear = (first * second).squeeze(-1) if diag else first @ second.transpose(-1, -2)
-        smooth = self.smooth.forward(first, second, diag=diag)
-        exogenous = 1.0 + self.variances[0] * linear + self.variances[1] * smooth
-        return self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag) * exogenous
+        mechanism = self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag)
+        return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
 
 
 class Draws(NamedTuple):
@@ -209,17 +244,12 @@ class ExogenousNetwork(GPNetwork):
         """
 
         def decode(node: str, points: Tensor) -> Tensor:
-            surrogate = self.surrogates[node]
-            points = _append(points, draws.exogenous.get(node))
-            if not len(surrogate):  # set in every round so far: the standard prior is all there is
-                return torch.zeros_like(points[..., 0]) + draws.deviations[node]
-            mean, std = surrogate.posterior(points)
+            mean, std = self._bounds(node, points, draws)
             return mean + std * draws.deviations[node]
 
         *others, reward = self.nodes
         values = self._pass(inputs, others, decode)
-        points = _append(self._points(reward, values, inputs), draws.exogenous.get(reward))
-        mean, std = self.surrogates[reward].posterior(points)
+        mean, std = self._bounds(reward, self._points(reward, values, inputs), draws)
         if mean.shape[-1] == 1:
             return mean[:, 0], std[:, 0]
         above, below = mean.chunk(2, -1)
@@ -231,16 +261,21 @@ class ExogenousNetwork(GPNetwork):
 
         def decode(node: str, points: Tensor) -> Tensor:
             surrogate = self.surrogates[node]
-            exogenous = draws.exogenous.get(node)
-            points = _append(points, None if exogenous is None else exogenous.chunk(2)[0])
-            return surrogate.mean(points) if len(surrogate) else torch.zeros_like(points[..., 0])
+            if not len(surrogate):
+                return torch.zeros_like(points[..., 0])
+            if node not in self.exogenous:
+                return surrogate.mean(points)
+            surrogate.update()
+            return surrogate.decoder.combined_mean(points, draws.exogenous[node].chunk(2)[0])
 
         return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
 
-
-def _append(points: Tensor, exogenous: Tensor | None) -> Tensor:
-    """Points ``b x s x d`` with another column of shape ``(s,)``, if there is one."""
-    if exogenous is None:
-        return points
-    points = points.expand(-1, len(exogenous), -1)
-    return torch.cat([points, exogenous[:, None].expand(len(points), -1, 1)], -1)
+    def _bounds(self, node: str, points: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of a node's mechanism, its inputs ``b x s x d`` to ``b x s``."""
+        surrogate = self.surrogates[node]
+        if not len(surrogate):  # set in every round so far: the standard prior is all there is
+            return torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
+        if node not in self.exogenous:
+            return surrogate.posterior(points)
+        surrogate.update()
+        return surrogate.decoder.combined(points, draws.exogenous[node])
