@@ -55,7 +55,7 @@ class EXCBO(Agent):
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
-    def __init__(self, beta: float = 1.0, components: Components = 2, samples: int = 16, device: str = "cpu") -> None:
+    def __init__(self, beta: float = 2.0, components: Components = 2, samples: int = 16, device: str = "cpu") -> None:
         if not (math.isfinite(beta) and beta >= 0.0):
             raise ValueError(f"beta must be a finite number of at least 0; given {beta!r}")
         if components != "bic" and not (isinstance(components, int) and components >= 1):

@@ -7,7 +7,7 @@ nothing was set. ``CausalGP`` models the reward of one target set with these as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 
 import networkx as nx
@@ -228,15 +228,15 @@ class CausalGP(GaussianProcess):
         self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
         self._span[-1] = self.unit
 
-    def _build_model(self) -> SingleTaskGP:
-        model = super()._build_model()
+    def _build_model(self, hyperparameters: Mapping[str, Tensor]) -> SingleTaskGP:
+        model = super()._build_model(hyperparameters)
         model.mean_module.initialize(constant=0.0)
         model.mean_module.requires_grad_(False)
         model.likelihood = GaussianLikelihood(
             noise_prior=LogNormalPrior(math.log(USUAL_NOISE), 1.0),
             noise_constraint=GreaterThan(LEAST_NOISE, initial_value=USUAL_NOISE),
         ).to(self.inputs)
-        model.load_state_dict(self._hyperparameters, strict=False)
+        model.load_state_dict(hyperparameters, strict=False)
         return model
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,7 +239,12 @@ class GaussianProcess:
 
     def _fit(self) -> None:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors."""
-        model = self._build_model()
+        iterations = self.refit_iterations if self._hyperparameters else FIT_ITERATIONS
+        self._adopt(self._optimise(self._hyperparameters, iterations))
+
+    def _optimise(self, start: Mapping[str, Tensor], iterations: int) -> SingleTaskGP:
+        """A model fitted from the hyper-parameters in ``start``, where it has none from the modes of their priors."""
+        model = self._build_model(start)
         likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
         parameters = {name: tensor for name, tensor in likelihood.named_parameters() if tensor.requires_grad}
         closure = ForwardBackwardClosure(lambda: -log_density(model), parameters)
@@ -249,29 +254,28 @@ class GaussianProcess:
             for expected in (BotorchWarning, NumericalWarning, RuntimeWarning):
                 warnings.simplefilter("ignore", expected)
             try:
-                iterations = self.refit_iterations if self._hyperparameters else FIT_ITERATIONS
                 fit_gpytorch_mll(likelihood, closure=closure, optimizer_kwargs={"options": {"maxiter": iterations}})
             except (ModelFittingError, NanError, ValueError):
-                model = self._build_model()  # what the fit starts from is a valid model too
+                model = self._build_model(start)  # what the fit starts from is a valid model too
+        return model
+
+    def _adopt(self, model: SingleTaskGP) -> None:
+        """Take over a fitted model."""
         model.eval().requires_grad_(False)
         self._hyperparameters = dict(model.named_parameters())
         self.kernel = model.covar_module
         self.constant = model.mean_module.constant
-        self._learn_noise(model.likelihood)
+        self.noise = model.likelihood.noise.reshape(-1)[0]
 
     def _likelihood(self, points: Tensor) -> GaussianLikelihood | None:
         """What to fit to rescaled points where the noise is not known; None for BoTorch's default, one level."""
         return None
 
-    def _learn_noise(self, likelihood: Any) -> None:
-        """Take over the noise of a fitted likelihood."""
-        self.noise = likelihood.noise.reshape(-1)[0]
-
     def _noise_at(self, points: Tensor) -> Tensor:
         """Variance of the noise of standardised outputs at rescaled points, ``n x d`` to ``n``."""
         return self.noise.expand(len(points))
 
-    def _build_model(self) -> SingleTaskGP:
+    def _build_model(self, hyperparameters: Mapping[str, Tensor]) -> SingleTaskGP:
         points = (self.inputs - self._low) / self._span
         targets = ((self.outputs - self._location) / self._scale).unsqueeze(-1)
         known = None
@@ -285,7 +289,7 @@ class GaussianProcess:
             model = SingleTaskGP(
                 points, targets, known, likelihood=likelihood, covar_module=kernel, outcome_transform=None
             )
-        model.load_state_dict(self._hyperparameters, strict=False)
+        model.load_state_dict(hyperparameters, strict=False)
         return model
 
     def _factorise(self, known: int) -> None:

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from botorch.models import SingleTaskGP
 from gpytorch.likelihoods.gaussian_likelihood import _GaussianLikelihoodBase
 from gpytorch.likelihoods.noise_models import Noise
 from gpytorch.priors import NormalPrior
 from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
-from agents.surrogates.gp import GaussianProcess
+from agents.surrogates.gp import FIT_ITERATIONS, GaussianProcess, log_density
 
 LEVEL_PRIOR = (-4.0, 1.0)  # of the log variance of standardised outputs, as BoTorch's
 MIN_NOISE = 1e-4  # variance of standardised outputs, as BoTorch's
+SHORT_LENGTHSCALE = 0.05  # of the rescaled inputs
 BUMPS = 5  # along each input
 BUMP_WIDTH = 0.2  # of the range of an input
 
@@ -37,11 +39,31 @@ class HeteroscedasticGP(GaussianProcess):
         flat = self.rescaled(points).reshape(-1, self.dim)
         return (self._scale * self._noise_at(flat).sqrt()).reshape(points.shape[:-1])
 
+    def _fit(self) -> None:
+        """As the base class; the first fit and the rare ones later also start from short lengthscales.
+
+        A function that turns quickly and a noisy one are two modes of the density while data are few, and a fit that
+        starts where the last one ended would never leave the one for the other.
+        """
+        frequent = 0 < self.schedule.fits < self.schedule.every_time
+        super()._fit()
+        if frequent:
+            return
+        short = {
+            name: torch.full_like(value, SHORT_LENGTHSCALE)
+            for name, value in self._hyperparameters.items()
+            if name.endswith("lengthscale")
+        }
+        rival = self._optimise(short, FIT_ITERATIONS)
+        if log_density(rival) > log_density(self._build_model(self._hyperparameters)):
+            self._adopt(rival)
+
     def _likelihood(self, points: Tensor) -> BumpyLikelihood:
         return BumpyLikelihood(BumpyNoise(points, self.rescale).to(points), points)
 
-    def _learn_noise(self, likelihood: Any) -> None:
-        self._noise_model = likelihood.noise_covar
+    def _adopt(self, model: SingleTaskGP) -> None:
+        super()._adopt(model)
+        self._noise_model = model.likelihood.noise_covar
 
     def _noise_at(self, points: Tensor) -> Tensor:
         return self._noise_model.variance(points)
