@@ -76,7 +76,7 @@ class EncoderDecoder:
     ) -> None:
         dim = max(1, parents + actions)  # a root has a constant input
         kernel = partial(MechanismKernel, parents=parents) if parents else get_covar_module_with_dim_scaled_prior
-        common = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
+        common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
         self.decoder = Decoder(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
         self._components = components
@@ -97,6 +97,16 @@ class EncoderDecoder:
         self.exogenous = (outputs - self.encoder.mean(inputs)) / self.encoder.spread(inputs)
         self.distribution = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
         self.decoder.replace(torch.cat([inputs, self.exogenous[:, None]], -1), outputs)
+
+    def decode(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of the decoder, as :meth:`Decoder.combined`."""
+        self.update()
+        return self.decoder.combined(points, exogenous)
+
+    def decode_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
+        """Mean of the decoder, as :meth:`Decoder.combined_mean`."""
+        self.update()
+        return self.decoder.combined_mean(points, exogenous)
 
 
 class Decoder(GaussianProcess):
@@ -185,7 +195,7 @@ class ExogenousNetwork(GPNetwork):
     A node that the task tells to have no noise and no latent cause has no exogenous variable, and a plain GP.
 
     Attributes:
-        exogenous: the nodes that have an exogenous variable.
+        exogenous: node -> surrogate, of the nodes that have an exogenous variable.
 
     Args:
         task: soft or hard.
@@ -197,16 +207,17 @@ class ExogenousNetwork(GPNetwork):
     def __init__(self, task: Task, components: Components, seed: int, device: str = "cpu") -> None:
         self._components = components
         self._seed = seed
-        self.exogenous: list[str] = []
+        self.exogenous: dict[str, EncoderDecoder] = {}
         super().__init__(task, device)
 
     def _surrogate(self, node: str) -> Any:
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
         if node not in self.noisy and not confounded:
             return super()._surrogate(node)
-        self.exogenous.append(node)
         parents, actions = len(self.parents[node]), len(self.actions[node])
-        return EncoderDecoder(node, parents, actions, self._components, self._seed, self.device)
+        surrogate = EncoderDecoder(node, parents, actions, self._components, self._seed, self.device)
+        self.exogenous[node] = surrogate
+        return surrogate
 
     def draw(self, count: int, seed: int) -> Draws:
         """``count`` pairs of quasi-random draws.
@@ -223,7 +234,7 @@ class ExogenousNetwork(GPNetwork):
         return Draws(exogenous, {node: torch.cat([column, -column]) for node, column in normal.items()})
 
     def _from_mixture(self, node: str, uniforms: Tensor) -> Tensor:
-        surrogate = self.surrogates[node]
+        surrogate = self.exogenous[node]
         if len(surrogate):
             surrogate.update()
             uniforms = torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy()))
@@ -265,8 +276,7 @@ class ExogenousNetwork(GPNetwork):
                 return torch.zeros_like(points[..., 0])
             if node not in self.exogenous:
                 return surrogate.mean(points)
-            surrogate.update()
-            return surrogate.decoder.combined_mean(points, draws.exogenous[node].chunk(2)[0])
+            return self.exogenous[node].decode_mean(points, draws.exogenous[node].chunk(2)[0])
 
         return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
 
@@ -277,5 +287,4 @@ class ExogenousNetwork(GPNetwork):
             return torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
         if node not in self.exogenous:
             return surrogate.posterior(points)
-        surrogate.update()
-        return surrogate.decoder.combined(points, draws.exogenous[node])
+        return self.exogenous[node].decode(points, draws.exogenous[node])

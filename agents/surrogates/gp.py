@@ -342,7 +342,7 @@ def log_density(model: SingleTaskGP) -> Tensor:
     residuals = (model.train_targets - model.mean_module.constant).unsqueeze(-1)
     whitened = torch.linalg.solve_triangular(root, residuals, upper=False)
     density = -0.5 * (whitened.square().sum() + count * math.log(2.0 * math.pi)) - root.diagonal().log().sum()
-    for _, module, prior, closure, _ in model.named_priors():
+    for _, module, prior, closure, _ in model.named_priors():  # type: ignore[operator]
         density = density + prior.log_prob(closure(module)).sum()
     return density / count
 
