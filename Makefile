@@ -5,7 +5,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 QUICK := results/quick
 
-.PHONY: help install leaderboard test test-slow benchmark docs lint format clean
+# the table of results in the README
+SHOWCASE := results/showcase
+SHOWCASE_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/CompleteGraph-v0 \
+  CBO/GPBandit1-v0 CBO/GPBandit2-v0
+
+.PHONY: help install leaderboard results test test-slow benchmark docs lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -23,6 +28,10 @@ leaderboard: $(READY)  ## run a small leaderboard (a few minutes) and print it
 	  -a Random -a GP-UCB -a EICF -a MCBO \
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
+
+results: $(READY)  ## play every agent on some environments and write the README's table (hours)
+	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 5 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
+	$(BIN)/cbo-gym leaderboard $(SHOWCASE) --markdown README.md
 
 test: $(READY)  ## the default tests, one process a core
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable

@@ -27,7 +27,7 @@ Departures:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -40,19 +40,22 @@ from torch.quasirandom import SobolEngine
 from agents.random import seeded_copy
 from agents.surrogates.causal_prior import CausalGP, ObservationalModel
 from cbo_gym.agent import Agent
+from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, Mode, Observation, Task
 
 CANDIDATES = 128  # quasi-random points for every variable of a set
 SURVIVORS = 4
 CHILDREN = 12  # around each survivor
 RADII = (0.03, 0.005)  # standard deviations of the two generations of points around the best ones
+NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
 
 
 class CBO(Agent):
     """Expected improvement on one GP a target set, with priors learned by observing. Plays hard tasks.
 
     Args:
-        targets: the sets to intervene on; None for all of the task's. CBO is meant for minimal intervention sets.
+        targets: the sets to intervene on: "MIS" or "POMIS" for those of the task's that are minimal intervention
+            sets, or possibly optimal ones (which makes it CaBO), or the sets themselves; None for all of the task's.
         costs: variable -> cost of setting it, finite and above 0; 1 for a variable that is not named.
         max_observations: N_max, the number of observations, the initial ones included, after which there are no
             more; at least 1.
@@ -67,7 +70,7 @@ class CBO(Agent):
 
     def __init__(
         self,
-        targets: Iterable[Iterable[str]] | None = None,
+        targets: Iterable[Iterable[str]] | str | None = None,
         costs: Mapping[str, float] | None = None,
         max_observations: int = 60,
         device: str = "cpu",
@@ -77,15 +80,20 @@ class CBO(Agent):
                 raise ValueError(f"the cost of {name} must be a finite number above 0; given {cost!r}")
         if not isinstance(max_observations, int) or max_observations < 1:
             raise ValueError(f"max_observations must be a whole number of at least 1; given {max_observations!r}")
-        self.targets = None if targets is None else tuple(frozenset(target) for target in targets)
+        if isinstance(targets, str) and targets not in NAMED_TARGETS:
+            raise ValueError(f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; given {targets!r}")
+        self.targets: Collection[frozenset[str]] | str | None = (
+            targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)
+        )
         self.costs = dict(costs or {})
         self.max_observations = max_observations
         self.device = device
 
     def setup(self, seed: int) -> None:
         task = self.task
-        _check(task, self.targets, self.costs)
-        explored = task.targets if self.targets is None else self.targets
+        explored = _explored(task, self.targets)
+        if strangers := sorted(set(self.costs) - set(task.manipulable)):
+            raise ValueError(f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set")
         self._model = ObservationalModel(task, self.device)
         self._arms = {
             index: _Arm(
@@ -261,11 +269,13 @@ def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
         return 0.0
 
 
-def _check(task: Task, targets: tuple[frozenset[str], ...] | None, costs: Mapping[str, float]) -> None:
-    """Raises ValueError where the agent's arguments do not fit the task."""
-    unknown = [sorted(target) for target in targets or () if target not in task.targets]
-    if unknown:
+def _explored(task: Task, targets: Collection[frozenset[str]] | str | None) -> Collection[frozenset[str]]:
+    """The sets to intervene on; raises ValueError where the task does not offer those that are given."""
+    if targets is None:
+        return task.targets
+    if isinstance(targets, str):
+        return NAMED_TARGETS[targets](task.diagram, task.reward, task.manipulable)
+    if unknown := [sorted(target) for target in targets if target not in task.targets]:
         listed = [sorted(target) for target in task.targets]
         raise ValueError(f"targets must be among those of {task.env_id}, {listed}; given {unknown}")
-    if strangers := sorted(set(costs) - set(task.manipulable)):
-        raise ValueError(f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set")
+    return targets

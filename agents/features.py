@@ -18,6 +18,7 @@ of the membership: a gradient ascent keeps the membership that it started with.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 
 import numpy as np
 import torch
@@ -130,17 +131,23 @@ class SparseFeatures(ActionFeatures):
 
 
 class HardFeatures(ActionFeatures):
-    """Hard actions: a target set and values for its variables."""
+    """Hard actions: a target set and values for its variables.
 
-    def __init__(self, task: Task) -> None:
+    Args:
+        searched: the target sets of the points that are drawn.
+    """
+
+    def __init__(self, task: Task, searched: Collection[frozenset[str]]) -> None:
         self._count = len(task.manipulable)
         self.search_dim = self.input_dim = 2 * self._count
-        rows = [[name in target for name in task.manipulable] for target in task.targets]
-        self._targets = torch.tensor(rows)
+        self._targets, self._searched = (
+            torch.tensor([[name in target for name in task.manipulable] for target in targets])
+            for targets in (task.targets, searched)
+        )
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        each = -(-count // len(self._targets))
-        members = self._targets.double().repeat(each, 1)
+        each = -(-count // len(self._searched))
+        members = self._searched.double().repeat(each, 1)
         return torch.cat([_sobol(len(members), self._count, generator), members], -1)
 
     def encode(self, action: Action) -> Tensor:
@@ -161,14 +168,17 @@ class HardFeatures(ActionFeatures):
         return points[..., self._count :] > 0.5
 
 
-def features_of(task: Task) -> ActionFeatures:
+def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) -> ActionFeatures:
     """The features of a soft or hard task.
+
+    Args:
+        searched: of a hard task, the target sets of the points that are drawn; None for all of them.
 
     Raises:
         ValueError: for any other mode.
     """
     if task.mode is Mode.HARD:
-        return HardFeatures(task)
+        return HardFeatures(task, task.targets if searched is None else searched)
     if task.mode is not Mode.SOFT:
         raise ValueError(f"features exist for soft and hard tasks; {task.env_id} is {task.mode}")
     if isinstance(task.action_space, SparseBox):

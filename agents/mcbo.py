@@ -9,8 +9,8 @@ favourable plausible model: ``max over actions and eta of E[Y]``, eta of the rew
 * With noise eta is a function of the node's parents and actions: a two-layer ReLU network a node. Its parameters
   and the action are optimised together; the expectation is over fixed quasi-random noise, whose distributions the
   task tells.
-* Hard interventions: the search covers every target set that holds ancestors of the reward only; the nodes that
-  are set take their values.
+* Hard interventions: the search covers every target set that is minimal (Lee & Bareinboim 2018); the nodes that are
+  set take their values.
 
 Departures:
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.leaderboard import Leaderboard
     from cbo_gym.evaluation.results import Run
     from cbo_gym.evaluation.selection import Choice
+    from cbo_gym.evaluation.sweep import Backend
 
 app = typer.Typer(
     help="Causal Bayesian optimisation: environments, agents and a leaderboard.",
@@ -30,11 +31,13 @@ app = typer.Typer(
 )
 console = Console()
 TERMINAL_METRICS = ("average_regret", "simple_regret", "score", "seconds")  # fit 80 columns; the report has all
+TERMINAL_OVERALL = ("iqm", "probability", "seconds")
 
 AGENT_HELP = (
     "An installed agent ([b]GP-UCB[/b]), with parameters ([b]'GP-UCB(beta=2)'[/b]), or an import path "
     "([b]my_package.module:MyAgent[/b]; its code is run, so name only what you trust)."
 )
+PATTERN_HELP = " [b]'*'[/b] and [b]?[/b] stand for any text. Repeat for more."
 ENV_HELP = "Environment id, also with parameters: [b]'CBO/BinaryTree-v0(depth=3)'[/b]. See cbo-gym list."
 Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered number by default.")]
 
@@ -73,8 +76,13 @@ def list_envs(
         and (paper is None or paper.lower() in f"{entry.paper} {entry.section}".lower())
     ]
     if not chosen:
-        known = sorted({tag for entry in entries() for tag in entry.tags})
-        _fail(f"no environment matches; the tags are {', '.join(known)}")
+        there_are = {
+            "modes": {entry.mode.value for entry in entries()},
+            "tags": {tag for entry in entries() for tag in entry.tags},
+            "papers": {entry.paper for entry in entries()},
+        }
+        known = "; ".join(f"the {name} are {', '.join(sorted(values))}" for name, values in there_are.items())
+        _fail(f"no environment matches; {known}")
     table = Table(box=None, pad_edge=False)
     for name in ("id", "mode", "horizon", "optimum"):
         table.add_column(name, no_wrap=True)
@@ -127,8 +135,7 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
     console.print("\n[dim]graph[/dim]")
     for node in env.scm.nodes:
         causes = [*env.scm.diagram.parents(node)]
-        own = next(v.actions for v in env.scm.variables if v.name == node)
-        causes += [f"action[{index}]" for index in own]
+        causes += [f"action[{index}]" for index in env.scm.action_nodes.get(node, ())]
         hidden = sorted(env.scm.diagram.confounding.neighbors(node))
         line = f"  {node} <- {', '.join(causes) or '(noise)'}"
         line += f"   confounded with {', '.join(hidden)}" if hidden else ""
@@ -192,16 +199,23 @@ def _print_run(result: Run) -> None:
 @app.command()
 def sweep(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the runs are kept.")],
-    agents: Annotated[list[str], typer.Option("--agent", "-a", help=AGENT_HELP + " Repeat for more.")],
-    envs: Annotated[list[str], typer.Option("--env", "-e", help=ENV_HELP + " Repeat for more.")],
+    agents: Annotated[list[str], typer.Option("--agent", "-a", help=AGENT_HELP + PATTERN_HELP)],
+    envs: Annotated[list[str], typer.Option("--env", "-e", help=ENV_HELP + PATTERN_HELP)],
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 5,
     horizon: Horizon = None,
-    jobs: Annotated[int, typer.Option(help="Processes at a time; -1 for one a core.")] = -1,
+    jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one a core.")] = -1,
+    backend: Annotated[
+        str, typer.Option(help="[b]joblib[/b]: processes on this machine. [b]dask[/b]: workers of a cluster.")
+    ] = "joblib",
+    address: Annotated[
+        str | None, typer.Option(help="Of the Dask scheduler: [b]tcp://host:8786[/b]. Its workers run what you name.")
+    ] = None,
 ) -> None:
     """Run a grid of agents, environments and seeds in parallel.
 
     Stopped or killed, the same command goes on where it was: finished runs are kept, failed ones tried again. Exits
-    with status 1 if a run failed.
+    with status 1 if a run failed. On a cluster a run whose worker dies is played again by another; this process
+    writes FOLDER, so no shared disk is needed.
 
     Example: [b]cbo-gym sweep results -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
     """
@@ -220,7 +234,18 @@ def sweep(
                 reason = finished.error.strip().splitlines()[-1]
                 progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(reason)}")
 
-        count = run_sweep(agents, envs, range(seeds), out, horizon=horizon, n_jobs=jobs, on_start=start, on_run=end)
+        count = run_sweep(
+            agents,
+            envs,
+            range(seeds),
+            out,
+            horizon=horizon,
+            n_jobs=jobs,
+            backend=cast("Backend", backend),  # which checks it
+            address=address,
+            on_start=start,
+            on_run=end,
+        )
     console.print(
         f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "
         f"{count['resumed']} of them were there already. Next: cbo-gym leaderboard {out}",
@@ -234,30 +259,55 @@ def sweep(
 def print_leaderboard(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")],
     out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report by default.")] = None,
+    modes: Annotated[list[Mode] | None, typer.Option("--mode", help="Only this mode. Repeat for more.")] = None,
+    envs: Annotated[list[str] | None, typer.Option("--env", "-e", help="Only this environment." + PATTERN_HELP)] = None,
+    agents: Annotated[
+        list[str] | None, typer.Option("--agent", "-a", help="Only this agent, with any parameters." + PATTERN_HELP)
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also put the tables into this Markdown file, between its markers.")
+    ] = None,
 ) -> None:
-    """Compare the agents of a sweep: print tables, write an HTML report, a figure and CSV files.
+    """Compare the agents of a sweep: print tables; write an HTML report, figures, CSV and Parquet files.
 
-    Example: [b]cbo-gym leaderboard results[/b]
+    Where several versions of cbo-gym played the same, the newest counts.
+
+    Example: [b]cbo-gym leaderboard results --mode soft -a 'MCBO*' -a Random[/b]
     """
     from cbo_gym.evaluation.leaderboard import leaderboard
+    from cbo_gym.evaluation.markdown import write_results
     from cbo_gym.evaluation.report import write_report
+    from cbo_gym.evaluation.results import load_run, run_files
 
-    with _plain_errors():
-        board = leaderboard(folder)
-        with console.status("Writing the report ..."):
-            page = write_report(board, out or folder / "report")
+    with _plain_errors(), _progress() as progress:
+        paths = run_files(folder)
+        runs = progress.track(map(load_run, paths), total=len(paths), description="runs")
+        board = leaderboard(runs, modes=modes or (), envs=envs or (), agents=agents or ())
+        if markdown is not None:
+            write_results(markdown, board)
+        bar = progress.add_task("figures", total=None)
+        page = write_report(
+            board,
+            out or folder / "report",
+            on_figure=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
     _print_board(board)
     console.print(f"Report: {page}", soft_wrap=True)
 
 
 def _print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.report import env_rows, incomplete_rows, overall_rows
+    from cbo_gym.evaluation.tables import env_table, incomplete_rows, overall_table, provenance
 
     for env in board.per_env["env"].unique(maintain_order=True):
-        _print_table(str(env), *env_rows(board, str(env), TERMINAL_METRICS))
-    _print_table("Over all environments (score: 1 = optimum, 0 = random)", *overall_rows(board))
+        _print_table(str(env), *env_table(board, str(env), TERMINAL_METRICS))
+    for group in board.groups:
+        _print_table(
+            f"{group.capitalize()}, over environments (score: 1 = optimum, 0 = random)",
+            *overall_table(board, group, TERMINAL_OVERALL),
+        )
     for what, why in incomplete_rows(board):
         console.print(f"[yellow]{escape(what)}[/yellow]: {escape(why.strip().splitlines()[-1])}")
+    console.print(f"[dim]{escape(provenance(board))}[/dim]")
 
 
 def _print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from cbo_gym.envs.spaces import CellBox, SparseBox
+from cbo_gym.envs.spaces import CellBox, SparseBox, SuperArmSpace
 from cbo_gym.task import Action
 
 NARROWEST = 2.0**-40  # width given to a cell whose corners coincide
@@ -60,6 +60,20 @@ class _Sparse(_Box):
         return self._space.keep_largest(points)
 
 
+class _SuperArm(FlatActions):
+    """A score for each base arm: of those above one half the highest are selected, as many as the limit allows."""
+
+    def __init__(self, space: SuperArmSpace) -> None:
+        self.dim = space.arms
+        self._space = space
+
+    def to_action(self, points: np.ndarray) -> Action:
+        return self._space.keep_largest(points)
+
+    def to_point(self, action: Action) -> np.ndarray:
+        return np.asarray(action, dtype=np.float64)
+
+
 class _Cell(FlatActions):
     """Two corners one after the other; coordinate by coordinate the smaller number goes to the lower corner."""
 
@@ -101,6 +115,8 @@ def flat_actions(space: spaces.Space[Any]) -> FlatActions:
     """
     if isinstance(space, SparseBox):
         return _Sparse(space)
+    if isinstance(space, SuperArmSpace):
+        return _SuperArm(space)
     if isinstance(space, CellBox):
         return _Cell(space)
     if isinstance(space, spaces.Box) and len(space.shape) == 1:

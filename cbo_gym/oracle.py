@@ -23,6 +23,8 @@ REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; thei
 FEWEST_POINTS = 2**8  # a replicate
 MOST_POINTS = 2**14
 SEARCH_POINTS = 2**6
+FIRST_POINTS = 2**3  # on which every action of an enumeration is tried
+DOUBT = 6.0  # standard errors behind the best at which enumeration drops an action; of 16 replicates, so Student's t
 CHUNK = 2**17  # values of one variable held at a time
 RANDOM_ACTIONS = 2**11  # decoded at a time
 RELATIVE_TOLERANCE = 0.002  # of the gap between the optimum and a random action
@@ -73,6 +75,10 @@ class Oracle:
         space = self.env.action_space
         empty: Any = create_empty_array(space, len(actions))
         stacked = concatenate(space, actions, empty)
+        if isinstance(stacked, np.ndarray):  # bandits play one action many times
+            stacked, places = np.unique(stacked, axis=0, return_inverse=True)
+            found = self.mean_of(self.env.decode_batch(stacked), tolerance)
+            return Estimate(*(part[places.reshape(-1)] for part in found))
         found = self.mean_of(self.env.decode_batch(stacked), tolerance)
         # a batch of nothing but observations holds no entry that shows its size
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
@@ -112,6 +118,12 @@ class Oracle:
         return np.broadcast_to(reward, shape)
 
     def _quasi_monte_carlo(self, intervention: Intervention, points: int) -> Estimate:
+        replicates = self._replicates(intervention, points)
+        error = replicates.std(axis=-1, ddof=1) / np.sqrt(REPLICATES)
+        return Estimate(replicates.mean(axis=-1), error)
+
+    def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
+        """Means over each scrambling of the points, shape ``batch + (REPLICATES,)``."""
         own = intervention.batch_shape[: self.env.own_axes]
         shape = intervention.batch_shape[self.env.own_axes :]
         count = shape[0] if shape else 1
@@ -123,9 +135,7 @@ class Oracle:
             part = batch.rows(slice(start, start + size)).expand()
             rewards = self._rewards(part, noise)
             means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
-        replicates = np.concatenate(means).reshape(*shape, REPLICATES)
-        error = replicates.std(axis=-1, ddof=1) / np.sqrt(REPLICATES)
-        return Estimate(replicates.mean(axis=-1), error)
+        return np.concatenate(means).reshape(*shape, REPLICATES)
 
     def _noise(self, points: int) -> tuple[Any, ...]:
         if points not in self._noise_cache:
@@ -164,18 +174,39 @@ class Oracle:
         return entry.optimum if made_with == {"problem": entry.problem, **entry.kwargs} else None
 
     def find_optimum(self) -> Optimum:
-        """Search for the optimum: a known maximiser where the problem has one, else region by region.
+        """Search for the optimum: a known maximiser where the problem has one, else by enumeration or by region.
 
         The search maximises the mean over fixed noise; the value reported is of independent, more numerous points.
         """
         best = self.env.known_maximiser()
-        if best is None:
+        every = self.env.all_actions() if best is None else None
+        if every is not None:
+            best = self._best_of(every)
+        elif best is None:
             found = [self._search(region) for region in self.env.regions()]
             best = max(found, key=lambda pair: pair[1])[0]
         check = Oracle(self.env, seed=self._seed + 1)
         value, error = check.expected_rewards([best], tolerance=0.0)
         random = self._random_value()
         return Optimum(float(value[0]), best, float(error[0]), *random)
+
+    def _best_of(self, actions: np.ndarray) -> Action:
+        """The best of an array of actions, all tried on the same noise.
+
+        Only those within reach of the best go on to more points: actions whose difference from it, which common
+        noise makes far less uncertain than either mean, is at most ``DOUBT`` standard errors.
+        """
+        points = FIRST_POINTS
+        while len(actions) > 1:
+            means = self._replicates(self.env.decode_batch(actions), points)
+            behind = means[np.argmax(means.mean(axis=1))] - means
+            error = behind.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
+            actions = actions[behind.mean(axis=1) <= DOUBT * error]
+            if points >= MOST_POINTS:
+                break
+            points *= 4
+        means = self._replicates(self.env.decode_batch(actions), MOST_POINTS).mean(axis=1)
+        return actions[np.argmax(means)]
 
     def _search(self, region: Region) -> tuple[Action, float]:
         """The best action of a region and its mean on the search's noise."""

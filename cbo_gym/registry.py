@@ -19,6 +19,7 @@ ENTRY_POINTS = {
     Mode.SOFT: ("cbo_gym.envs.soft:SoftEnv", "cbo_gym.envs.vector:SoftVectorEnv"),
     Mode.HARD: ("cbo_gym.envs.hard:HardEnv", "cbo_gym.envs.vector:HardVectorEnv"),
     Mode.AGGREGATED: ("cbo_gym.envs.aggregated:AggregatedEnv", "cbo_gym.envs.vector:AggregatedVectorEnv"),
+    Mode.MASKED: ("cbo_gym.envs.masked:MaskedEnv", "cbo_gym.envs.vector:MaskedVectorEnv"),
 }
 CUSTOM_ROUNDS = 100
 ID_PATTERN = r"^CBO/[A-Za-z0-9]+(-[A-Za-z0-9]+)*-v\d+$"
@@ -52,7 +53,7 @@ class RecordedOptimum(_Strict):
     """The optimum of E[Y | action] as ``command`` computed it.
 
     ``action`` holds [0, 1] coordinates in soft mode, those of the lower and then the upper corner of a point-like
-    cell in aggregated mode, and native values by variable name in hard mode.
+    cell in aggregated mode, native values by variable name in hard mode, and the 0/1 super arm in masked mode.
     ``random_value`` is the mean of E[Y | action] over the action space's own random actions.
     """
 

@@ -19,7 +19,8 @@ class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorAr
 
     Of ``Dict(target, values)`` and ``Dict(scope, values)`` the largest of the first numbers picks the target set or
     scope and the others are the values; of a cell the numbers are its two corners in any order; under a limit the
-    coordinates farthest from the null action are kept.
+    coordinates farthest from the null action are kept; of a super arm the numbers are scores of the base arms, of
+    which the highest ones above one half are selected, as many as the limit allows.
 
     Raises:
         TypeError: if the environment's actions are not of a kind that cbo_gym has.

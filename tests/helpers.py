@@ -1,7 +1,10 @@
 """Small agents that the tests run; importable by path, as a user's would be."""
 
+import os
+import signal
 from pathlib import Path
 from time import sleep
+from uuid import uuid4
 
 import numpy as np
 
@@ -9,9 +12,9 @@ from cbo_gym import Agent, Mode
 
 
 class Centre(Agent):
-    """Plays the centre of the box or of the last target set, or the middle half of the box as a cell."""
+    """Plays the centre of the box or of the last target set, the middle half as a cell, or the first arms of all."""
 
-    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.AGGREGATED})
+    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.AGGREGATED, Mode.MASKED})
 
     def act(self, observation):
         if self.task.mode is Mode.HARD:
@@ -19,6 +22,8 @@ class Centre(Agent):
             return {"target": len(self.task.targets) - 1, "values": values}
         if self.task.mode is Mode.AGGREGATED:
             return np.array([[0.25], [0.75]]) * np.ones(self.task.action_space.shape)
+        if self.task.mode is Mode.MASKED:
+            return (np.arange(len(self.task.action_domains)) < self.task.super_arm_size).astype(np.int8)
         return np.full(self.task.action_space.shape, 0.5)
 
 
@@ -46,14 +51,14 @@ class Raises(Centre):
 
 
 class Slow(Centre):
-    """Takes its time, and leaves a note of every run that it began."""
+    """Takes its time, and leaves a note of every run that it began, with the process that plays it."""
 
     def __init__(self, folder: str, seconds: float = 0.05) -> None:
         self.folder, self.seconds = folder, seconds
 
     def reset(self, task, seed):
         super().reset(task, seed)
-        Path(self.folder).joinpath(f"{seed}").touch()
+        Path(self.folder).joinpath(f"{os.getpid()}-{uuid4().hex}").touch()
 
     def act(self, observation):
         sleep(self.seconds)
@@ -103,3 +108,8 @@ class DuckTyped:
 class Incomplete:
     def act(self, observation):
         return 0
+
+
+class KillsItsProcess(Centre):
+    def act(self, observation):
+        os.kill(os.getpid(), signal.SIGKILL)

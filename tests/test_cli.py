@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cbo_gym.cli import app
+from cbo_gym.evaluation.markdown import BEGIN, END
 from cbo_gym.registry import entries
 
 AGENT = "tests.helpers:Centre"
@@ -28,7 +29,12 @@ def test_list_filters():
     assert "CBO/Alpine2-v0" not in hard
     assert "CBO/PSAGraph-v0" in invoke("list", "--tag", "healthcare")
     assert "CBO/CompleteGraph-v0" in invoke("list", "--paper", "aglietti")
-    assert "the tags are" in invoke("list", "--tag", "none", code=2)
+    both = invoke("list", "--mode", "soft", "--tag", "noisy", "--paper", "SUSSEX")
+    assert "CBO/Dropwave-Noisy-v0" in both
+    assert "CBO/Dropwave-v0" not in both
+    nothing = invoke("list", "--tag", "none", code=2)
+    for part in ("the modes are aggregated,", "the tags are", "noisy", "the papers are Aglietti"):
+        assert part in nothing
 
 
 def test_show_tells_all():
@@ -46,6 +52,8 @@ def test_show_tells_all():
         (["run", "Random", "CBO/Dropwave-v0(noise=1)"], "noise_std"),
         (["run", "tests.helpers:Nonsense", "CBO/Dropwave-v0", "--horizon", "4"], "round 3"),
         (["sweep", "out", "-a", "Random", "-e", "CBO/X-v0"], "CBO/X-v0"),
+        (["sweep", "out", "-a", "Random", "-e", "CBO/ToyGraph-v0", "--backend", "dask"], "give the address"),
+        (["sweep", "out", "-a", "Nobod?", "-e", "CBO/ToyGraph-v0"], "nothing fits 'Nobod?'; there are"),
         (["leaderboard", "nowhere"], "there is no folder nowhere"),
         (["choose", "nowhere", "-a", "MCBO", "--parameter", "beta"], "there is no folder nowhere"),
         (["optimum", "CBO/X-v0"], "not registered: CBO/X-v0"),
@@ -75,8 +83,19 @@ def test_sweep_then_leaderboard(tmp_path):
     assert "8 of them were there already" in invoke(*words)
     printed = invoke("leaderboard", folder)
     assert "CBO/ToyGraph-v0, T=3" in printed
-    assert "Over all environments" in printed
+    assert "All modes, over environments" in printed
     assert (tmp_path / "runs" / "report" / "report.html").exists()
+
+    readme = tmp_path / "README.md"
+    readme.write_text(f"{BEGIN}\n{END}\n")
+    words = ["leaderboard", folder, "--mode", "hard", "--out", str(tmp_path / "hard"), "--markdown", str(readme)]
+    printed = invoke(*words, "-a", "tests*")
+    assert "CBO/ToyGraph-v0, T=3" in printed
+    assert "CBO/Dropwave-v0" not in printed
+    assert "Random" not in printed
+    assert "| hard | interquartile mean | ToyGraph-v0, T=3 | seconds a round |" in readme.read_text()
+    assert (tmp_path / "hard" / "report.html").exists()
+    assert "there are the modes hard, soft" in invoke("leaderboard", folder, "-a", "Nobody", code=2)
 
 
 def test_a_failed_run_is_shown_and_sets_the_exit_status(tmp_path):

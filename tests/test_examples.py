@@ -46,7 +46,7 @@ def test_a_package_of_its_own_is_found_by_its_entry_point(tmp_path):
 
 def test_the_readme_code_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     code = "\n".join(blocks).replace('"CBO/Alpine2-v0", seed=0)', '"CBO/Alpine2-v0", seed=0, horizon=5)')
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -74,3 +74,13 @@ def test_the_readme_names_every_environment_and_agent():
     assert [name for name in known_agents() if f"`{name}`" not in text] == []
     bases = {re.sub(r"(-[A-Za-z]+)*-v0$", "", entry.id) for entry in entries()}
     assert [base for base in bases if f"`{base}-v0`" not in text] == []
+
+
+def test_make_results_names_registered_environments_and_finds_the_readmes_markers():
+    from cbo_gym.evaluation.markdown import BEGIN, END
+    from cbo_gym.registry import find_entry
+
+    named = re.findall(r"CBO/[\w-]+", (ROOT / "Makefile").read_text())
+    assert [env for env in named if find_entry(env) is None] == []
+    readme = (ROOT / "README.md").read_text()
+    assert readme.count(BEGIN) == readme.count(END) == 1

@@ -1,11 +1,17 @@
+from itertools import combinations
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
+from cbo_gym.envs import MaskedEnv
 from cbo_gym.oracle import Oracle
+from cbo_gym.problems import Problem
+from cbo_gym.problems.base import SuperArms
 from cbo_gym.registry import entries
+from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
 
 
 def oracle_of(env_id, **parameters):
@@ -112,6 +118,69 @@ def test_estimates_agree_with_plain_monte_carlo():
         rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
         error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
         assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
+
+
+def brute_force(problem, arms, signals):
+    """Mean rewards of super arms by substitution, arm by arm; the errors of observation average out."""
+    components = problem.scm._arguments["components"]
+    means = []
+    for arm in arms:
+        y = [x * column for x, column in zip(arm, signals, strict=True)]
+        for i in range(len(y)):
+            for j in range(i):
+                if (i, j) in components:
+                    y[i] = y[i] + components[i, j](y[j])
+        means.append(np.sum(y, axis=0).mean())
+    return np.array(means)
+
+
+def test_enumeration_of_super_arms_against_brute_force():
+    env = gym.make("CBO/SSEMPeriodic-v0", instance_seed=3).unwrapped
+    arms = [np.array(x) for k in range(7) for x in map(members, combinations(range(10), k))]
+    assert len(arms) == 848
+    rng = np.random.default_rng(9)
+    signals = [signal.sample(rng, 8_000) for signal in env.problem.scm.signals]
+    means = brute_force(env.problem, arms, signals)
+    best = Oracle(env).find_optimum()
+    assert best.value == pytest.approx(means.max(), rel=0.01)
+    again = brute_force(env.problem, [best.action], signals)[0]
+    assert again == pytest.approx(means.max(), abs=0.002 * means.max())
+    assert best.random_value == pytest.approx(means.mean(), rel=0.01)
+    assert best.standard_error < 0.01 * (best.value - best.random_value)
+
+
+def members(chosen):
+    return [int(i in chosen) for i in range(10)]
+
+
+def test_super_arms_on_a_cyclic_graph_against_brute_force():
+    env = gym.make("CBO/TrainDelay-v0", super_arm_size=2).unwrapped
+    arms = env.action_space.all()
+    assert len(arms) == 211
+    signals = env.scm.draw_noise(np.random.default_rng(2), 4000)
+    means = [env.scm.propagate(signals, Intervention(tuple(arm.astype(float))))["Y"].mean() for arm in arms]
+    best = Oracle(env).find_optimum()
+    assert best.action.tolist() == arms[np.argmax(means)].tolist()
+    assert best.value == pytest.approx(max(means), rel=0.01)
+
+
+def test_the_first_pass_drops_no_action_that_may_be_best():
+    """Close contests: six of seven arms with nearly equal signals, so that the best differ by a hundredth."""
+    signals = [Uniform(0.0, 1.0 + 0.02 * i) for i in range(7)]
+    sem = SeparableSEM(signals, {(1, 0): Linear(0.001)}, node_noise=Normal(0.0, 1.0))
+    arms = SuperArms(size=6, exogenous=sem.exogenous)
+    problem = Problem("Close", sem, "", "", action_domains=[(0.0, 1.0)] * 7, super_arms=arms)
+    best = Oracle(MaskedEnv(problem)).find_optimum()
+    assert best.action.tolist() == [0, 1, 1, 1, 1, 1, 1]
+    assert best.value == pytest.approx(sum(1.0 + 0.02 * i for i in range(1, 7)) / 2, abs=5 * best.standard_error + 1e-9)
+
+
+def test_repeated_actions_are_evaluated_once_and_keep_their_places():
+    oracle = oracle_of("CBO/SSEMPeriodic-v0")
+    arms = [np.array(members(chosen), dtype=np.int8) for chosen in [(0, 1), (5,), (0, 1), (), (5,)]]
+    together = oracle.expected_rewards(arms).value
+    alone = [oracle.expected_rewards([arm]).value[0] for arm in arms]
+    np.testing.assert_allclose(together, alone, rtol=1e-12)
 
 
 def test_no_actions_and_batches_of_observations():

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from itertools import combinations
 
-import networkx as nx
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
@@ -271,38 +269,14 @@ def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) 
     will do, then so does that of all allowed ancestors (van der Zander, Liskiewicz & Textor 2014, sec. 4); variables
     are dropped from it, causes first, while it still separates.
     """
-    cut = _without_edges_from(diagram, target)
+    cut = diagram.without_effects(target)
     chosen = diagram.ancestors(target | {reward}) - diagram.descendants(target) - {reward}
-    if not is_separated(cut, target, {reward}, chosen):
+    if not cut.m_separated(target, {reward}, chosen):
         return None
     for name in diagram.topological_order:
-        if name in chosen and is_separated(cut, target, {reward}, chosen - {name}):
+        if name in chosen and cut.m_separated(target, {reward}, chosen - {name}):
             chosen -= {name}
     return chosen
-
-
-def is_separated(diagram: CausalDiagram, first: Iterable[str], second: Iterable[str], given: Iterable[str]) -> bool:
-    """Whether ``given`` d-separates two disjoint sets, every bidirected edge being a latent common cause.
-
-    The criterion of Lauritzen et al. (1990): separation in the moral graph of the ancestors.
-    """
-    first, second, given = frozenset(first), frozenset(second), frozenset(given)
-    graph = diagram.graph.copy()
-    for pair in diagram.bidirected:
-        graph.add_edges_from((pair, name) for name in pair)
-    around = first | second | given
-    ancestral = graph.subgraph(around.union(*(nx.ancestors(graph, name) for name in around)))
-    moral = ancestral.to_undirected()
-    for name in ancestral:
-        moral.add_edges_from(combinations(ancestral.predecessors(name), 2))
-    moral.remove_nodes_from(given)
-    return not any(nx.has_path(moral, one, other) for one in first for other in second)
-
-
-def _without_edges_from(diagram: CausalDiagram, names: frozenset[str]) -> CausalDiagram:
-    kept = (edge for edge in diagram.directed if edge[0] not in names)
-    pairs = (tuple(sorted(pair)) for pair in diagram.bidirected)
-    return CausalDiagram(diagram.nodes, kept, ((a, b) for a, b in pairs))
 
 
 def _normal_columns(names: Iterable[str], count: int) -> dict[str, Tensor]:

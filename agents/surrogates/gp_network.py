@@ -20,6 +20,7 @@ from agents.features import features_of
 from agents.surrogates.gp import GaussianProcess
 from agents.surrogates.kernels import VarianceKernel
 from cbo_gym.scm.noise import Zero
+from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, Mode, Observation, Task
 
 #: node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
@@ -48,7 +49,8 @@ class GPNetwork:
         self.actions = {node: task.action_nodes.get(node, ()) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._place = {name: place for place, name in enumerate(task.nodes)}
-        self.features = features_of(task)
+        minimal = [target for target in task.targets if is_minimal(task.diagram, task.reward, target)]
+        self.features = features_of(task, minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
 
     def _surrogate(self, node: str) -> GaussianProcess:

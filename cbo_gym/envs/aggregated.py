@@ -80,9 +80,9 @@ class AggregatedEnv(CausalBanditEnv):
         self.integral = integral
         self._points = INTEGRAL_POINTS if integral else points
         super().__init__(problem, oracle=oracle, render_mode=render_mode, **parameters)
-        self._action_nodes = {v.name: v.actions for v in self.scm.variables if v.actions}
+        self._action_nodes = self.scm.action_nodes
         #: the variables whose values differ between the points of a cell
-        self._averaged = self.scm.full_diagram.descendants(self._action_nodes)
+        self._averaged = self.scm.full_diagram.descendants(v.name for v in self.scm.variables if v.actions)
         self._low, high = np.array(self.problem.action_domains).T
         self._span = high - self._low
 
@@ -91,7 +91,7 @@ class AggregatedEnv(CausalBanditEnv):
             raise ValueError(f"{self.problem.name} has no soft parameters, so no aggregated mode")
         return CellBox(self.scm.action_dim)
 
-    def observation(self, nodes: np.ndarray) -> Observation:
+    def observation(self, nodes: np.ndarray, values: Values) -> Observation:
         return {"nodes": nodes, "aggregate": nodes.copy()}
 
     def play(self, noise: Noise, intervention: Intervention) -> Values:

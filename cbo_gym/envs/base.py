@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -150,6 +151,10 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     def regions(self) -> list[Region]:
         """Parts that together make up the action space, for the oracle's search."""
 
+    def all_actions(self) -> np.ndarray | None:
+        """All actions as one array, where there are few enough to be tried one by one; else None."""
+        return None
+
     def known_maximiser(self) -> Action | None:
         """An action that maximises E[Y | action], where theory gives one."""
         return None
@@ -182,10 +187,15 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._noise: NoiseStream | None = None
 
     def empty_observation(self) -> Observation:
-        return self.observation(np.zeros(len(self.scm.nodes)))
+        return self.observation(np.zeros(len(self.scm.nodes)), defaultdict(float))
 
-    def observation(self, nodes: np.ndarray) -> Observation:
-        """What an agent sees of rounds in which the observed variables were ``nodes``, shape ``(..., n)``."""
+    def observation(self, nodes: np.ndarray, values: Values) -> Observation:
+        """What an agent sees of rounds.
+
+        Args:
+            nodes: the observed variables, shape ``(..., n)``.
+            values: all variables by name, latent ones included, of the rounds' shape, as :meth:`play` gave them.
+        """
         return {"nodes": nodes}
 
     def play(self, noise: Noise, intervention: Intervention) -> Values:
@@ -211,7 +221,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         if self.with_oracle:
             info |= self.oracle_info(intervention)
         nodes = np.array(self._observed(values), ndmin=1)
-        return self.observation(nodes), reward, False, False, info
+        return self.observation(nodes, values), reward, False, False, info
 
     def oracle_info(self, intervention: Intervention) -> dict[str, Any]:
         """What ``oracle=True`` adds to ``info``, of the intervention's batch shape."""

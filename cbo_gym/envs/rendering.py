@@ -6,6 +6,7 @@ the first picture is drawn, and only its object interface is used: no window, no
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cbo_gym.envs.base import CausalBanditEnv
-    from cbo_gym.scm import CausalDiagram
+    from cbo_gym.scm import CausalDiagram, StructuralCausalModel
 
 Slot = Any  # a node's name, or a tuple for the place where a long edge passes a layer
 Point = tuple[float, float]
@@ -57,7 +58,7 @@ def _acted_on(env: CausalBanditEnv) -> dict[str, str]:
     """The nodes that the agent may act on: the action coordinates that they take, or ``do``."""
     if env.mode == "hard":
         return dict.fromkeys(env.problem.manipulable, "do")
-    return {v.name: ", ".join(f"a{i}" for i in v.actions) for v in env.scm.variables if v.actions}
+    return {name: ", ".join(f"a{i}" for i in own) for name, own in env.scm.action_nodes.items()}
 
 
 def _value(env: CausalBanditEnv, name: str) -> str:
@@ -191,13 +192,40 @@ def _heights(
 # Picture ----------------------------------------------------------------------------------------------------
 
 
-class _Canvas:
+class _Sheet:
     """One picture in inches: the figure, its axes, and the sizes of boxes and gaps."""
 
-    def __init__(self, layout: _Layout, longest_name: int) -> None:
+    scale: float
+    box_width: float
+    box_height: float
+
+    def open(self, width: float, height: float) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
+        # whole, even numbers of pixels: video encoders ask for them
+        size = 2 * round(0.5 * DPI * width) / DPI, 2 * round(0.5 * DPI * height) / DPI
+        self.figure: Figure = Figure(figsize=size, dpi=DPI, facecolor="white")
+        self.agg = FigureCanvasAgg(self.figure)
+        self.axes: Axes = self.figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        self.axes.set(xlim=(0.0, size[0]), ylim=(-0.5 * size[1] + 0.15, 0.5 * size[1] + 0.15))
+        self.axes.axis("off")
+
+    @abstractmethod
+    def centre(self, slot: Slot) -> Point:
+        """Where the box of a node lies."""
+
+    def pixels(self) -> np.ndarray:
+        self.agg.draw()
+        pixels = np.asarray(self.agg.buffer_rgba())[..., :3]
+        height, width = (size // 2 * 2 for size in pixels.shape[:2])  # even, as video encoders want it
+        return pixels[:height, :width].copy()
+
+
+class _Canvas(_Sheet):
+    """Layers from left to right."""
+
+    def __init__(self, layout: _Layout, longest_name: int) -> None:
         self.layout = layout
         self.scale = float(np.clip(12.0 / layout.rows, 0.6, 1.0))  # full layers get smaller boxes
         self.box_width = self.scale * (0.3 + 0.09 * max(longest_name, 10))  # -1.234e+05 has ten characters
@@ -207,15 +235,8 @@ class _Canvas:
         columns = 1 + max(layout.column.values())
         inner = columns * self.box_width + (columns - 1) * self.gap
         width = max(inner + 1.0, 5.2)
-        height = (max(heights) - min(heights) + 1.0) * self.row + 1.5
         self.left = 0.5 * (width - inner + self.box_width)
-        # whole, even numbers of pixels: video encoders ask for them
-        size = 2 * round(0.5 * DPI * width) / DPI, 2 * round(0.5 * DPI * height) / DPI
-        self.figure: Figure = Figure(figsize=size, dpi=DPI, facecolor="white")
-        self.agg = FigureCanvasAgg(self.figure)
-        self.axes: Axes = self.figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        self.axes.set(xlim=(0.0, size[0]), ylim=(-0.5 * size[1] + 0.15, 0.5 * size[1] + 0.15))
-        self.axes.axis("off")
+        self.open(width, (max(heights) - min(heights) + 1.0) * self.row + 1.5)
 
     @property
     def row(self) -> float:
@@ -225,18 +246,42 @@ class _Canvas:
         x = self.left + self.layout.column[slot] * (self.box_width + self.gap)
         return x, self.layout.height[slot] * self.row
 
-    def pixels(self) -> np.ndarray:
-        self.agg.draw()
-        pixels = np.asarray(self.agg.buffer_rgba())[..., :3]
-        height, width = (size // 2 * 2 for size in pixels.shape[:2])  # even, as video encoders want it
-        return pixels[:height, :width].copy()
+
+class _RoundCanvas(_Sheet):
+    """For diagrams with cycles, which have no layers: the nodes on a circle, the reward in its middle."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        *around, reward = names
+        self.scale = 0.9
+        self.box_width = self.scale * (0.3 + 0.09 * max(10, *map(len, names)))
+        self.box_height = 0.44 * self.scale
+        # neighbours at the top and the bottom, where the circle is level, lie side by side
+        radius = max(2.2, (self.box_width + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
+        self.middle = radius + 0.5 * self.box_width + 0.4
+        angles = 0.5 * np.pi - 2.0 * np.pi * np.arange(len(around)) / len(around)
+        self.places = {reward: (self.middle, 0.0)}
+        for name, x, y in zip(around, np.cos(angles), np.sin(angles), strict=True):
+            self.places[name] = self.middle + radius * float(x), 0.75 * radius * float(y)
+        self.open(2.0 * self.middle, 2.0 * 0.75 * radius + 2.0)
+
+    def centre(self, slot: Slot) -> Point:
+        return self.places[slot]
+
+
+def _canvas(scm: StructuralCausalModel) -> _Canvas | _RoundCanvas:
+    if scm.diagram.is_acyclic:
+        return _Canvas(_layout(scm.diagram), max(map(len, scm.nodes)))
+    return _RoundCanvas(scm.nodes)
 
 
 def _picture(env: CausalBanditEnv) -> np.ndarray:
-    layout = _layout(env.scm.diagram)
-    canvas = _Canvas(layout, max(map(len, env.scm.nodes)))
-    for edge in layout.routes:
-        _draw_edge(canvas, *edge)
+    canvas = _canvas(env.scm)
+    if isinstance(canvas, _Canvas):
+        for edge in canvas.layout.routes:
+            _draw_edge(canvas, *edge)
+    else:
+        for tail, head in sorted(env.scm.diagram.directed):
+            _draw_chord(canvas, tail, head, faint=head == env.scm.reward)
     acted_on, cut = _acted_on(env), env.intervened
     for name in env.scm.nodes:
         role = "reward" if name == env.scm.reward else "acted on" if name in acted_on else "other"
@@ -246,7 +291,7 @@ def _picture(env: CausalBanditEnv) -> np.ndarray:
     return canvas.pixels()
 
 
-def _draw_node(canvas: _Canvas, name: str, value: str, colour: str, is_cut: bool) -> None:
+def _draw_node(canvas: _Sheet, name: str, value: str, colour: str, is_cut: bool) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     x, y = canvas.centre(name)
@@ -280,6 +325,23 @@ def _draw_edge(canvas: _Canvas, tail: str, head: str, bidirected: bool) -> None:
         crowd = _curves_at(canvas.layout, tail, 0) * _curves_at(canvas.layout, head, 1)
         style["alpha"] = min(max(0.15, 300.0 / crowd), 1.0)  # where all meet all, a light web
     arrow = FancyArrowPatch(path=Path(points, codes), mutation_scale=10 * canvas.scale, **style)
+    canvas.axes.add_patch(arrow)
+
+
+def _draw_chord(canvas: _Sheet, tail: str, head: str, faint: bool) -> None:
+    """An arrow from box to box, bent a little so that the two of a pair lie apart."""
+    from matplotlib.patches import FancyArrowPatch
+
+    (x0, y0), (x1, y1) = canvas.centre(tail), canvas.centre(head)
+    style: dict[str, Any] = {"arrowstyle": "-|>", "connectionstyle": "arc3,rad=0.12", "color": ARROW, "zorder": 2}
+    style |= {"alpha": 0.25 if faint else 0.8, "linewidth": 1.0}
+    margin = 0.5 * canvas.box_height + 0.05
+    across, along = abs(x1 - x0), abs(y1 - y0)
+    steep = along * canvas.box_width >= across * canvas.box_height  # leaves the box by its upper or lower side
+    distance = float(np.hypot(across, along))
+    reach = margin * distance / along if steep else (0.5 * canvas.box_width + 0.05) * distance / across
+    points = 72.0 * reach
+    arrow = FancyArrowPatch((x0, y0), (x1, y1), mutation_scale=9, shrinkA=points, shrinkB=points, **style)
     canvas.axes.add_patch(arrow)
 
 
@@ -327,7 +389,7 @@ def _arc(canvas: _Canvas, tail: str, head: str) -> list[Point]:
     return [start, (start[0] + third, start[1] + rise), (end[0] - third, end[1] + rise), end]
 
 
-def _draw_texts(canvas: _Canvas, env: CausalBanditEnv, any_cut: bool) -> None:
+def _draw_texts(canvas: _Sheet, env: CausalBanditEnv, any_cut: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -56,7 +56,7 @@ class SoftEnv(CausalBanditEnv):
         self._action_dim = self.scm.action_dim
         self._null = [float(a) for a in self.problem.null_action]
         self._scales = [(low, high - low) for low, high in self.problem.action_domains]
-        self._action_nodes = {v.name: v.actions for v in self.scm.variables if v.actions}
+        self._action_nodes = self.scm.action_nodes
         self._own_actions = [(name, itemgetter(*own)) for name, own in self._action_nodes.items()]
 
     def build_action_space(self) -> spaces.Space[Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import deepcopy
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -111,3 +113,65 @@ class CellBox(spaces.Box):
 @batch_space.register(CellBox)
 def _batch_cell_box(space: CellBox, n: int = 1) -> CellBox:
     return CellBox(space.dim, seed=deepcopy(space.np_random), batch=n)
+
+
+class SuperArmSpace(spaces.MultiBinary):
+    """Subsets of N base arms as 0/1 vectors with at most ``size`` ones.
+
+    Args:
+        arms: number N of base arms.
+        size: the limit s, 1 to N.
+        batch: None for the space of one super arm, or the number of independent ones (shape ``(batch, N)``).
+
+    Raises:
+        ValueError: if ``size`` is out of range.
+    """
+
+    def __init__(
+        self, arms: int, size: int, seed: int | np.random.Generator | None = None, batch: int | None = None
+    ) -> None:
+        if isinstance(size, bool) or size not in range(1, arms + 1):
+            raise ValueError(f"super_arm_size must be a whole number from 1 to {arms}, the base arms; given {size!r}")
+        self.arms, self.size = arms, int(size)
+        super().__init__(arms if batch is None else (batch, arms), seed=seed)
+
+    @property
+    def count(self) -> int:
+        """The number of super arms, the empty one included."""
+        return sum(math.comb(self.arms, k) for k in range(self.size + 1))
+
+    def all(self) -> np.ndarray:
+        """Every super arm, shape ``(count, N)``: the empty one, then by size and in lexicographic order."""
+        listed = np.zeros((self.count, self.arms), dtype=np.int8)
+        row = 1
+        for k in range(1, self.size + 1):
+            members = np.array(list(combinations(range(self.arms), k)))
+            np.put_along_axis(listed[row : row + len(members)], members, 1, axis=1)
+            row += len(members)
+        return listed
+
+    def sample(self, mask: Any = None, probability: Any = None) -> np.ndarray:
+        """Uniform over all super arms."""
+        weights = [math.comb(self.arms, k) / self.count for k in range(self.size + 1)]
+        size = self.np_random.choice(self.size + 1, p=weights, size=(*self.shape[:-1], 1))
+        order = self.np_random.random(self.shape).argsort(axis=-1)
+        return (order < size).astype(self.dtype)
+
+    def contains(self, x: Any) -> bool:
+        return super().contains(x) and bool((np.sum(x, axis=-1) <= self.size).all())
+
+    def keep_largest(self, scores: np.ndarray) -> np.ndarray:
+        """The super arms of the highest ``scores``, shape ``(..., N)`` in [0, 1], of those above one half."""
+        rank = (-scores).argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
+        return ((rank < self.size) & (scores > 0.5)).astype(self.dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SuperArmSpace) and super().__eq__(other) and self.size == other.size
+
+    def __repr__(self) -> str:
+        return f"SuperArmSpace({self.shape}, size={self.size})"
+
+
+@batch_space.register(SuperArmSpace)
+def _batch_super_arms(space: SuperArmSpace, n: int = 1) -> SuperArmSpace:
+    return SuperArmSpace(space.arms, space.size, seed=deepcopy(space.np_random), batch=n)

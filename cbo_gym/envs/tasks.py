@@ -76,6 +76,8 @@ def _draw_initial_data(env: CausalBanditEnv, seed: int, sizes: InitialData) -> t
     values = env.play(env.scm.draw_noise(rng, count), intervention)
     nodes = np.broadcast_to(env.scm.stack(values), (count, len(env.scm.nodes)))
     single = iterate(batch_space(env.action_space, count), actions)
+    seen = env.observation(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
     return tuple(
-        Round(action, env.observation(row.copy()), float(row[-1])) for action, row in zip(single, nodes, strict=True)
+        Round(action, {key: part[i].copy() for key, part in seen.items()}, float(nodes[i, -1]))
+        for i, action in enumerate(single)
     )

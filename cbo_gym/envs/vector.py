@@ -17,6 +17,7 @@ from gymnasium.vector.utils import batch_space
 from cbo_gym.envs.aggregated import AggregatedEnv
 from cbo_gym.envs.base import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.hard import HardEnv
+from cbo_gym.envs.masked import MaskedEnv
 from cbo_gym.envs.soft import SoftEnv
 from cbo_gym.problems import Problem
 
@@ -124,7 +125,7 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
             for key, number in self._one.oracle_info(intervention).items():
                 info[key] = np.broadcast_to(number, self.num_envs)
                 info[f"_{key}"] = info["_round"]
-        return self._one.observation(nodes), reward, false, truncated, info
+        return self._one.observation(nodes, values), reward, false, truncated, info
 
     def _require_one_each(self, actions: Any) -> None:
         for part in actions.values() if isinstance(actions, dict) else [actions]:
@@ -184,3 +185,9 @@ class AggregatedVectorEnv(CausalBanditVectorEnv):
     """Vectorised :class:`AggregatedEnv`."""
 
     env_class = AggregatedEnv
+
+
+class MaskedVectorEnv(CausalBanditVectorEnv):
+    """Vectorised :class:`MaskedEnv`."""
+
+    env_class = MaskedEnv

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from packaging.version import Version
 from scipy.special import stdtrit
 
-from cbo_gym.evaluation.regret import normalised_score
+from cbo_gym.evaluation import aggregate
+from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.results import Run, load_runs
+from cbo_gym.evaluation.specs import matches
 
-CONFIDENCE = 0.95
 BOOTSTRAP_DRAWS = 2000
+THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
+ALL_MODES = "all modes"
+IMPROVEMENT_SCHEMA = {
+    **dict.fromkeys(["group", "agent", "other"], pl.String),
+    "envs": pl.Int64,
+    **dict.fromkeys(["probability", "probability_low", "probability_high"], pl.Float64),
+}
 
 #: column -> its title, for every number of the per-environment table
 METRICS = {
@@ -33,45 +43,105 @@ METRICS = {
 class Leaderboard:
     """Agents compared at the end of their runs.
 
+    A *group* is a feedback mode, or :data:`ALL_MODES` where there are several: agents that play all of them. In
+    columns ``<name>_low`` and ``<name>_high`` are the ends of a 95 % bootstrap interval (seeds resampled within each
+    environment), null if some environment has a single run.
+
     Attributes:
-        per_env: a row for each environment and agent: ``seeds`` (finished runs), and for each of
-            :data:`METRICS` its mean over seeds and ``<metric>_half``, half the width of its 95 % t-interval
-            (null with one seed).
-        overall: a row an agent: ``envs`` (environments with finished runs), the mean normalised score of the final
-            recommendation over environments, ``low`` and ``high`` of its 95 % bootstrap interval (seeds resampled
-            within each environment), and the same for the score averaged over all rounds.
-        failed, skipped: the runs that give no number.
-        runs: the finished runs.
+        per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
+            ``failed`` (runs), and for each of :data:`METRICS` its mean over seeds and ``<metric>_half``, half the
+            width of its 95 % t-interval (null with one seed).
+        overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``;
+            of the normalised score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``,
+            of the score averaged over all rounds the mean ``average_score``, each with its interval; ``seconds`` a
+            round and ``run_seconds`` a run. Agents with all environments of the group come first, then by ``iqm``.
+        profiles: performance profiles: ``group``, ``agent``, ``threshold``, the ``fraction`` of runs with a score
+            above it, and its interval.
+        improvement: for each ordered pair of a group the ``probability`` that a run of ``agent`` scores higher than
+            one of ``other``, over the number ``envs`` of environments that both have finished, and its interval.
+        table: a row a run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
+            ``seed``, ``version``, ``date``, ``machine``, :data:`METRICS`, ``run_seconds``, ``error``.
+        runs, failed, skipped: the runs by status.
+        replaced: number of runs left out because a newer version of the package played the same.
     """
 
     per_env: pl.DataFrame
     overall: pl.DataFrame
+    profiles: pl.DataFrame
+    improvement: pl.DataFrame
+    table: pl.DataFrame
+    runs: tuple[Run, ...]
     failed: tuple[Run, ...]
     skipped: tuple[Run, ...]
-    runs: tuple[Run, ...]
+    replaced: int
+
+    @property
+    def groups(self) -> list[str]:
+        """All modes first, then the modes."""
+        return self.overall["group"].unique(maintain_order=True).to_list()
 
 
-def leaderboard(source: Path | str | Iterable[Run]) -> Leaderboard:
+def leaderboard(
+    source: Path | str | Iterable[Run],
+    *,
+    modes: Sequence[str] = (),
+    envs: Sequence[str] = (),
+    agents: Sequence[str] = (),
+) -> Leaderboard:
     """Compare the runs of a folder, or runs given directly.
 
     Scores are normalised to 0 for random play and 1 for the optimum, see
-    :func:`cbo_gym.evaluation.regret.normalised_score`.
+    :func:`cbo_gym.evaluation.regret.normalised_score`. Where several versions of the package played the same, the
+    newest counts.
+
+    Args:
+        source: a folder that a sweep wrote, or runs.
+        modes: only these feedback modes; all if empty.
+        envs: only environments that match one of these, see :func:`cbo_gym.evaluation.specs.matches`.
+        agents: only agents that do.
 
     Raises:
-        ValueError: if there is no finished run.
+        ValueError: if no run, or no finished one, is left.
     """
-    runs = list(load_runs(Path(source)) if isinstance(source, str | Path) else source)
-    finished = [run for run in runs if run.status == "finished"]
-    if not finished:
-        raise ValueError(f"no finished run among the {len(runs)} in {source}")
-    finals = pl.DataFrame([final_numbers(run) for run in finished])
+    found = list(load_runs(Path(source)) if isinstance(source, str | Path) else source)
+    chosen = [
+        run
+        for run in found
+        if (not modes or run.mode in modes)
+        and (not envs or matches(run.env, envs))
+        and (not agents or matches(run.agent, agents))
+    ]
+    if not chosen and found:
+        raise ValueError(
+            f"none of the {len(found)} runs matches; there are the modes {_listed(run.mode for run in found)}, "
+            f"the environments {_listed(run.env for run in found)} and the agents {_listed(run.agent for run in found)}"
+        )
+    runs = newest(chosen)
+    if not any(run.status == "finished" for run in runs):
+        raise ValueError(f"there is no finished run among {len(runs)}")
+    table = pl.DataFrame([final_numbers(run) for run in runs], infer_schema_length=None)
+    finished = table.filter(pl.col("status") == "finished")
+    compared = [_compare(group, part) for group, part in _groups(finished)]
+    overall, profiles, improvement = (pl.concat(parts, how="vertical_relaxed") for parts in zip(*compared, strict=True))
     return Leaderboard(
-        per_env=_per_env(finals),
-        overall=_overall(finals),
+        per_env=_per_env(table),
+        overall=overall,
+        profiles=profiles,
+        improvement=improvement,
+        table=table,
+        runs=tuple(run for run in runs if run.status == "finished"),
         failed=tuple(run for run in runs if run.status == "failed"),
         skipped=tuple(run for run in runs if run.status == "skipped"),
-        runs=tuple(finished),
+        replaced=len(chosen) - len(runs),
     )
+
+
+def newest(runs: Iterable[Run]) -> list[Run]:
+    """One run for each environment, horizon, agent and seed, of the newest version; sorted by these."""
+    kept = {
+        (run.env, run.horizon, run.agent, run.seed): run for run in sorted(runs, key=lambda run: Version(run.version))
+    }
+    return [kept[what] for what in sorted(kept)]
 
 
 def env_label(run: Run) -> str:
@@ -80,20 +150,29 @@ def env_label(run: Run) -> str:
 
 
 def final_numbers(run: Run) -> dict[str, Any]:
-    """One finished run in one row: the metrics after its last round."""
-    last = run.table.row(-1, named=True)
-    scores = normalised_score(
-        run.optimum, run.random_value, np.array([last["recommended_reward"], last["average_reward"]])
-    )
-    return {
+    """One run in one row: what it was, and the metrics after its last round, null unless it finished."""
+    row: dict[str, Any] = {
+        "status": run.status,
+        "mode": run.mode,
         "env": env_label(run),
         "agent": run.agent,
         "seed": run.seed,
-        **{name: last[name] for name in METRICS if name in last},
-        "score": float(scores[0]),
-        "average_score": float(scores[1]),
-        "seconds": run.seconds_a_round,
+        "version": run.version,
+        "date": run.date,
+        "machine": run.machine,
+        **dict.fromkeys(METRICS),
+        "run_seconds": None,
+        "error": run.error,
     }
+    if run.status == "finished":
+        last = run.table.row(-1, named=True)
+        rewards = np.array([last["recommended_reward"], last["average_reward"]])
+        scores = normalised_score(run.optimum, run.random_value, rewards).round(TIE_DECIMALS)
+        row |= {name: last[name] for name in METRICS if name in last}
+        row |= {"score": float(scores[0]), "average_score": float(scores[1])}
+        seconds = run.seconds_a_round
+        row |= {"seconds": seconds, "run_seconds": seconds * run.horizon}
+    return row
 
 
 def half_width(values: np.ndarray, axis: int = 0) -> np.ndarray:
@@ -101,39 +180,148 @@ def half_width(values: np.ndarray, axis: int = 0) -> np.ndarray:
     count = values.shape[axis]
     if count < 2:
         return np.full(np.delete(values.shape, axis), np.nan)
-    quantile = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
-    return quantile * values.std(axis=axis, ddof=1) / np.sqrt(count)
+    return _t_factor(count) * values.std(axis=axis, ddof=1)
 
 
-def _per_env(finals: pl.DataFrame) -> pl.DataFrame:
-    rows = []
-    for (env, agent), group in finals.group_by(["env", "agent"], maintain_order=True):
-        row: dict[str, Any] = {"env": env, "agent": agent, "seeds": group.height}
-        for name in METRICS:
-            values = group[name].to_numpy()
-            half = float(half_width(values))
-            row |= {name: float(values.mean()), f"{name}_half": None if np.isnan(half) else half}
-        rows.append(row)
-    order = pl.DataFrame(rows, infer_schema_length=None)
-    return order.sort(["env", "average_regret"])
+def _t_factor(count: Any) -> Any:
+    """Half the width of the 95 % t-interval of a mean of ``count`` values, in standard deviations of a value."""
+    return stdtrit(count - 1, 0.5 + aggregate.CONFIDENCE / 2) / np.sqrt(count)
 
 
-def _overall(finals: pl.DataFrame) -> pl.DataFrame:
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))
+
+
+def _per_env(table: pl.DataFrame) -> pl.DataFrame:
+    """Means and intervals for each pair that was tried; null where no run finished."""
+    tried = table.filter(pl.col("status") != "skipped")
+    rows = tried.group_by(["mode", "env", "agent"]).agg(
+        (pl.col("status") == "finished").sum().alias("seeds"),
+        (pl.col("status") == "failed").sum().alias("failed"),
+        *(pl.col(name).cast(pl.Float64).mean() for name in METRICS),
+        *(pl.col(name).cast(pl.Float64).std().alias(f"{name}_half") for name in METRICS),
+    )
+    seeds = rows["seeds"].to_numpy()
+    factor = pl.Series(_t_factor(np.maximum(seeds, 2)))
+    halves = rows.with_columns(pl.col(f"{name}_half") * factor for name in METRICS)
+    pairs = [column for name in METRICS for column in (name, f"{name}_half")]
+    ordered = halves.select("mode", "env", "agent", "seeds", "failed", *pairs)
+    return ordered.sort(["env", "average_regret", "agent"], nulls_last=True)
+
+
+def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    """The rows of each mode; before them, of several modes, those of the agents that play them all."""
+    modes = finished["mode"].unique().sort().to_list()
+    groups = [(mode, finished.filter(pl.col("mode") == mode)) for mode in modes]
+    in_all = finished.filter(pl.col("mode").n_unique().over("agent") == len(modes))
+    if len(modes) > 1 and in_all["agent"].n_unique() > 1:
+        groups.insert(0, (ALL_MODES, in_all))
+    return groups
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Runs of one agent in a group; arrays with the environments that it finished on their second-last axis.
+
+    Attributes:
+        envs: their places among those of the group, ascending.
+        values: column -> shape ``(envs, seeds)``, with NaN where there is no run.
+        equal, draws: weights of :mod:`cbo_gym.evaluation.aggregate`, the second of bootstrap resamples.
+    """
+
+    envs: np.ndarray
+    values: dict[str, np.ndarray]
+    equal: np.ndarray
+    draws: np.ndarray
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the bootstrap can tell the spread: not from a single run."""
+        return bool(((self.equal > 0).sum(axis=1) > 1).all())
+
+    def on(self, envs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores, equal weights and draws on some of the environments."""
+        rows = np.searchsorted(self.envs, envs)
+        share = len(self.envs) / len(envs)
+        return self.values["score"][rows], self.equal[rows] * share, self.draws[:, rows] * share
+
+
+def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """The rows of one group for ``overall``, ``profiles`` and ``improvement``."""
     rng = np.random.default_rng(0)
+    envs, places = np.unique(finished["env"].to_numpy(), return_inverse=True)
+    by_agent = finished.with_columns(pl.Series("place", places)).sort("agent").partition_by("agent", as_dict=True)
+    samples = {str(agent): _sample(part, rng) for (agent,), part in by_agent.items()}
+    rows = [{"group": group, "agent": agent, **_overall(sample, len(envs))} for agent, sample in samples.items()]
+    ranked = pl.DataFrame(rows, infer_schema_length=None)
+    ranked = ranked.sort([pl.col("envs") == pl.col("of"), "iqm", "agent"], descending=[True, True, False])
+    samples = {agent: samples[agent] for agent in ranked["agent"]}
+    profiles = pl.concat([_profile(group, agent, sample) for agent, sample in samples.items()])
+    return ranked, profiles, _improvement(group, samples)
+
+
+def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
+    envs, rows = np.unique(runs["place"].to_numpy(), return_inverse=True)
+    seeds, columns = np.unique(runs["seed"].to_numpy(), return_inverse=True)
+    values = {}
+    for name in ("score", "average_score", "seconds", "run_seconds"):
+        values[name] = np.full((len(envs), len(seeds)), np.nan)
+        values[name][rows, columns] = runs[name].to_numpy()
+    scores = values["score"]
+    draws = aggregate.bootstrap_weights(scores, BOOTSTRAP_DRAWS, rng)
+    return _Sample(envs, values, aggregate.equal_weights(scores), draws)
+
+
+def _overall(sample: _Sample, envs: int) -> dict[str, Any]:
+    values = sample.values
+    row: dict[str, Any] = {"envs": len(sample.envs), "of": envs, "runs": int((sample.equal > 0).sum())}
+    for name, statistic, scores in (
+        ("iqm", aggregate.interquartile_mean, values["score"]),
+        ("score", aggregate.mean, values["score"]),
+        ("average_score", aggregate.mean, values["average_score"]),
+    ):
+        row[name] = float(statistic(scores, sample.equal))
+        low, high = aggregate.interval(statistic(scores, sample.draws))
+        row |= _ends(name, float(low), float(high), sample.has_interval)
+    return row | {name: float(aggregate.mean(values[name], sample.equal)) for name in ("seconds", "run_seconds")}
+
+
+def _ends(name: str, low: float, high: float, known: bool) -> dict[str, float | None]:
+    return {f"{name}_low": low if known else None, f"{name}_high": high if known else None}
+
+
+def _profile(group: str, agent: str, sample: _Sample) -> pl.DataFrame:
+    scores = sample.values["score"]
+    low, high = aggregate.interval(aggregate.performance_profile(scores, sample.draws, THRESHOLDS))
+    unknown = np.full(len(THRESHOLDS), np.nan)
+    return pl.DataFrame(
+        {
+            "group": group,
+            "agent": agent,
+            "threshold": THRESHOLDS,
+            "fraction": aggregate.performance_profile(scores, sample.equal, THRESHOLDS),
+            "fraction_low": low if sample.has_interval else unknown,
+            "fraction_high": high if sample.has_interval else unknown,
+        }
+    ).fill_nan(None)
+
+
+def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
+    """Both orders of each pair that has an environment in common."""
     rows = []
-    for (agent,), group in finals.group_by(["agent"], maintain_order=True):
-        row: dict[str, Any] = {"agent": agent, "envs": group["env"].n_unique()}
-        for name in ("score", "average_score"):
-            per_env = [part[name].to_numpy() for _, part in group.group_by("env", maintain_order=True)]
-            mean, low, high = _bootstrap_mean(per_env, rng)
-            row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
-        rows.append(row)
-    return pl.DataFrame(rows).sort("score", descending=True)
-
-
-def _bootstrap_mean(per_env: list[np.ndarray], rng: np.random.Generator) -> tuple[float, float, float]:
-    """The mean over environments of the means over seeds, and its stratified bootstrap interval."""
-    draws = [values[rng.integers(len(values), size=(BOOTSTRAP_DRAWS, len(values)))].mean(axis=1) for values in per_env]
-    tail = 50 * (1 - CONFIDENCE)
-    low, high = np.percentile(np.mean(draws, axis=0), [tail, 100 - tail])
-    return float(np.mean([values.mean() for values in per_env])), float(low), float(high)
+    for (agent, one), (other, two) in combinations(samples.items(), 2):
+        shared = np.intersect1d(one.envs, two.envs)
+        if not len(shared):
+            continue
+        (scores, equal, draws), (others, other_equal, other_draws) = one.on(shared), two.on(shared)
+        value = float(aggregate.probability_of_improvement(scores, others, equal, other_equal))
+        resampled = aggregate.probability_of_improvement(scores, others, draws, other_draws)
+        low, high = (float(end) for end in aggregate.interval(resampled))
+        known = one.has_interval and two.has_interval
+        for first, second, numbers in (
+            (agent, other, (value, low, high)),
+            (other, agent, (1 - value, 1 - high, 1 - low)),
+        ):
+            row = {"group": group, "agent": first, "other": second, "envs": len(shared), "probability": numbers[0]}
+            rows.append(row | _ends("probability", *numbers[1:], known))
+    return pl.DataFrame(rows, schema=IMPROVEMENT_SCHEMA)

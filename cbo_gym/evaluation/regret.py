@@ -9,6 +9,8 @@ import numpy as np
 
 Array = np.ndarray
 
+TIE_DECIMALS = 9  # scores that agree to as many decimals differ by rounding alone
+
 
 def instant_regret(optimum: float, expected: Array) -> Array:
     """r_t = mu* - mu(a_t)."""

@@ -1,127 +1,199 @@
-"""The leaderboard as files: CSV tables, a figure, and one HTML page that needs nothing else."""
+"""The leaderboard as files: tables, figures, and one HTML page that needs nothing else."""
 
 from __future__ import annotations
 
 import base64
-import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterator
 from html import escape
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard
-from cbo_gym.evaluation.plots import regret_curves
-from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.leaderboard import Leaderboard, env_label
+from cbo_gym.evaluation.plots import improvement_matrix, performance_profiles, regret_curves, score_intervals
+from cbo_gym.evaluation.tables import (
+    TextTable,
+    coverage_table,
+    env_table,
+    improvement_table,
+    incomplete_rows,
+    overall_table,
+    provenance,
+)
 from cbo_gym.files import replacing, write_text
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 110
+
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
-th { border-bottom: 2px solid #888; }
+th { border-bottom: 2px solid #888; padding: 0; }
+th button { all: unset; cursor: pointer; padding: .3rem .6rem; }
+th button:hover, th button:focus-visible { background: #eef; }
+th[aria-sort=ascending] button::after { content: " ▲"; }
+th[aria-sort=descending] button::after { content: " ▼"; }
+nav a { margin-right: 1rem; }
 .wide { overflow-x: auto; }
-img { max-width: 100%; }
+.figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem; margin-bottom: 1rem; }
+img { max-width: min(100%, 42rem); }
+.curves img { max-width: 100%; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: 13px; }
 """
 
+# A click on a title sorts by that column, another one the other way round. Cells count by the number that they begin
+# with, others by their text; cells without a value stay last.
+SCRIPT = """
+const value = cell => {
+  const text = cell.textContent.trim(), number = parseFloat(text.replaceAll(",", ""));
+  return text === "-" ? null : Number.isNaN(number) ? text : number;
+};
+const compare = (a, b) =>
+  typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en");
+document.querySelectorAll("th button").forEach(button => button.addEventListener("click", () => {
+  const head = button.parentElement, table = head.closest("table"), body = table.tBodies[0];
+  const sign = head.ariaSort === "ascending" ? -1 : 1;
+  const rows = [...body.rows].map(row => [value(row.cells[head.cellIndex]), row]);
+  rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null) : sign * compare(a, b));
+  table.querySelectorAll("th").forEach(other => other.removeAttribute("aria-sort"));
+  head.ariaSort = sign > 0 ? "ascending" : "descending";
+  body.append(...rows.map(([, row]) => row));
+}));
+"""
 
-def overall_rows(board: Leaderboard) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table over all environments, as text."""
-    header = ["agent", "environments", "score", "95 % interval", "average score", "95 % interval"]
-    rows = [
-        [
-            row["agent"],
-            str(row["envs"]),
-            f"{row['score']:.3f}",
-            f"{row['score_low']:.3f} to {row['score_high']:.3f}",
-            f"{row['average_score']:.3f}",
-            f"{row['average_score_low']:.3f} to {row['average_score_high']:.3f}",
-        ]
-        for row in board.overall.iter_rows(named=True)
-    ]
-    return header, rows
-
-
-def env_rows(
-    board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRICS)
-) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of one environment's table, as text: mean and half the 95 % interval."""
-    header = ["agent", "seeds", *(METRICS[name] for name in metrics)]
-    rows = [
-        [row["agent"], str(row["seeds"]), *(_number(row[name], row[f"{name}_half"]) for name in metrics)]
-        for row in board.per_env.iter_rows(named=True)
-        if row["env"] == env
-    ]
-    return header, rows
+INTRODUCTION = """Score: (expected reward - random) / (optimum - random) of the action that the agent recommends after
+the last round: 1 is the optimum, 0 is random play. Average score: the same of the expected reward averaged over all
+rounds. Interquartile mean: of the middle half of all runs, every environment with the same weight. Intervals are 95 %:
+over environments a bootstrap of the seeds within each, per environment a t-interval. Agents that did not finish on
+every environment stand below those that did: their numbers are of other environments. Click on a title to sort."""
 
 
-def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
-    """What gave no number, with the reason: failed runs, and each skipped pair once."""
-    rows = [(f"failed: {run.agent} on {run.env}, seed {run.seed}", run.error) for run in board.failed]
-    skipped = {(run.agent, run.env): run.error for run in board.skipped}
-    rows += [(f"skipped: {agent} on {env}", why) for (agent, env), why in skipped.items()]
-    return rows
+def write_report(board: Leaderboard, folder: Path, on_figure: Callable[[int, int], None] | None = None) -> Path:
+    """Write ``report.html``, each table as CSV and Parquet, and ``figures/*.png`` to ``folder``.
 
+    The tables are those of :class:`Leaderboard`: ``overall``, ``per_env``, ``profiles``, ``improvement`` and, with a
+    row a run, ``runs``.
 
-def _number(mean: float, half: float | None) -> str:
-    """``12.3 ± 4.5``: both with the decimals that show two digits of the interval."""
-    if not half:
-        return f"{mean:.4g}"
-    decimals = max(0, 1 - math.floor(math.log10(half)))
-    return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}" if decimals <= 4 else f"{mean:.2g}"
-
-
-def write_report(board: Leaderboard, folder: Path) -> Path:
-    """Write ``report.html``, ``regret.png``, ``overall.csv`` and ``per_env.csv`` to ``folder``.
+    Args:
+        board: the leaderboard.
+        folder: made if missing; files of the same names are replaced.
+        on_figure: called after each figure with its number, from 1, and their number.
 
     Returns:
-        the path of the HTML page, which holds the figure and both tables.
+        the path of the HTML page, which holds all tables and figures.
     """
-    figure = BytesIO()
-    regret_curves(board.runs).savefig(figure, format="png", dpi=130)
-    with replacing(folder / "regret.png") as path:
-        path.write_bytes(figure.getvalue())
-    for name, table in (("overall", board.overall), ("per_env", board.per_env)):
+    tables = {
+        "overall": board.overall,
+        "per_env": board.per_env,
+        "profiles": board.profiles,
+        "improvement": board.improvement,
+        "runs": board.table,
+    }
+    for name, table in tables.items():
         with replacing(folder / f"{name}.csv") as path:
             table.write_csv(path)
+        with replacing(folder / f"{name}.parquet") as path:
+            table.write_parquet(path)
+    figures = {}
+    total = 3 * len(board.groups) + len(_envs(board))
+    for done, (name, figure) in enumerate(_draw(board), start=1):
+        figures[name] = _png(figure)
+        with replacing(folder / "figures" / f"{name}.png") as path:
+            path.write_bytes(figures[name])
+        if on_figure:
+            on_figure(done, total)
     page = folder / "report.html"
-    write_text(page, _page(board, figure.getvalue()))
+    write_text(page, _page(board, figures))
     return page
 
 
-def _page(board: Leaderboard, figure: bytes) -> str:
-    envs = board.per_env["env"].unique(maintain_order=True)
-    tables = "".join(f"<h3>{escape(env)}</h3>{_table(*env_rows(board, env))}" for env in envs)
-    image = base64.b64encode(figure).decode()
+def _envs(board: Leaderboard) -> list[str]:
+    """Environments with a finished run."""
+    return sorted({env_label(run) for run in board.runs})
+
+
+def _draw(board: Leaderboard) -> Iterator[tuple[str, Figure]]:
+    """The name of each figure, and the figure."""
+    agents = sorted({run.agent for run in board.runs})
+    for group in board.groups:
+        yield _slug("scores", group), score_intervals(board, group)
+        yield _slug("profiles", group), performance_profiles(board, group, agents)
+        yield _slug("improvement", group), improvement_matrix(board, group)
+    for env in _envs(board):
+        yield _slug("regret", env), regret_curves([run for run in board.runs if env_label(run) == env], agents)
+
+
+def _slug(kind: str, name: str) -> str:
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9.=]+', '-', name).strip('-')}"
+
+
+def _png(figure: Figure) -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=DPI)
+    return file.getvalue()
+
+
+def _page(board: Leaderboard, figures: dict[str, bytes]) -> str:
+    groups = "".join(_group(board, group, figures) for group in board.groups)
+    envs = "".join(_env(board, env, figures) for env in board.per_env["env"].unique().sort())
+    links = [*((_slug("group", group), group) for group in board.groups), ("envs", "per environment")]
+    links += [("coverage", "what was run"), ("incomplete", "failed and skipped")]
+    navigation = "".join(f'<a href="#{target}">{escape(title)}</a>' for target, title in links)
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>cbo-gym leaderboard</title><style>{STYLE}</style></head>
+<html lang="en"><head><meta charset="utf-8"><title>cbo-gym leaderboard</title>
+<link rel="icon" href="data:,"><style>{STYLE}</style></head>
 <body><h1>cbo-gym leaderboard</h1>
-<p>{escape(_provenance(board.runs))} Score: (expected reward - random) / (optimum - random) of the action that the
-agent recommends after the last round; average score: the same of the expected reward averaged over all rounds.
-Intervals are 95 %: over all environments a bootstrap of the seeds within each, per environment a t-interval.</p>
-<h2>Over all environments</h2>{_table(*overall_rows(board))}
-<h2>Regret</h2><img alt="Average and simple regret against rounds"
-src="data:image/png;base64,{image}">
-<h2>Per environment</h2>{tables}
-{_incomplete(incomplete_rows(board))}</body></html>
+<p>{escape(provenance(board))}</p>
+<p>{escape(INTRODUCTION)}</p>
+<nav>{navigation}</nav>
+{groups}
+<h2 id="envs">Per environment</h2>{envs}
+<h2 id="coverage">What was run</h2>{_table(coverage_table(board))}
+<h2 id="incomplete">Failed and skipped</h2>{_incomplete(incomplete_rows(board))}
+<script>{SCRIPT}</script></body></html>
 """
 
 
-def _provenance(runs: Sequence[Run]) -> str:
-    seeds = sorted({run.seed for run in runs})
-    versions = ", ".join(sorted({run.version for run in runs}))
-    return f"{len(runs)} finished runs, seeds {', '.join(map(str, seeds))}, cbo-gym {versions}."
+def _group(board: Leaderboard, group: str, figures: dict[str, bytes]) -> str:
+    images = "".join(
+        _image(figures[_slug(kind, group)], f"{title}, {group}")
+        for kind, title in (
+            ("scores", "Interquartile means and means of the score"),
+            ("profiles", "Performance profiles"),
+            ("improvement", "Probability that one agent scores higher than another"),
+        )
+    )
+    pairs = _table(improvement_table(board, group))
+    return f"""<h2 id="{_slug("group", group)}">{escape(group.capitalize())}</h2>
+{_table(overall_table(board, group))}<div class="figures">{images}</div>
+<details><summary>Probability of improvement, with intervals</summary>{pairs}</details>
+"""
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(title)}</th>" for title in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+def _env(board: Leaderboard, env: str, figures: dict[str, bytes]) -> str:
+    name = _slug("regret", env)
+    image = _image(figures[name], f"Average and simple regret against rounds, {env}") if name in figures else ""
+    return f'<h3>{escape(env)}</h3>{_table(env_table(board, env))}<div class="curves">{image}</div>'
 
 
-def _incomplete(rows: Sequence[tuple[str, str]]) -> str:
+def _image(png: bytes, description: str) -> str:
+    return f'<img alt="{escape(description)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+
+
+def _table(table: TextTable) -> str:
+    head = "".join(f'<th scope="col"><button>{escape(title)}</button></th>' for title in table.header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _incomplete(rows: list[tuple[str, str]]) -> str:
     if not rows:
         return "<p>No run failed and no pair was skipped.</p>"
-    items = "".join(f"<h3>{escape(what)}</h3><pre>{escape(why)}</pre>" for what, why in rows)
-    return f"<h2>Failed and skipped</h2>{items}"
+    return "".join(
+        f"<details open><summary>{escape(what)}</summary><pre>{escape(why)}</pre></details>" for what, why in rows
+    )

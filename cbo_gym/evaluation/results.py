@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +30,8 @@ class Run:
     """One run: what was run, how it ended, and a table with a row a round (empty unless it finished).
 
     ``choices`` names the target sets that the table's column ``choice`` counts from 0, where there is one;
-    ``error`` is the traceback of a failed run, or why the pair was skipped.
+    ``error`` is the traceback of a failed run, or why the pair was skipped. ``date`` (UTC, ``2026-01-31``) and
+    ``machine`` (cores and processor) say when and on what it was played.
     """
 
     agent: str
@@ -40,6 +42,8 @@ class Run:
     status: Status = "finished"
     error: str = ""
     version: str = field(default_factory=package_version)
+    date: str = ""
+    machine: str = ""
     optimum: float = float("nan")
     optimum_standard_error: float = float("nan")
     random_value: float = float("nan")
@@ -52,7 +56,12 @@ class Run:
         return float(np.mean(self.table["act_seconds"].to_numpy() + self.table["update_seconds"].to_numpy()))
 
 
-def run_path(folder: Path, agent: str, env: str, seed: int, horizon: int | None) -> Path:
+def today() -> str:
+    """The date of a run that ends now."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def run_path(folder: Path, agent: str, env: str, seed: int, horizon: int) -> Path:
     """Where a run is kept: a hash of the agent and environment with their parameters, seed, horizon and version."""
     what = json.dumps([agent, env, seed, horizon, package_version()])
     return folder / f"{hashlib.sha256(what.encode()).hexdigest()[:24]}.parquet"
@@ -80,14 +89,18 @@ def load_run(path: Path) -> Run:
         raise ValueError(f"{path} is not a result of cbo-gym: {error}") from error
 
 
-def load_runs(folder: Path) -> Iterator[Run]:
-    """All runs in a folder, in the order of their names.
+def run_files(folder: Path) -> list[Path]:
+    """The files of the runs in a folder, in the order of their names.
 
     Raises:
         ValueError: if the folder is missing.
     """
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; a sweep makes one")
-    for path in sorted(folder.glob("*.parquet")):
-        if not path.name.startswith("."):  # a temporary file of a run that is being written
-            yield load_run(path)
+    # a leading dot: a temporary file of a run that is being written
+    return sorted(path for path in folder.glob("*.parquet") if not path.name.startswith("."))
+
+
+def load_runs(folder: Path) -> Iterator[Run]:
+    """All runs in a folder, in the order of their files; raises as :func:`run_files` and :func:`load_run` do."""
+    yield from map(load_run, run_files(folder))

@@ -14,7 +14,8 @@ from gymnasium import spaces
 from cbo_gym.envs.base import CausalBanditEnv
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.evaluation import regret
-from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.machine import describe_machine
+from cbo_gym.evaluation.results import Run, today
 from cbo_gym.evaluation.specs import Spec, create_agent, require_agent
 from cbo_gym.oracle import Optimum, Oracle
 from cbo_gym.task import Action, Mode, Task
@@ -82,6 +83,8 @@ def evaluate(
         seed=seed,
         horizon=task.horizon,
         mode=task.mode,
+        date=today(),
+        machine=describe_machine(),
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,
         random_value=optimum.random_value,

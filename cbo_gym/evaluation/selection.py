@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import yaml
 
-from cbo_gym.evaluation.regret import normalised_score
+from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.results import Run
 from cbo_gym.evaluation.specs import Spec
 from cbo_gym.files import write_text
@@ -22,7 +22,6 @@ METRICS = {
     "average_score": "score of the average expected reward",
     "best": "score of the best expected reward so far",
 }
-TIE_DECIMALS = 9  # scores that agree to as many decimals differ by rounding alone
 SHOWN_PROBLEMS = 5
 
 Cell = tuple[str, float, int]  # environment, value of the parameter, seed

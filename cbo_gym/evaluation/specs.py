@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -54,20 +56,45 @@ def known_agents() -> tuple[str, ...]:
     return tuple(sorted(point.name for point in entry_points(group=AGENT_GROUP)))
 
 
+def matches(label: str, patterns: Iterable[str]) -> bool:
+    """Whether a label is one of the patterns, with its parameters or without, or fits one with ``*`` and ``?``.
+
+    ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
+    """
+    return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
+
+
+def expand(texts: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Replace every text with ``*`` or ``?`` in its name, and no parameters, by the known names that fit it.
+
+    Raises:
+        ValueError: if none does.
+    """
+    expanded: list[str] = []
+    for text in texts:
+        if "(" in text or not {"*", "?"} & set(text):
+            expanded.append(text)
+        elif found := [name for name in known if fnmatchcase(name, text)]:
+            expanded += found
+        else:
+            raise ValueError(f"nothing fits {text!r}; there are {', '.join(known)}")
+    return list(dict.fromkeys(expanded))
+
+
 def create_agent(spec: Spec | str) -> Any:
     """An agent from an installed name or from the import path ``package.module:Class``.
 
     An import path runs that module's code: which one is the caller's own choice.
 
     Raises:
-        ValueError: if there is no such agent, or it does not take the parameters.
+        ValueError: if there is no such agent, it does not take the parameters, or a library that it needs is missing.
         TypeError: if what is found lacks a method of the Agent interface.
     """
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
     factory = _find_agent(spec.name)
     try:
         agent = factory(**spec.keywords)
-    except TypeError as error:
+    except (TypeError, ImportError) as error:  # a wrong parameter; a library that an extra installs
         raise ValueError(f"cannot create {spec}: {error}") from error
     return require_agent(agent)
 

@@ -10,11 +10,41 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.scm import Distribution, GaussianMixture, Normal, StructuralCausalModel, Zero
+from cbo_gym.scm import (
+    Component,
+    Distribution,
+    DistributionFamily,
+    GaussianMixture,
+    Normal,
+    StructuralCausalModel,
+    Zero,
+)
 from cbo_gym.scm.scopes import minimal_intervention_sets
 
 Interval = tuple[float, float]
 Components = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class SuperArms:
+    """What makes a system a masked one: base arms with random signals, of which a super arm lets some through.
+
+    The soft parameters of the system are the super arm, 0 or 1 for each base arm.
+
+    Args:
+        size: the largest number s of base arms in a super arm.
+        exogenous: the variables that hold the signals let through, in the order of the arms.
+        signal_range: an interval that holds every signal.
+        signal_family: the family from which the signals' distributions were drawn, where agents are told it.
+        components: one function of each family that the equations are made of, where agents are told them; up to
+            factors, which they are not told.
+    """
+
+    size: int
+    exogenous: Sequence[str]
+    signal_range: Interval = (0.0, 1.0)
+    signal_family: DistributionFamily | None = None
+    components: Sequence[Component] = ()
 
 
 @dataclass(frozen=True)
@@ -39,6 +69,7 @@ class Problem:
         noise_known: whether agents are told the exogenous distributions.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
             in [0, 1], where agents are told it; else None.
+        super_arms: for a masked system; its soft parameters then have the domains (0, 1).
 
     Raises:
         ValueError: if domains, null action, targets and SCM do not fit together.
@@ -57,6 +88,7 @@ class Problem:
     composition: Callable[[Mapping[str, Any]], Any] | None = None
     noise_known: bool = True
     kernel: tuple[float, float] | None = None
+    super_arms: SuperArms | None = None
 
     def __post_init__(self) -> None:
         q = self.scm.action_dim
@@ -73,6 +105,12 @@ class Problem:
         for name in [*self.manipulable, *frozenset().union(*self.targets)]:
             if name not in settable:
                 raise ValueError(f"{self.name}: {name!r} cannot be set; choose from {sorted(settable)}")
+        arms = self.super_arms
+        if arms is not None and not (len(arms.exogenous) == q and arms.size in range(1, q + 1)):
+            raise ValueError(
+                f"{self.name}: a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
+                f"signal; given the size {arms.size!r} and {len(arms.exogenous)} signals"
+            )
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ValueError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Problem
+from cbo_gym.problems.base import Problem, minimal_targets
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable
 
 AGLIETTI = "Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization"
@@ -17,12 +15,6 @@ UNIT = Normal(0.0, 1.0)
 
 def _own_noise(u: Any) -> Any:
     return u
-
-
-def _subsets(names: Iterable[str], up_to: int) -> list[frozenset[str]]:
-    listed = list(names)
-    sizes = (combinations(listed, size) for size in range(up_to + 1))
-    return [frozenset(chosen) for chosen in chain.from_iterable(sizes)]
 
 
 def _toy_middle(x0: Any, u: Any) -> Any:
@@ -40,13 +32,15 @@ def toy_graph() -> Problem:
         Variable("X1", _toy_middle, ("X0",), noise=UNIT),
         Variable("Y", _toy_reward, ("X1",), noise=UNIT),
     ]
+    scm = StructuralCausalModel(variables, reward="Y")
+    manipulable = {"X0": (-5.0, 5.0), "X1": (-5.0, 20.0)}
     return Problem(
         name="ToyGraph",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="A chain of three variables; the reward is the negated one of the paper.",
         citation=f"{AGLIETTI}; targets and initial data: Sussex, Makarova & Krause (2023), sec. 5",
-        manipulable={"X0": (-5.0, 5.0), "X1": (-5.0, 20.0)},
-        targets=_subsets(["X0", "X1"], up_to=1),
+        manipulable=manipulable,
+        targets=minimal_targets(scm, manipulable),
     )
 
 
@@ -85,13 +79,15 @@ def psa_graph() -> Problem:
         Variable("Cancer", _cancer, ("Age", "BMI", *drugs)),
         Variable("Y", _negated_psa, ("Age", "BMI", *drugs, "Cancer"), noise=Normal(0.0, 0.4)),
     ]
+    scm = StructuralCausalModel(variables, reward="Y")
+    manipulable = {"Aspirin": (0.0, 1.0), "Statin": (0.0, 1.0)}
     return Problem(
         name="PSAGraph",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="Aspirin and statin doses; the reward is the negated PSA level.",
         citation=f"{AGLIETTI}; after Ferro et al. (2015); targets: Sussex, Makarova & Krause (2023), sec. 5",
-        manipulable={"Aspirin": (0.0, 1.0), "Statin": (0.0, 1.0)},
-        targets=_subsets(drugs, up_to=2),
+        manipulable=manipulable,
+        targets=minimal_targets(scm, manipulable),
     )
 
 
@@ -137,11 +133,13 @@ def complete_graph() -> Problem:
         Variable("E", _complete_e, ("A", "C"), noise=UNIT),
         Variable("Y", _complete_reward, ("D", "E", "U1", "U2"), noise=UNIT),
     ]
+    scm = StructuralCausalModel(variables, reward="Y")
+    manipulable = {"B": (-5.0, 4.0), "D": (-5.0, 5.0), "E": (-6.0, 3.0)}
     return Problem(
         name="CompleteGraph",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=scm,
         description="Seven variables and two latent confounders; the reward is the negated one of the paper.",
         citation=f"{AGLIETTI}, sec. 4.2",
-        manipulable={"B": (-5.0, 4.0), "D": (-5.0, 5.0), "E": (-6.0, 3.0)},
-        targets=_subsets(["B", "D", "E"], up_to=2),
+        manipulable=manipulable,
+        targets=minimal_targets(scm, manipulable),
     )

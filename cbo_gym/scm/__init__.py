@@ -1,18 +1,41 @@
 """What the world is: causal diagrams, exogenous noise, structural causal models."""
 
+from cbo_gym.scm.components import Component, Linear, Periodic, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.model import StructuralCausalModel, Variable
-from cbo_gym.scm.noise import Arcsine, Distribution, GaussianMixture, Normal, Uniform, Zero
+from cbo_gym.scm.noise import (
+    Arcsine,
+    Distribution,
+    DistributionFamily,
+    Empirical,
+    GaussianMixture,
+    Normal,
+    TruncatedNormal,
+    Uniform,
+    Zero,
+)
+from cbo_gym.scm.separable import SeparableSEM, Total
 
 __all__ = [
     "Arcsine",
     "CausalDiagram",
+    "Component",
     "Distribution",
+    "DistributionFamily",
+    "Empirical",
     "GaussianMixture",
     "Intervention",
+    "Linear",
     "Normal",
+    "Periodic",
+    "Polynomial",
+    "SeparableSEM",
     "StructuralCausalModel",
+    "Sum",
+    "Tanh",
+    "Total",
+    "TruncatedNormal",
     "Uniform",
     "Variable",
     "Zero",

@@ -179,10 +179,10 @@ class CausalDiagram:
             (pair for pair in self.bidirected if not pair & cut),
         )
 
-    def without_effects(self, name: str) -> CausalDiagram:
-        """The diagram without the edges that leave ``name``."""
-        self._require([name])
-        return self._derived(self.nodes, (edge for edge in self.directed if edge[0] != name), self.bidirected)
+    def without_effects(self, names: Iterable[str]) -> CausalDiagram:
+        """The diagram without the directed edges that leave one of ``names``."""
+        quiet = self._require(names)
+        return self._derived(self.nodes, (edge for edge in self.directed if edge[0] not in quiet), self.bidirected)
 
     def with_inputs(self, inputs: Mapping[str, Iterable[str]]) -> CausalDiagram:
         """The diagram in which each variable named depends on the inputs given and on nothing else.

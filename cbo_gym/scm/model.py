@@ -50,6 +50,8 @@ class StructuralCausalModel:
         variables: in topological order, latent ones included, the reward last.
         nodes: names of the observed variables in that order, the reward last.
         action_dim: number of action coordinates (soft parameters), q.
+        action_nodes: observed variable -> the action coordinates that enter its mechanism, directly or by latent
+            variables alone.
         noisy: the variables whose exogenous part is not constant, in topological order.
 
     Raises:
@@ -76,12 +78,20 @@ class StructuralCausalModel:
         if used != list(range(len(used))):
             raise ValueError(f"action indices must be 0..q-1 without gaps; the mechanisms use {used}")
         self.action_dim = len(used)
+        self.action_nodes = {
+            v.name: own for v in self.variables if v.observed and (own := self._actions_of(v, by_name))
+        }
         latents = [v.name for v in self.variables if not v.observed]
         projected = self.full_diagram.latent_projection(latents)
         #: the diagram over the observed variables, latent ones projected out
         self.diagram = CausalDiagram(self.nodes, projected.directed, ((min(p), max(p)) for p in projected.bidirected))
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
         self._straight_line = _compile(self.variables)
+
+    def _actions_of(self, variable: Variable, by_name: Mapping[str, Variable]) -> tuple[int, ...]:
+        hidden = [by_name[name] for name in variable.parents if not by_name[name].observed]
+        through = {index for latent in hidden for index in self._actions_of(latent, by_name)}
+        return (*variable.actions, *sorted(through.difference(variable.actions)))
 
     def draw_noise(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Noise:
         """Independent exogenous draws: for each of ``noisy`` an array of shape ``size``."""
@@ -128,7 +138,7 @@ class StructuralCausalModel:
         """
         if len(intervention.soft) != self.action_dim:
             raise ValueError(f"the model takes {self.action_dim} soft parameters; given {len(intervention.soft)}")
-        known = [v.name for v in self.variables if v.observed and v.name != self.reward]
+        known = [name for name in self.nodes if name != self.reward]
         unknown = sorted(set(intervention.hard) - set(known))
         if unknown:
             raise ValueError(f"cannot set {unknown}; a hard intervention may set {known}")

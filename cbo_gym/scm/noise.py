@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -165,3 +166,96 @@ class Arcsine(Distribution):
 
     def from_uniform(self, uniforms: Array) -> Array:
         return self.mean + math.sqrt(2.0) * self.std * np.sin(np.pi * (uniforms - 0.5))
+
+
+@dataclass(frozen=True)
+class TruncatedNormal(Distribution):
+    """The normal distribution of the given location and scale, cut to ``[low, high]``.
+
+    ``location`` and ``scale`` are the mean and the standard deviation of the normal distribution before the cut.
+    """
+
+    location: float = 0.5
+    scale: float = 0.25
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_finite("location", self.location)
+        _require_positive("scale", self.scale)
+        _require_positive("high - low", self.high - self.low)
+
+    @cached_property
+    def _cut(self) -> tuple[float, float]:
+        """Probabilities of the normal distribution below ``low`` and between the ends."""
+        from scipy.special import ndtr
+
+        below = float(ndtr((self.low - self.location) / self.scale))
+        return below, float(ndtr((self.high - self.location) / self.scale)) - below
+
+    def _densities(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The standardised ends, and the density there of the standard normal over the probability between them."""
+        ends = (self.low - self.location) / self.scale, (self.high - self.location) / self.scale
+        weight = math.sqrt(2.0 * math.pi) * self._cut[1]
+        return ends, (math.exp(-0.5 * ends[0] ** 2) / weight, math.exp(-0.5 * ends[1] ** 2) / weight)
+
+    @property
+    def mean(self) -> float:
+        _, (left, right) = self._densities()
+        return self.location + self.scale * (left - right)
+
+    @property
+    def std(self) -> float:
+        (a, b), (left, right) = self._densities()
+        return self.scale * math.sqrt(1.0 + a * left - b * right - (left - right) ** 2)
+
+    def from_uniform(self, uniforms: Array) -> Array:
+        below, between = self._cut
+        draws = self.location + self.scale * _normal_quantile(below + between * uniforms)
+        return np.clip(draws, self.low, self.high)  # rounding may lead out
+
+
+@dataclass(frozen=True)
+class Empirical(Distribution):
+    """A distribution by its quantiles: ``quantiles`` ascend at equal steps of probability from 0 to 1.
+
+    Between them the quantile function is linear; equal neighbours make an atom.
+    """
+
+    quantiles: Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantiles", tuple(float(x) for x in self.quantiles))
+        if len(self.quantiles) < 2 or not np.all(np.diff(self.quantiles) >= 0):
+            raise ValueError(f"quantiles must be at least two numbers in ascending order; given {self.quantiles}")
+
+    @property
+    def mean(self) -> float:
+        left, right = np.array(self.quantiles[:-1]), np.array(self.quantiles[1:])
+        return float(np.mean(0.5 * (left + right)))
+
+    @property
+    def std(self) -> float:
+        left, right = np.array(self.quantiles[:-1]), np.array(self.quantiles[1:])
+        second = (left**2 + left * right + right**2) / 3.0
+        return math.sqrt(max(float(second.mean()) - self.mean**2, 0.0))
+
+    def from_uniform(self, uniforms: Array) -> Array:
+        return np.interp(uniforms, np.linspace(0.0, 1.0, len(self.quantiles)), self.quantiles)
+
+
+@dataclass(frozen=True)
+class DistributionFamily:
+    """Distributions of one kind with parameters in known ranges, as a prior of theirs.
+
+    Args:
+        kind: takes the parameters by name and returns the distribution.
+        ranges: parameter -> ``(low, high)``; each is uniform there, independently of the others.
+    """
+
+    kind: Callable[..., Distribution]
+    ranges: Mapping[str, tuple[float, float]]
+
+    def draw(self, rng: np.random.Generator) -> Distribution:
+        """One distribution of the family."""
+        return self.kind(**{name: rng.uniform(low, high) for name, (low, high) in self.ranges.items()})

@@ -15,7 +15,6 @@ from agents.surrogates.causal_prior import (
     ObservationalModel,
     adjustment_set,
     can_be_simulated,
-    is_separated,
 )
 from cbo_gym import Mode, Round, Task, UnsupportedModeError, evaluate
 from cbo_gym.scm.diagram import CausalDiagram
@@ -153,16 +152,6 @@ def test_a_confounder_upstream_of_the_target_does_not_matter() -> None:
     assert can_be_simulated(chain, frozenset("X"), "Y")
     assert not can_be_simulated(chain, frozenset("W"), "Y")
     assert adjustment_set(chain, frozenset("W"), "Y") is None
-
-
-def test_separation_by_hand() -> None:
-    """M-bias: conditioning on the collider opens the path."""
-    diagram = CausalDiagram("XMY", [], [("X", "M"), ("M", "Y")])
-    assert is_separated(diagram, "X", "Y", "")
-    assert not is_separated(diagram, "X", "Y", "M")
-    fork = CausalDiagram("XMY", [("M", "X"), ("M", "Y")])
-    assert not is_separated(fork, "X", "Y", "")
-    assert is_separated(fork, "X", "Y", "M")
 
 
 def linear_task(diagram: CausalDiagram) -> Task:
@@ -305,6 +294,19 @@ def test_only_the_given_targets_are_explored_and_costs_steer() -> None:
     assert X1 not in {task.targets[action["target"]] for action in dear}
     nothing, _ = play(CBO(targets=[[]]), env, task, 0)
     assert {task.targets[action["target"]] for action in nothing} == {frozenset()}
+
+
+def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
+    _, task = make(COMPLETE, 0, 1)
+    b_and_e = frozenset("BE")
+    task = replace(task, targets=(*task.targets, frozenset("BDE")))
+    for targets, excluded in [("POMIS", {b_and_e, frozenset("BDE")}), ("MIS", {frozenset("BDE")}), (None, set())]:
+        agent = CBO(targets=targets)
+        agent.reset(task, 0)
+        explored = {task.targets[index] for index, arm in agent._arms.items() if arm.explored}
+        assert explored == set(task.targets) - excluded - {frozenset()}
+    with pytest.raises(ValueError, match="targets are 'MIS' or 'POMIS' or sets; given 'best'"):
+        CBO(targets="best")
 
 
 @pytest.mark.parametrize("env_id", [TOY, COMPLETE])

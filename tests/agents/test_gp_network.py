@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +22,17 @@ def trained(task: Task) -> GPNetwork:
 
 def own(value):
     return value
+
+
+def test_only_minimal_target_sets_are_drawn_and_any_may_have_been_played() -> None:
+    task = make("CBO/CompleteGraph-v0", 0, 1)[1]
+    all_three = frozenset("BDE")  # D and E cut off B
+    features = GPNetwork(replace(task, targets=(*task.targets, all_three))).features
+    members = features.membership(features.draw(100, torch.Generator().manual_seed(0)))
+    drawn = {frozenset(name for name, chosen in zip("BDE", row, strict=True) if chosen) for row in members.tolist()}
+    assert drawn == set(task.targets)
+    played = {"target": np.int64(len(task.targets)), "values": np.array([0.1, 0.2, 0.3])}
+    assert features.decode(features.encode(played))["target"] == played["target"]
 
 
 def test_a_pass_composes_the_nodes_posteriors() -> None:

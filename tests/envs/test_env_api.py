@@ -20,6 +20,7 @@ from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries()]
 NOISY = [env_id for env_id in IDS if gym.make(env_id).unwrapped.scm.noisy]
+CONTINUOUS = [env_id for env_id in NOISY if env_id != "CBO/TrainDelay-v0"]  # its signals have atoms
 LONGER_THAN_A_BLOCK = 300  # rounds; noise is drawn 256 rounds at a time
 
 
@@ -64,15 +65,18 @@ def test_stable_baselines3_checker(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", IDS)
 def test_spaces(env_id: str) -> None:
     env = gym.make(env_id).unwrapped
-    boxes = [env.action_space["values"] if env.mode == "hard" else env.action_space]
-    for box in boxes:
+    box = env.action_space["values"] if env.mode == "hard" else env.action_space
+    if env.mode == "masked":
+        assert box.shape == (env.scm.action_dim,)
+    else:
         assert box.dtype == np.float64
         assert (box.low == 0).all()
         assert (box.high == 1).all()
     nodes = env.observation_space["nodes"]
     assert nodes.dtype == np.float64
     assert nodes.shape == (len(env.scm.nodes),)
-    assert set(env.observation_space) == ({"nodes", "aggregate"} if env.mode == "aggregated" else {"nodes"})
+    more = {"aggregated": {"aggregate"}, "masked": {"exogenous"}}.get(env.mode, set())
+    assert set(env.observation_space) == {"nodes", *more}
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -85,7 +89,7 @@ def test_equal_seeds_give_equal_bits(env_id: str) -> None:
     np.testing.assert_array_equal(play(one, actions), play(two, actions))
 
 
-@pytest.mark.parametrize("env_id", NOISY)
+@pytest.mark.parametrize("env_id", CONTINUOUS)
 def test_other_seeds_rounds_and_episodes_give_other_noise(env_id: str) -> None:
     env = bare(env_id, seed=1)
     actions = sampled(env, 1, seed=1) * LONGER_THAN_A_BLOCK
@@ -158,7 +162,7 @@ def test_an_observation_holds_the_observed_variables_in_causal_order_with_the_re
     assert env.total_reward == pytest.approx(total)
     assert env.scm.nodes[-1] == env.scm.reward
     order = {name: place for place, name in enumerate(env.scm.nodes)}
-    assert all(order[a] < order[b] for a, b in env.scm.diagram.directed)
+    assert not env.scm.diagram.is_acyclic or all(order[a] < order[b] for a, b in env.scm.diagram.directed)
 
 
 def test_latent_variables_are_not_observed() -> None:

@@ -56,6 +56,21 @@ SPARSE = [
 ]
 
 
+MASKED = [
+    pytest.param([0] * 9, r"shape \(10,\); given shape \(9,\)", id="too short"),
+    pytest.param([[0] * 10], r"given shape \(1, 10\)", id="batched"),
+    pytest.param(3, r"given shape \(\)", id="an index"),
+    pytest.param([1] * 7 + [0] * 3, "at most 6 base arms; given 7", id="too many ones"),
+    pytest.param([0, 2] + [0] * 8, r"super_arm\[1\] must be 0 or 1; given 2", id="two"),
+    pytest.param([0, 0.5] + [0] * 8, r"super_arm\[1\] must be 0 or 1; given 0.5", id="half"),
+    pytest.param([math.nan] + [0] * 9, r"super_arm\[0\] must be 0 or 1; given nan", id="NaN"),
+    pytest.param([0] * 9 + [-1], r"super_arm\[9\] must be 0 or 1; given -1", id="negative"),
+    pytest.param(["a"] * 10, "must be numbers", id="text"),
+    pytest.param({"target": 0, "values": HALF}, "must be numbers", id="a hard action"),
+    pytest.param(None, "must", id="None"),
+]
+
+
 def check_refused(env_id: str, action: Any, message: str, **kwargs: Any) -> None:
     """``action`` raises with ``message``, and the next rounds are those of an environment that never saw it."""
     tried, twin = (gym.make(env_id, **kwargs).unwrapped for _ in range(2))
@@ -90,6 +105,11 @@ def test_soft_with_a_cardinality_limit(action: Any, message: str) -> None:
     check_refused("CBO/Alpine2-Noisy-v0", action, message, max_interventions=2)
 
 
+@pytest.mark.parametrize(("action", "message"), MASKED)
+def test_masked(action: Any, message: str) -> None:
+    check_refused("CBO/SSEMPeriodic-v0", action, message)
+
+
 def test_as_many_interventions_as_allowed_are_fine() -> None:
     env = gym.make("CBO/Alpine2-Noisy-v0", max_interventions=2).unwrapped
     env.reset(seed=0)
@@ -113,6 +133,9 @@ def test_the_corners_of_the_box_are_valid(entry) -> None:
             action["values"][:] = corner
         elif entry.mode == "aggregated":  # a cell is not empty, so it has only one corner there
             action[int(corner)] = corner
+        elif entry.mode == "masked":
+            action[:] = 0
+            action[: int(corner * env.super_arm_size)] = 1
         else:
             action[:] = corner
         assert np.isfinite(env.step(action)[0]["nodes"]).all()
@@ -132,6 +155,17 @@ VECTOR_SOFT = [
     pytest.param(with_row([HALF] * 3, [math.nan] * 6), r"actions\[1\] is outside .*nan", id="NaN"),
     pytest.param([["a"] * 6] * 3, "must be numbers", id="text"),
     pytest.param(None, "must", id="None"),
+]
+
+NO_ARM, SEVEN = [0] * 10, [1] * 7 + [0] * 3
+VECTOR_MASKED = [
+    pytest.param(np.zeros((3, 9)), r"shape \(n, 10\); given \(3, 9\)", id="too short"),
+    pytest.param(np.zeros((2, 10)), "one action for each of 3 environments; given 2", id="too few"),
+    pytest.param(np.zeros(10), r"shape \(n, 10\); given \(10,\)", id="no batch"),
+    pytest.param([NO_ARM, SEVEN, NO_ARM], "super arm 1 is outside SuperArmSpace", id="too many ones"),
+    pytest.param([NO_ARM, NO_ARM, [0.5] * 10], "super arm 2 is outside", id="halves"),
+    pytest.param([[math.nan] * 10, NO_ARM, NO_ARM], "super arm 0 is outside .*nan", id="NaN"),
+    pytest.param([["a"] * 10] * 3, "must be numbers", id="text"),
 ]
 
 VECTOR_HARD = [
@@ -169,3 +203,9 @@ def test_vector_soft(actions: Any, message: str) -> None:
 @pytest.mark.parametrize(("actions", "message"), VECTOR_HARD)
 def test_vector_hard(actions: Any, message: str) -> None:
     check_vector_refused("CBO/CompleteGraph-v0", actions, message)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(("actions", "message"), VECTOR_MASKED)
+def test_vector_masked(actions: Any, message: str) -> None:
+    check_vector_refused("CBO/SSEMPeriodic-v0", actions, message)

@@ -15,7 +15,7 @@ import pytest
 import cbo_gym  # noqa: F401  (registers the environments)
 from cbo_gym.envs import rendering
 from cbo_gym.registry import entries
-from cbo_gym.scm import CausalDiagram
+from cbo_gym.scm import CausalDiagram, Linear, SeparableSEM, Uniform
 
 IDS = [entry.id for entry in entries()]
 CASES = [(env_id, {}) for env_id in IDS] + [("CBO/BinaryTree-v0", {"depth": depth}) for depth in (4, 6)]
@@ -140,6 +140,7 @@ def random_diagram(seed: int) -> CausalDiagram:
 
 
 DIAGRAMS = [gym.make(env_id, **kwargs).unwrapped.scm.diagram for env_id, kwargs in CASES]
+DIAGRAMS = [diagram for diagram in DIAGRAMS if diagram.is_acyclic]
 DIAGRAMS += [random_diagram(seed) for seed in range(20)]
 
 
@@ -179,8 +180,7 @@ def curve_points(canvas: Any, edge: tuple[str, str, bool]) -> np.ndarray:
 def test_texts_fit_into_their_boxes() -> None:
     for env_id, kwargs in CASES:
         env = played(env_id, "rgb_array", **kwargs).unwrapped
-        layout = rendering._layout(env.scm.diagram)
-        canvas = rendering._Canvas(layout, max(map(len, env.scm.nodes)))
+        canvas = rendering._canvas(env.scm)
         for name in env.scm.nodes:
             rendering._draw_node(canvas, name, "-1.234e+05", "white", False)
         canvas.agg.draw()
@@ -191,6 +191,18 @@ def test_texts_fit_into_their_boxes() -> None:
             above, below = name.get_window_extent(), value.get_window_extent()
             outline = box.get_window_extent()
             assert outline.y0 < below.y0 < below.y1 <= above.y0 < above.y1 < outline.y1
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 20, 40])
+def test_the_boxes_of_a_cyclic_diagram_are_apart_and_inside_the_picture(count: int) -> None:
+    ring = {((i + 1) % count, i): Linear(0.5) for i in range(count)}
+    canvas = rendering._canvas(SeparableSEM([Uniform()] * count, ring))
+    boxes = [box_of(canvas, name) for name in canvas.places]
+    assert len(boxes) == count + 1
+    for (x0, y0, x1, y1), (u0, v0, u1, v1) in itertools.combinations(boxes, 2):
+        assert x1 < u0 or u1 < x0 or y1 < v0 or v1 < y0
+    (left, right), (bottom, top) = canvas.axes.get_xlim(), canvas.axes.get_ylim()
+    assert all(left < x0 and x1 < right and bottom + 0.4 < y0 and y1 < top - 0.6 for x0, y0, x1, y1 in boxes)
 
 
 def test_a_tree_is_drawn_as_one() -> None:

@@ -14,8 +14,9 @@ from cbo_gym.envs.vector import SoftVectorEnv
 from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries()]
-ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0"]
-TWO_EPISODES_AND_A_BIT = 230  # rounds; the horizon is 100
+ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/SSEMPeriodic-v0"]
+HORIZON = 100
+TWO_EPISODES_AND_A_BIT = 230  # rounds
 
 
 def native(env_id: str, num_envs: int = 3, **kwargs: Any) -> Any:
@@ -38,7 +39,8 @@ def same(ours: Any, theirs: Any, where: str) -> None:
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_equals_gymnasiums_own_vectorisation_step_by_step(env_id: str) -> None:
-    ours, theirs = native(env_id), gym.make_vec(env_id, num_envs=3, vectorization_mode="sync")
+    ours = native(env_id, max_episode_steps=HORIZON)
+    theirs = gym.make_vec(env_id, num_envs=3, vectorization_mode="sync", max_episode_steps=HORIZON)
     assert ours.metadata["autoreset_mode"] == theirs.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
     assert ours.single_action_space == theirs.single_action_space
     assert ours.action_space == theirs.action_space

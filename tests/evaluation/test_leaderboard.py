@@ -1,3 +1,7 @@
+import re
+import shutil
+import subprocess
+
 import numpy as np
 import polars as pl
 import pytest
@@ -5,11 +9,20 @@ import pytest
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import regret_curves
-from cbo_gym.evaluation.report import incomplete_rows, write_report
+from cbo_gym.evaluation.plots import improvement_matrix, performance_profiles, regret_curves, score_intervals
+from cbo_gym.evaluation.report import write_report
+from cbo_gym.evaluation.tables import (
+    coverage_table,
+    env_table,
+    improvement_table,
+    incomplete_rows,
+    number,
+    overall_table,
+    provenance,
+)
 
 
-def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0"):
+def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0", mode="soft", **more):
     """A run on an environment with optimum 1 and random value 0."""
     rewards = np.array(rewards, dtype=float)
     rounds = np.arange(1, len(rewards) + 1)
@@ -25,7 +38,7 @@ def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0"):
             "update_seconds": np.full(len(rewards), 0.5),
         }
     )
-    return Run(agent, env, seed, len(rewards), mode="soft", optimum=1.0, random_value=0.0, table=table)
+    return Run(agent, env, seed, len(rewards), mode=mode, optimum=1.0, random_value=0.0, table=table, **more)
 
 
 def test_means_and_intervals_by_hand():
@@ -62,6 +75,97 @@ def test_overall_averages_environments_and_brackets_the_mean():
     assert row["score"] == pytest.approx((0.35 + 0.9) / 2)
     assert row["score_low"] < row["score"] < row["score_high"]
     assert row["score_high"] - row["score_low"] < 0.15
+    # eight scores: 0.2, 0.3, 0.4, 0.5 and four times 0.9; the middle four are 0.4, 0.5, 0.9, 0.9
+    assert row["iqm"] == pytest.approx((0.4 + 0.5 + 0.9 + 0.9) / 4)
+    assert row["iqm_low"] < row["iqm"] < row["iqm_high"]
+    assert (row["runs"], row["of"]) == (8, 2)
+    assert (row["seconds"], row["run_seconds"]) == (pytest.approx(0.75), pytest.approx(0.75))
+
+
+def test_agents_with_fewer_environments_stand_below():
+    runs = [made_up_run("A", seed, [0.1], env) for seed in range(2) for env in ("CBO/Dropwave-v0", "CBO/Ackley-v0")]
+    runs += [made_up_run("B", seed, [0.9]) for seed in range(2)]
+    assert leaderboard(runs).overall["agent"].to_list() == ["A", "B"]
+
+
+def test_a_single_run_in_an_environment_has_no_bootstrap_interval():
+    runs = [made_up_run("A", 0, [0.1]), *(made_up_run("A", seed, [0.1], "CBO/Ackley-v0") for seed in range(3))]
+    runs += [made_up_run("B", seed, [0.2]) for seed in range(2)]
+    board = leaderboard(runs)
+    assert board.overall.filter(pl.col("agent") == "A")["iqm_low"].to_list() == [None]
+    assert board.overall.filter(pl.col("agent") == "B")["iqm_low"].null_count() == 0
+    assert board.profiles.filter(pl.col("agent") == "A")["fraction_low"].null_count() == 101
+    assert board.improvement["probability_high"].null_count() == 2
+
+
+def test_profiles_and_improvement_by_hand():
+    runs = [made_up_run("A", seed, [score]) for seed, score in enumerate([0.3, 0.5])]
+    runs += [made_up_run("A", seed, [0.8], "CBO/Ackley-v0") for seed in range(2)]
+    runs += [made_up_run("B", seed, [score]) for seed, score in enumerate([0.5, 0.2])]
+    board = leaderboard(runs)
+    profile = dict(board.profiles.filter(pl.col("agent") == "A").select("threshold", "fraction").iter_rows())
+    assert [profile[at] for at in (0.0, 0.4, 0.5, 0.7, 1.0)] == pytest.approx([1, 0.75, 0.5, 0.5, 0])
+    # only on the environment that both played: 0.3 beats 0.2; 0.5 beats 0.2 and ties with 0.5
+    assert board.improvement.select("agent", "other", "envs", "probability").rows() == [
+        ("A", "B", 1, pytest.approx(2.5 / 4)),
+        ("B", "A", 1, pytest.approx(1.5 / 4)),
+    ]
+    for row in board.improvement.iter_rows(named=True):
+        assert row["probability_low"] <= row["probability"] <= row["probability_high"]
+
+
+def test_each_mode_is_a_group_and_all_modes_hold_the_agents_that_play_them_all():
+    envs = {"CBO/Dropwave-v0": "soft", "CBO/ToyGraph-v0": "hard"}
+    runs = [
+        made_up_run(agent, seed, [0.5], env, mode) for agent in "AB" for seed in (0, 1) for env, mode in envs.items()
+    ]
+    runs += [made_up_run("SoftOnly", seed, [0.6]) for seed in range(2)]
+    board = leaderboard(runs)
+    assert board.groups == ["all modes", "hard", "soft"]
+    assert overall_table(board, "all modes").rows[0][1] == "2 of 2"
+    agents = {group: {row[0] for row in overall_table(board, group).rows} for group in board.groups}
+    assert agents == {"all modes": {"A", "B"}, "hard": {"A", "B"}, "soft": {"A", "B", "SoftOnly"}}
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"modes": ["hard"]}, {("A", "CBO/ToyGraph-v0")}),
+        ({"agents": ["A"]}, {("A", "CBO/ToyGraph-v0"), ("A", "CBO/Dropwave-v0(noise_std=0.1)")}),
+        ({"envs": ["CBO/Drop*"], "agents": ["B"]}, {("B(k=1)", "CBO/Dropwave-v0(noise_std=0.1)")}),
+        (
+            {"envs": ["CBO/Dropwave-v0"], "agents": ["A", "B(k=1)"]},
+            {("A", "CBO/Dropwave-v0(noise_std=0.1)"), ("B(k=1)", "CBO/Dropwave-v0(noise_std=0.1)")},
+        ),
+    ],
+)
+def test_filters(filters, expected):
+    noisy = "CBO/Dropwave-v0(noise_std=0.1)"
+    runs = [made_up_run("A", 0, [0.5], "CBO/ToyGraph-v0", "hard"), made_up_run("A", 0, [0.5], noisy)]
+    runs.append(made_up_run("B(k=1)", 0, [0.5], noisy))
+    assert {(run.agent, run.env) for run in leaderboard(runs, **filters).runs} == expected
+
+
+def test_a_filter_that_leaves_nothing_says_what_there_is():
+    with pytest.raises(ValueError, match="the modes soft, the environments CBO/Dropwave-v0 and the agents A"):
+        leaderboard([made_up_run("A", 0, [0.5])], modes=["hard"])
+
+
+def test_of_several_versions_the_newest_counts():
+    versions = {"0.9.0": 0.1, "0.10.0": 0.5, "0.10.0rc1": 0.3}
+    runs = [made_up_run("A", 0, [reward], version=version) for version, reward in versions.items()]
+    runs.append(made_up_run("A", 1, [0.7], version="0.9.0"))
+    board = leaderboard(runs)
+    assert [(run.seed, run.version) for run in board.runs] == [(0, "0.10.0"), (1, "0.9.0")]
+    assert board.per_env["score"].to_list() == [pytest.approx(0.6)]
+    assert "cbo-gym 0.10.0 and 0.9.0 (mixed)" in provenance(board)
+    assert "Left out: 2 runs that a newer version played again" in provenance(board)
+
+
+def test_provenance_names_seeds_dates_and_machines():
+    runs = [made_up_run("A", seed, [0.5], machine="2 cores, X", date=f"2026-01-0{seed + 1}") for seed in (0, 1, 2, 5)]
+    shown = f"4 finished runs; seeds 0 to 2, 5; cbo-gym {runs[0].version}; 2026-01-01 to 2026-01-06; 2 cores, X."
+    assert provenance(leaderboard(runs)) == shown
 
 
 def test_horizons_are_not_mixed():
@@ -70,15 +174,29 @@ def test_horizons_are_not_mixed():
 
 
 def test_failed_and_skipped_are_shown():
-    runs = [made_up_run("A", 0, [0.5])]
-    runs += [Run("B", "CBO/Dropwave-v0", seed, 1, status="failed", error="Traceback\nboom") for seed in range(2)]
-    runs += [Run("C", "CBO/ToyGraph-v0", seed, 1, status="skipped", error="C plays soft") for seed in range(2)]
-    rows = incomplete_rows(leaderboard(runs))
-    assert [what for what, _ in rows] == [
-        "failed: B on CBO/Dropwave-v0, seed 0",
-        "failed: B on CBO/Dropwave-v0, seed 1",
-        "skipped: C on CBO/ToyGraph-v0",
+    runs = [made_up_run("A", 0, [0.5]), made_up_run("B", 2, [0.5])]
+    runs += [Run("B", "CBO/Dropwave-v0", seed, 1, "soft", "failed", "Traceback\nboom") for seed in range(2)]
+    runs += [Run("D", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "Traceback\nboom")]
+    for env in ("CBO/ToyGraph-v0", "CBO/PSAGraph-v0"):
+        runs += [Run("C", env, seed, 1, "hard", "skipped", f"C plays soft; {env} is hard") for seed in range(2)]
+    board = leaderboard(runs)
+    assert incomplete_rows(board) == [
+        ("failed: B on CBO/Dropwave-v0, seed 0", "Traceback\nboom"),
+        ("failed: B on CBO/Dropwave-v0, seed 1", "Traceback\nboom"),
+        ("failed: D on CBO/Dropwave-v0, seed 0", "Traceback\nboom"),
+        ("skipped: C on hard environments (2)", "C plays soft; CBO/PSAGraph-v0 is hard"),
     ]
+    shown = [row[:3] for row in env_table(board, "CBO/Dropwave-v0, T=1").rows]
+    assert shown == [["A", "1", "0.5"], ["B", "1 (2 failed)", "0.5"], ["D", "0 (1 failed)", "-"]]
+    assert coverage_table(board) == (
+        ["environment", "A", "B", "C", "D"],
+        [
+            ["CBO/Dropwave-v0, T=1", "1 finished", "1 finished, 2 failed", "-", "1 failed"],
+            ["CBO/PSAGraph-v0, T=1", "-", "-", "skipped", "-"],
+            ["CBO/ToyGraph-v0, T=1", "-", "-", "skipped", "-"],
+        ],
+    )
+    assert board.table["status"].value_counts(sort=True).rows() == [("skipped", 4), ("failed", 3), ("finished", 2)]
 
 
 def test_nothing_finished_is_an_error(tmp_path):
@@ -88,15 +206,69 @@ def test_nothing_finished_is_an_error(tmp_path):
 
 def test_the_report_is_complete_and_escaped(tmp_path):
     runs = [made_up_run("<b>A</b>", seed, [0.3, 0.5]) for seed in range(3)]
-    runs.append(Run("B", "CBO/Dropwave-v0", 0, 1, status="failed", error="boom & <bust>"))
-    page = write_report(leaderboard(runs), tmp_path / "report").read_text()
+    runs.append(Run("B", "CBO/Dropwave-v0", 0, 2, "soft", "failed", "boom & <bust>"))
+    figures = []
+    board = leaderboard(runs)
+    page = write_report(board, tmp_path / "report", on_figure=lambda *what: figures.append(what)).read_text()
     assert "<b>A</b>" not in page
     assert "&lt;b&gt;A&lt;/b&gt;" in page
     assert "boom &amp; &lt;bust&gt;" in page
-    assert "data:image/png;base64," in page
-    names = {path.name for path in (tmp_path / "report").iterdir()}
-    assert names == {"report.html", "regret.png", "overall.csv", "per_env.csv"}
-    assert pl.read_csv(tmp_path / "report" / "per_env.csv").height == 1
+    assert page.count("data:image/png;base64,") == 4
+    assert not re.search(r"(src|href)=\"(?!data:|#)", page), "the page must need nothing else"
+    written = tmp_path / "report"
+    tables = ("overall", "per_env", "profiles", "improvement", "runs")
+    assert {path.name for path in written.iterdir()} == {
+        "report.html",
+        "figures",
+        *(f"{table}.{kind}" for table in tables for kind in ("csv", "parquet")),
+    }
+    assert {path.name for path in (written / "figures").iterdir()} == {
+        *(f"{kind}-soft.png" for kind in ("scores", "profiles", "improvement")),
+        "regret-CBO-Dropwave-v0-T=2.png",
+    }
+    assert pl.read_csv(written / "per_env.csv").height == 2  # the second has no finished run
+    assert pl.read_parquet(written / "runs.parquet")["error"].to_list() == ["", "", "", "boom & <bust>"]
+    assert figures == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_numbers_show_two_digits_of_their_interval():
+    assert number(12.345, 4.56) == "12.3 ± 4.6"
+    assert number(12345.6, 456.7) == "12,346 ± 457"
+    assert number(0.5, None) == "0.5"
+    assert number(2.2222e-5, 3.456e-6) == "2.22e-05 ± 3.5e-06"
+    assert number(None, None) == "-"
+
+
+def test_improvement_table_has_both_directions():
+    runs = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", 0.1)) for seed in range(2)]
+    header, rows = improvement_table(leaderboard(runs), "soft")
+    assert header[1:] == ["A", "B"]
+    assert rows == [["A", "-", "1.000 [1.000, 1.000]"], ["B", "0.000 [0.000, 0.000]", "-"]]
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")
+def test_a_click_sorts_in_a_browser(tmp_path):
+    scores = {"A": 0.5, "B": 0.9, "C": -0.2, "D": 0.7}
+    runs = [made_up_run(agent, seed, [score, score]) for agent, score in scores.items() for seed in range(2)]
+    runs.append(Run("E", "CBO/Dropwave-v0", 0, 2, "soft", "failed", "boom"))
+    page = write_report(leaderboard(runs), tmp_path / "report")
+
+    script = """<script>
+      const table = document.querySelectorAll("table")[2], titles = [...table.tHead.rows[0].cells];
+      const clicked = title => {
+        if (title) titles.find(cell => cell.textContent === title).firstChild.click();
+        return [...table.tBodies[0].rows].map(row => row.cells[0].textContent).join("");
+      };
+      document.title = ["", "score", "score", "agent", "agent"].map(clicked).join(" ");
+    </script></body>"""
+    clicked = page.with_name("clicked.html")
+    clicked.write_text(page.read_text().replace("</body>", script))
+    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", clicked.as_uri()]
+    dom = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    title = re.search("<title>(.*)</title>", dom).group(1)
+    # by average regret; by score, what has none stays last; the other way round; by name; the other way round
+    assert title.split() == ["BDACE", "CADBE", "BDACE", "ABCDE", "EDCBA"]
+    assert 'aria-sort="descending"' in dom
 
 
 def test_curves_have_labels_and_one_legend_entry_an_agent():
@@ -105,3 +277,16 @@ def test_curves_have_labels_and_one_legend_entry_an_agent():
     assert len(figure.axes) == 2
     assert all(axis.get_xlabel() and axis.get_ylabel() and axis.get_title() for axis in figure.axes)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]
+
+
+def test_figures_show_every_agent_with_labelled_axes():
+    runs = [made_up_run(agent, seed, [0.3 + 0.1 * seed]) for agent in "ABC" for seed in range(3)]
+    runs.append(made_up_run("Once", 0, [0.9]))  # without an interval
+    board = leaderboard(runs)
+    agents = ["A", "B", "C", "Once"]
+    scores, matrix = score_intervals(board, "soft").axes[0], improvement_matrix(board, "soft").axes[0]
+    profiles = performance_profiles(board, "soft", agents)
+    assert all(axis.get_xlabel() and axis.get_title() for axis in (scores, matrix, profiles.axes[0]))
+    assert [label.get_text().split()[0] for label in scores.get_yticklabels()] == board.overall["agent"].to_list()
+    assert sorted(text.get_text() for text in profiles.legends[0].get_texts()) == agents
+    assert len(matrix.texts) == 4 * 3

@@ -10,7 +10,10 @@ import pytest
 
 from cbo_gym import sweep
 from cbo_gym.evaluation import Run, load_run, load_runs
+from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.evaluation.results import run_path, save_run
+from cbo_gym.evaluation.sweep import plan
+from cbo_gym.registry import entries, find_entry
 
 AGENT = "tests.helpers:Centre"
 
@@ -55,7 +58,10 @@ def test_failures_and_skips_are_recorded_and_the_rest_goes_on(tmp_path):
     assert "round 3" in nonsense.error
     assert "must lie in [0, 1]; given nan" in nonsense.error
     assert "divided by zero" in by_pair["tests.helpers:Raises", "CBO/ToyGraph-v0"].error
-    assert "plays soft" in by_pair["tests.helpers:SoftOnly", "CBO/ToyGraph-v0"].error
+    skipped = by_pair["tests.helpers:SoftOnly", "CBO/ToyGraph-v0"]
+    assert "plays soft" in skipped.error
+    assert (skipped.mode, skipped.horizon) == ("hard", 4)
+    assert all(run.machine == describe_machine() and run.date for run in by_pair.values())
 
 
 def test_failed_runs_are_tried_again(tmp_path):
@@ -82,9 +88,23 @@ def test_bad_grids_are_refused_before_anything_runs(tmp_path, change, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_patterns_stand_for_what_is_installed_and_registered(tmp_path):
+    jobs = plan(["Rand*", AGENT, "Random"], ["CBO/Alpine2*", "CBO/BinaryTree-v0(depth=2)"], [0], tmp_path, 3)
+    assert {str(job.agent) for job in jobs} == {"Random", AGENT}
+    alpines = {entry.id for entry in entries() if entry.id.startswith("CBO/Alpine2")}
+    assert {str(job.env) for job in jobs} == alpines | {"CBO/BinaryTree-v0(depth=2)"}
+    assert len(jobs) == 2 * (len(alpines) + 1)
+
+
+def test_jobs_know_the_mode_and_the_registered_horizon(tmp_path):
+    (job,) = plan(["Random"], ["CBO/ToyGraph-v0"], [0], tmp_path)
+    assert (job.mode, job.horizon) == ("hard", find_entry("CBO/ToyGraph-v0").horizon)
+    assert job.path == plan(["Random"], ["CBO/ToyGraph-v0"], [0], tmp_path, job.horizon)[0].path
+
+
 def test_what_changes_the_run_changes_its_file(tmp_path):
-    base = (AGENT, "CBO/Dropwave-v0", 0, None)
-    others = [("Random", *base[1:]), (base[0], "CBO/Dropwave-Noisy-v0", 0, None), (*base[:2], 1, None), (*base[:3], 5)]
+    base = (AGENT, "CBO/Dropwave-v0", 0, 100)
+    others = [("Random", *base[1:]), (base[0], "CBO/Dropwave-Noisy-v0", 0, 100), (*base[:2], 1, 100), (*base[:3], 5)]
     assert len({run_path(tmp_path, *what) for what in [base, *others]}) == 5
     assert run_path(tmp_path, *base) == run_path(tmp_path, *base)
 

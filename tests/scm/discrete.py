@@ -94,10 +94,11 @@ def random_scm(diagram: CausalDiagram, reward: str, rng: np.random.Generator) ->
         inputs = (*sources, *diagram.parents(name))
         shape = [sizes.get(source, 2) for source in inputs]
         if name == reward:
-            table = rng.random(shape)
-            mechanisms[name] = Table(inputs, table.round() if rng.random() < 0.5 else table)
+            mean = rng.random(shape)
+            table = mean.round() if rng.random() < 0.5 else mean
         else:
-            mechanisms[name] = Table(inputs, rng.integers(0, 2, shape))
+            table = rng.integers(0, 2, shape)
+        mechanisms[name] = Table(inputs, np.asarray(table))
     return BinarySCM(exogenous, weights, mechanisms, reward)
 
 
@@ -109,6 +110,40 @@ def random_diagram(rng: np.random.Generator, size: int) -> tuple[CausalDiagram, 
     return CausalDiagram(
         nodes, [p for p in pairs if rng.random() < directed], [p for p in pairs if rng.random() < bidirected]
     ), nodes[-1]
+
+
+def greatest_lead(
+    diagram: CausalDiagram,
+    reward: str,
+    contender: Scope,
+    rivals: Iterable[Scope],
+    rng: np.random.Generator,
+    effort: Iterable[tuple[int, int]],
+) -> float:
+    """How far a scope's best value gets ahead of all its rivals' in some SCM: hill climbing over random tables.
+
+    Args:
+        effort: pairs (restarts, steps of each), gone through until there is a lead of 0.001.
+    """
+    listed = [contender, *rivals]
+
+    def lead(scm: BinarySCM) -> float:
+        own, *others = scm.best_values(diagram, listed)
+        return own - max(others)
+
+    greatest = -np.inf
+    for restarts, steps in effort:
+        for _ in range(restarts):
+            scm = random_scm(diagram, reward, rng)
+            current = lead(scm)
+            for _ in range(steps):
+                changed = scm.mutated(rng)
+                if (reached := lead(changed)) >= current:
+                    scm, current = changed, reached
+                if current > 1e-3:
+                    return current
+            greatest = max(greatest, current)
+    return greatest
 
 
 def largest(scopes: Iterable[Scope]) -> list[Scope]:

@@ -123,7 +123,7 @@ def test_self_loops_are_rejected(kind: str, allow_cycles: bool) -> None:
         lambda: DIAMOND.descendants(["Q"]),
         lambda: DIAMOND.c_component("Q"),
         lambda: DIAMOND.mutilate(["Q"]),
-        lambda: DIAMOND.without_effects("Q"),
+        lambda: DIAMOND.without_effects(["Q"]),
         lambda: DIAMOND.with_inputs({"Q": ["A"]}),
         lambda: DIAMOND.with_inputs({"A": ["Q"]}),
         lambda: DIAMOND.m_connected(["Q"]),
@@ -190,7 +190,7 @@ def test_new_inputs_replace_all_that_entered() -> None:
 
 
 def test_without_effects_only_what_leaves_is_cut() -> None:
-    assert DIAMOND.without_effects("A") == CausalDiagram("ABCD", [("B", "D"), ("C", "D")], [("A", "D")])
+    assert DIAMOND.without_effects(["A"]) == CausalDiagram("ABCD", [("B", "D"), ("C", "D")], [("A", "D")])
 
 
 def separated_by_definition(diagram: CausalDiagram, a: str, b: str, given: set[str]) -> bool:

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cbo_gym.scm import Arcsine, GaussianMixture, Normal, Uniform, Zero
+from cbo_gym.scm import (
+    Arcsine,
+    DistributionFamily,
+    Empirical,
+    GaussianMixture,
+    Normal,
+    TruncatedNormal,
+    Uniform,
+    Zero,
+)
 
 
 class Mixture:
@@ -151,3 +160,44 @@ def test_pickling_equality_and_hash(distribution, reference) -> None:
 def test_invalid_parameters_say_what_is_wrong(build, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize(("location", "scale"), [(0.5, 0.1), (0.3, 0.4), (0.7, 0.25), (-1.0, 0.5)])
+def test_truncated_normal_against_scipy(location, scale):
+    ours = TruncatedNormal(location, scale)
+    theirs = stats.truncnorm((0 - location) / scale, (1 - location) / scale, location, scale)
+    assert ours.mean == pytest.approx(theirs.mean(), rel=1e-9)
+    assert ours.std == pytest.approx(theirs.std(), rel=1e-6)
+    ranks = np.linspace(0.01, 0.99, 50)
+    np.testing.assert_allclose(ours.from_uniform(ranks), theirs.ppf(ranks), rtol=1e-7)
+
+
+def test_truncated_normal_stays_in_its_range():
+    draws = TruncatedNormal(0.9, 0.4).from_uniform(np.array([0.0, 1e-300, 0.5, 1.0 - 1e-16, 1.0]))
+    assert (draws >= 0).all()
+    assert (draws <= 1).all()
+    with pytest.raises(ValueError, match="high - low"):
+        TruncatedNormal(0.5, 0.1, 1.0, 0.0)
+
+
+def test_empirical_has_its_quantiles_mean_and_spread():
+    distribution = Empirical([0.0, 0.2, 0.2, 1.0])
+    assert distribution.from_uniform(np.array([0.0, 1 / 3, 0.5, 2 / 3, 1.0])) == pytest.approx(
+        [0.0, 0.2, 0.2, 0.2, 1.0]
+    )
+    draws = distribution.sample(np.random.default_rng(0), 400_000)
+    assert draws.mean() == pytest.approx(distribution.mean, abs=5 * draws.std() / np.sqrt(400_000))
+    assert draws.std() == pytest.approx(distribution.std, rel=0.01)
+    for bad in ([0.5], [0.5, 0.4]):
+        with pytest.raises(ValueError, match="ascending"):
+            Empirical(bad)
+
+
+def test_a_family_draws_parameters_from_their_ranges():
+    family = DistributionFamily(TruncatedNormal, {"location": (0.3, 0.7), "scale": (0.1, 0.4)})
+    drawn = [family.draw(np.random.default_rng(seed)) for seed in range(200)]
+    for name, low, high in [("location", 0.3, 0.7), ("scale", 0.1, 0.4)]:
+        values = np.array([getattr(one, name) for one in drawn])
+        assert (values >= low).all()
+        assert (values <= high).all()
+        assert values.mean() == pytest.approx(0.5 * (low + high), abs=0.03)

@@ -12,7 +12,7 @@ import pytest
 from cbo_gym.problems.hard_graphs import psa_graph
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import Scope, mixed_policy_scopes, pomis, pomps, scope_diagram
-from tests.scm.discrete import BinarySCM, largest, random_diagram, random_scm
+from tests.scm.discrete import BinarySCM, greatest_lead, largest, random_diagram, random_scm
 
 # Figure 1 of the contextual paper; its aligned example (A.2) has the same diagram.
 CONFOUNDED = CausalDiagram(
@@ -110,12 +110,15 @@ def test_a_variable_that_only_makes_contexts_telling_is_left_natural() -> None:
         "Y": lambda values: values["W"] == values["U2"],
     }
     scm = BinarySCM(bits, np.full(4, 0.25), mechanisms, "Y")
-    assert scm.best_values(TELLING, [scope(W="C"), scope(W="C", Z=""), scope(W=""), scope(Z="")]).tolist() == [
-        1.0,
-        0.5,
-        0.5,
-        0.5,
-    ]
+    rivals = [scope(W="C", Z=""), scope(W=""), scope(Z="")]
+    assert scm.best_value(TELLING, scope(W="C")) == 1.0
+    assert scm.best_values(TELLING, rivals).tolist() == [0.5, 0.5, 0.5]
+
+
+def test_a_context_that_the_action_affects_does_not_replace_its_inputs() -> None:
+    """Y is independent of Z given D once the edge Z -> D is cut, yet no policy of Z can see D."""
+    diagram = CausalDiagram("ZDY", [("Z", "D"), ("D", "Y")], [("Z", "D")])
+    assert pomps(diagram, "Y", "Z") == {frozenset(), scope(Z="")}
 
 
 def test_actions_that_cannot_see_each_others_contexts() -> None:
@@ -235,9 +238,54 @@ def check_best_value(seed: int, draws: int) -> None:
         assert scm.best_values(diagram, rivals).max() <= best + 1e-12, (diagram, manipulable, contexts, returned)
 
 
+def search_missing(seed: int, sizes: tuple[int, int], most: int, effort: tuple[int, int]) -> int:
+    """Try for every scope that is not returned to find an SCM in which it is better than all that are.
+
+    Random SCMs seldom favour the odd scope; this is the harder test.
+
+    Args:
+        most: scopes with more deterministic policies than this are left out.
+
+    Returns:
+        the number of scopes tried.
+    """
+    rng = np.random.default_rng(seed)
+    diagram, reward, manipulable, contexts = random_question(rng, sizes)
+    returned = pomps(diagram, reward, manipulable, contexts)
+    every = mixed_policy_scopes(diagram, reward, manipulable, contexts)
+    rivals = [rival for rival in largest(every) if rival not in returned and policies(rival) <= most]
+    for rival in rivals:
+        lead = greatest_lead(diagram, reward, rival, returned, rng, [effort])
+        assert lead < 1e-9, (diagram, manipulable, contexts, rival)
+    return len(rivals)
+
+
 def test_no_scope_beats_the_possibly_optimal_ones() -> None:
     for seed in range(60):
         check_best_value(seed, draws=4)
+    assert sum(search_missing(seed, (3, 5), most=300, effort=(2, 40)) for seed in range(60, 160)) > 100
+
+
+@pytest.mark.slow
+def test_no_scope_beats_the_possibly_optimal_ones_on_a_thousand_diagrams() -> None:
+    for seed in range(1000, 2000):
+        check_best_value(seed, draws=12)
+
+
+@pytest.mark.slow
+def test_no_scm_can_be_found_in_which_a_scope_is_missing() -> None:
+    assert sum(search_missing(seed, (3, 6), most=3_000, effort=(2, 80)) for seed in range(2000, 2300)) > 500
+
+
+@pytest.mark.slow
+def test_each_returned_scope_is_strictly_the_best_in_some_scm() -> None:
+    for seed in range(3000, 3200):
+        rng = np.random.default_rng(seed)
+        diagram, reward, manipulable, contexts = random_question(rng, (3, 6))
+        returned = pomps(diagram, reward, manipulable, contexts)
+        for chosen in returned if len(returned) > 1 and max(map(policies, returned)) <= 3_000 else ():
+            lead = greatest_lead(diagram, reward, chosen, returned - {chosen}, rng, effort=[(8, 200), (60, 600)])
+            assert lead > 1e-3, (diagram, manipulable, contexts, returned, chosen)
 
 
 def test_processes_make_no_difference() -> None:

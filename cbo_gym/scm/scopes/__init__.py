@@ -3,6 +3,7 @@
 from cbo_gym.scm.scopes.intervention_sets import (
     confounded_territory,
     interventional_border,
+    is_minimal,
     minimal_intervention_sets,
     pomis,
 )
@@ -12,6 +13,7 @@ __all__ = [
     "Scope",
     "confounded_territory",
     "interventional_border",
+    "is_minimal",
     "minimal_intervention_sets",
     "mixed_policy_scopes",
     "pomis",

@@ -10,14 +10,21 @@ from collections.abc import Iterable
 from cbo_gym.scm.diagram import CausalDiagram
 
 
+def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str]) -> bool:
+    """Whether each target has a directed path to the reward that avoids the others.
+
+    That is, the targets are a subset of An(Y) in the diagram under do(targets): to leave one of them out can change
+    the reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1).
+    """
+    return targets <= diagram.mutilate(targets).ancestors([reward])
+
+
 def minimal_intervention_sets(
     diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None = None
 ) -> set[frozenset[str]]:
     """The sets none of whose members is idle once the others are set.
 
-    X is minimal if and only if each of its variables has a directed path to the reward that avoids the others, that
-    is, X is a subset of An(Y) in the diagram under do(X) (Lee & Bareinboim 2018, Definition 1 and Proposition 1).
-    Every subset of a minimal set is minimal, so that only these are visited.
+    See :func:`is_minimal`. Every subset of a minimal set is minimal, so that only these are extended.
 
     Args:
         diagram: an acyclic causal diagram.
@@ -37,7 +44,7 @@ def minimal_intervention_sets(
         base = pending.pop()
         for name in allowed - base:
             larger = base | {name}
-            if larger not in found and larger <= diagram.mutilate(larger).ancestors([reward]):
+            if larger not in found and is_minimal(diagram, reward, larger):
                 found.add(larger)
                 pending.append(larger)
     return found

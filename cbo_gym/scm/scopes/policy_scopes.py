@@ -68,12 +68,12 @@ def mixed_policy_scopes(
     """
     setting = _Setting.of(diagram, reward, manipulable, contexts)
     found: set[Scope] = set()
-    choices = [[None, *_subsets(setting.contexts - {name})] for name in sorted(setting.manipulable)]
-    for chosen in product(*choices):
-        policies = dict(zip(sorted(setting.manipulable), chosen, strict=True))
+    names = sorted(setting.manipulable)
+    for chosen in product(*([None, *_subsets(setting.contexts - {name})] for name in names)):
+        policies = dict(zip(names, chosen, strict=True))
         scope = frozenset((name, seen) for name, seen in policies.items() if seen is not None)
         edges = [(context, name) for name, seen in scope for context in seen]
-        kept = [edge for edge in diagram.directed if policies.get(edge[1]) is None]
+        kept = [edge for edge in setting.diagram.directed if policies.get(edge[1]) is None]
         if nx.is_directed_acyclic_graph(nx.DiGraph(kept + edges)):
             found.add(scope)
     return found
@@ -200,14 +200,21 @@ class _Setting:
         return frozenset(_of_contexts({name: seen[name] for name in order if name not in idle}).items())
 
     def improvements(self, scope: Scope) -> set[Scope]:
-        """Scopes that are at least as good: other orders of action, and takeovers."""
+        """Scopes that are at least as good: other orders of action, and takeovers.
+
+        Once with takeovers of what affects the reward alone, and once with all: a variable that does not affect the
+        reward may still make a context telling, or make it one that an action affects and so cannot see.
+        """
         policies = dict(scope)
         diagram = self.diagram.with_inputs(policies)
-        natural = self.manipulable.intersection(diagram.ancestors([self.reward])).difference(policies)
-        order = [name for name in diagram.topological_order if name in natural]
-        taken = _takeovers(diagram, self.reward, order, self.contexts.union(policies), {})
-        extended = _of_contexts({**policies, **taken})
-        return {self.reduce(complete) for complete in self._complete(frozenset(extended), extended)}
+        natural = [name for name in diagram.topological_order if name in self.manipulable and name not in policies]
+        affecting = diagram.ancestors([self.reward])
+        found = set()
+        for candidates in (natural, [name for name in natural if name in affecting]):
+            taken = _takeovers(diagram, self.reward, candidates, self.contexts.union(policies), {})
+            extended = _of_contexts({**policies, **taken})
+            found |= {self.reduce(complete) for complete in self._complete(frozenset(extended), extended)}
+        return found
 
 
 def _territories(setting: _Setting) -> set[frozenset[str]]:
@@ -233,7 +240,7 @@ def _territories(setting: _Setting) -> set[frozenset[str]]:
 
 def _with_more_inputs(diagram: CausalDiagram, inputs: Mapping[str, frozenset[str]]) -> CausalDiagram:
     """``diagram`` with edges added; it may become cyclic."""
-    added = {(cause, name) for name, causes in inputs.items() for cause in causes - {name}}
+    added = {(cause, name) for name, causes in inputs.items() for cause in causes}
     confounded = ((min(pair), max(pair)) for pair in diagram.bidirected)
     return CausalDiagram(diagram.nodes, diagram.directed | added, confounded, allow_cycles=True)
 
@@ -260,7 +267,7 @@ def _takeovers(
         current, policies = diagram, {}
         for place, name in reversed(list(enumerate(left))):
             allowed = usable.union(left[:place]) - current.descendants([name])
-            quiet = current.without_effects(name)
+            quiet = current.without_effects([name])
             given = allowed & quiet.ancestors([name, reward])
             if not quiet.m_separated([name], [reward], given):
                 left.remove(name)

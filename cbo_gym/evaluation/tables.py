@@ -1,0 +1,146 @@
+"""The leaderboard as rows of text: for the terminal, HTML and Markdown alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard
+
+OVERALL = {
+    "iqm": "interquartile mean",
+    "score": "mean score",
+    "average_score": "average score",
+    "probability": "P(first scores higher)",
+    "seconds": "seconds a round",
+    "run_seconds": "seconds a run",
+}
+MISSING = "-"
+
+
+class TextTable(NamedTuple):
+    """Titles of the columns, and rows of as many cells."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+
+def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple(OVERALL)) -> TextTable:
+    """One group's agents; of scores ``0.612 [0.553, 0.681]``, with the ends of the 95 % interval."""
+    agents = board.overall.filter(pl.col("group") == group)
+    first = board.improvement.filter(pl.col("group") == group, pl.col("agent") == agents["agent"][0])
+    against_first = first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
+    rows = [
+        [row["agent"], f"{row['envs']} of {row['of']}", *(_overall_cell(row, name) for name in columns)]
+        for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
+    ]
+    return TextTable(["agent", "environments", *(OVERALL[name] for name in columns)], rows)
+
+
+def _overall_cell(row: dict[str, Any], name: str) -> str:
+    if f"{name}_low" not in row:
+        return f"{row[name]:.3g}"
+    return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """``0.612 [0.553, 0.681]``; the value alone where the interval is not known."""
+    if value is None:
+        return MISSING
+    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRICS)) -> TextTable:
+    """One environment's agents: means and half their 95 % intervals; failed runs are counted beside the seeds."""
+    rows = [
+        [
+            row["agent"],
+            f"{row['seeds']} ({row['failed']} failed)" if row["failed"] else str(row["seeds"]),
+            *(number(row[name], row[f"{name}_half"]) for name in metrics),
+        ]
+        for row in board.per_env.filter(pl.col("env") == env).iter_rows(named=True)
+    ]
+    return TextTable(["agent", "seeds", *(METRICS[name] for name in metrics)], rows)
+
+
+def number(mean: float | None, half: float | None) -> str:
+    """``12.3 ± 4.5``: both with the decimals that show two digits of the interval."""
+    if mean is None:
+        return MISSING
+    if not half:
+        return f"{mean:.4g}"
+    decimals = max(0, 1 - math.floor(math.log10(half)))
+    return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}" if decimals <= 4 else f"{mean:.3g} ± {half:.2g}"
+
+
+def improvement_table(board: Leaderboard, group: str) -> TextTable:
+    """P(a run of the agent in the row scores higher than one of the agent in the column), with its interval."""
+    rows = board.improvement.filter(pl.col("group") == group)
+    cells = {
+        (row["agent"], row["other"]): with_interval(row["probability"], row["probability_low"], row["probability_high"])
+        for row in rows.iter_rows(named=True)
+    }
+    agents = board.overall.filter(pl.col("group") == group)["agent"].to_list()
+    body = [[agent, *(cells.get((agent, other), MISSING) for other in agents)] for agent in agents]
+    return TextTable(["P(row scores higher than column)", *agents], body)
+
+
+def coverage_table(board: Leaderboard) -> TextTable:
+    """What became of every pair: the number of finished runs, of failed ones, or skipped; ``-`` if never tried."""
+    counts = board.table.group_by(["env", "agent"]).agg(
+        *((pl.col("status") == status).sum().alias(status) for status in ("finished", "failed", "skipped"))
+    )
+    cells = {(row["env"], row["agent"]): _coverage(row) for row in counts.iter_rows(named=True)}
+    envs, agents = (board.table[name].unique().sort().to_list() for name in ("env", "agent"))
+    return TextTable(
+        ["environment", *agents], [[env, *(cells.get((env, agent), MISSING) for agent in agents)] for env in envs]
+    )
+
+
+def _coverage(counts: dict[str, int]) -> str:
+    named = [f"{counts[status]} {status}" for status in ("finished", "failed") if counts[status]]
+    return ", ".join(named) or "skipped"
+
+
+def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
+    """What gave no number, with the reason: failed runs, and once for each agent and mode the skipped pairs."""
+    rows = [(f"failed: {run.agent} on {run.env}, seed {run.seed}", run.error) for run in board.failed]
+    reasons: dict[tuple[str, str], str] = {}
+    envs: dict[tuple[str, str], set[str]] = {}
+    for run in board.skipped:
+        reasons.setdefault((run.agent, run.mode), run.error)
+        envs.setdefault((run.agent, run.mode), set()).add(run.env)
+    for (agent, mode), why in sorted(reasons.items()):
+        rows.append((f"skipped: {agent} on {mode} environments ({len(envs[agent, mode])})", why))
+    return rows
+
+
+def provenance(board: Leaderboard) -> str:
+    """What the numbers come from: runs, seeds, versions, dates and machines."""
+    runs = board.table.filter(pl.col("status") == "finished")
+    versions, dates, machines = (
+        sorted(value for value in runs[name].unique() if value) for name in ("version", "date", "machine")
+    )
+    parts = [
+        f"{runs.height} finished runs",
+        f"seeds {_ranges(sorted(runs['seed'].unique()))}",
+        f"cbo-gym {' and '.join(versions)}" + (" (mixed)" if len(versions) > 1 else ""),
+        *([" to ".join(dict.fromkeys([dates[0], dates[-1]]))] if dates else []),
+        *machines,
+    ]
+    text = "; ".join(parts) + "."
+    return f"{text} Left out: {board.replaced} runs that a newer version played again." if board.replaced else text
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """``0 to 4, 7`` for 0, 1, 2, 3, 4, 7."""
+    runs: list[list[int]] = []
+    for value in numbers:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -1,0 +1,59 @@
+"""Function networks as masked problems: every action coordinate becomes a base arm with a random signal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cbo_gym.problems.base import Problem, SuperArms
+from cbo_gym.scm import StructuralCausalModel, Uniform, Variable
+
+
+def _let_through(selected: Any, signal: Any) -> Any:
+    return selected * signal
+
+
+@dataclass(frozen=True)
+class _NativeParameter:
+    """The signal in native units where it is selected, else the null action."""
+
+    low: float
+    span: float
+    null: float
+
+    def __call__(self, signal: Any, selected: Any, _: Any) -> Any:
+        return self.low + self.span * (signal + (1.0 - selected) * self.null)
+
+
+def with_random_signals(problem: Problem) -> Problem:
+    """The masked problem in which the soft parameters of ``problem`` are base arms.
+
+    Arm i has a signal that is uniform on [0, 1]. Where it is selected, it is the action coordinate i (a [0, 1]
+    coordinate of the native domain); elsewhere the coordinate has the problem's null action. A signal that enters
+    several nodes is a latent common cause of them. At most half of the arms, rounded up, make a super arm.
+
+    Raises:
+        ValueError: if the problem has no soft parameters.
+    """
+    scm = problem.scm
+    if scm.action_dim == 0:
+        raise ValueError(f"{problem.name} has no soft parameters, so no masked mode")
+    signals = [f"z{i}" for i in range(scm.action_dim)]
+    parameters = [f"a{i}" for i in range(scm.action_dim)]
+    variables = []
+    for i, (low, high) in enumerate(problem.action_domains):
+        native = _NativeParameter(low, high - low, problem.null_action[i])
+        variables.append(Variable(signals[i], _let_through, (), (i,), Uniform(), observed=False))
+        variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
+    for v in scm.variables:
+        causes = (*v.parents, *(parameters[i] for i in v.actions))  # in the order in which the mechanism takes them
+        variables.append(replace(v, parents=causes, actions=()))
+    return replace(
+        problem,
+        scm=StructuralCausalModel(variables, scm.reward),
+        action_domains=[(0.0, 1.0)] * scm.action_dim,
+        null_action=(),
+        optimal_action=None,
+        noiseless_mean=False,
+        super_arms=SuperArms(size=(scm.action_dim + 1) // 2, exogenous=signals),
+    )

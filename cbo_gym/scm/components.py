@@ -1,0 +1,165 @@
+"""Component functions of separable structural equation models: analytic functions of one variable."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+
+class Component(ABC):
+    """An analytic function of one variable, evaluated elementwise on floats and arrays.
+
+    A family of one's own needs the four methods. The last two must never be too narrow: the proof that a cyclic system
+    has exactly one solution rests on them.
+    """
+
+    @abstractmethod
+    def __call__(self, x: Any) -> Any: ...
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Component:
+        """The function times ``factor``."""
+
+    @abstractmethod
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        """An interval, the smaller the better, that holds all values on ``[low, high]``."""
+
+    @abstractmethod
+    def steepest(self, low: float, high: float) -> float:
+        """An upper bound, the closer the better, of the derivative's absolute value on ``[low, high]``."""
+
+
+@dataclass(frozen=True)
+class Linear(Component):
+    """``slope * x``."""
+
+    slope: float = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.slope * x
+
+    def scaled(self, factor: float) -> Component:
+        return Linear(factor * self.slope)
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        return _between(self(low), self(high))
+
+    def steepest(self, low: float, high: float) -> float:
+        return abs(self.slope)
+
+
+@dataclass(frozen=True)
+class Polynomial(Component):
+    """``c_1 x + c_2 x^2 + ...``; ``coefficients`` are c_1, c_2, ..., so the value at 0 is 0."""
+
+    coefficients: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficients", tuple(float(c) for c in self.coefficients))
+        if not self.coefficients:
+            raise ValueError("a polynomial needs at least one coefficient, that of x")
+
+    def __call__(self, x: Any) -> Any:
+        value = 0.0
+        for coefficient in self._from_the_highest:
+            value = (value + coefficient) * x
+        return value
+
+    @cached_property
+    def _from_the_highest(self) -> tuple[float, ...]:
+        return self.coefficients[::-1]
+
+    def scaled(self, factor: float) -> Component:
+        return Polynomial(tuple(factor * c for c in self.coefficients))
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        derivative = np.polynomial.Polynomial([0.0, *self.coefficients]).deriv()
+        return _between(*self(_with_ends(derivative, low, high)))
+
+    def steepest(self, low: float, high: float) -> float:
+        derivative = np.polynomial.Polynomial([0.0, *self.coefficients]).deriv()
+        return float(np.abs(derivative(_with_ends(derivative.deriv(), low, high))).max())
+
+
+@dataclass(frozen=True)
+class Periodic(Component):
+    """``amplitude * sin(2 pi frequency x)``."""
+
+    amplitude: float = 1.0
+    frequency: float = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.amplitude * np.sin(2.0 * math.pi * self.frequency * x)
+
+    def scaled(self, factor: float) -> Component:
+        return Periodic(factor * self.amplitude, self.frequency)
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        turns = np.arange(math.ceil(4.0 * abs(self.frequency) * low), 4.0 * abs(self.frequency) * high)[:5]
+        return _between(*self(np.array([low, high])), *self(turns / (4.0 * abs(self.frequency) or 1.0)))
+
+    def steepest(self, low: float, high: float) -> float:
+        return abs(2.0 * math.pi * self.frequency * self.amplitude)
+
+
+@dataclass(frozen=True)
+class Tanh(Component):
+    """``amplitude * (tanh(scale x + shift) - tanh(shift))``, so the value at 0 is 0."""
+
+    amplitude: float = 1.0
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.amplitude * (np.tanh(self.scale * x + self.shift) - math.tanh(self.shift))
+
+    def scaled(self, factor: float) -> Component:
+        return Tanh(factor * self.amplitude, self.scale, self.shift)
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        return _between(float(self(low)), float(self(high)))
+
+    def steepest(self, low: float, high: float) -> float:
+        ends = self.scale * low + self.shift, self.scale * high + self.shift
+        steepest_at = 0.0 if min(ends) <= 0.0 <= max(ends) else min(map(abs, ends))
+        return abs(self.amplitude * self.scale) * (1.0 - math.tanh(steepest_at) ** 2)
+
+
+@dataclass(frozen=True)
+class Sum(Component):
+    """The sum of several components, as one edge may need."""
+
+    parts: tuple[Component, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts:
+            raise ValueError("a sum needs at least one component")
+
+    def __call__(self, x: Any) -> Any:
+        return sum(part(x) for part in self.parts)
+
+    def scaled(self, factor: float) -> Component:
+        return Sum(tuple(part.scaled(factor) for part in self.parts))
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        images = [part.image(low, high) for part in self.parts]
+        return sum(image[0] for image in images), sum(image[1] for image in images)
+
+    def steepest(self, low: float, high: float) -> float:
+        return sum(part.steepest(low, high) for part in self.parts)
+
+
+def _between(*values: float) -> tuple[float, float]:
+    return float(min(values)), float(max(values))
+
+
+def _with_ends(derivative: np.polynomial.Polynomial, low: float, high: float) -> np.ndarray:
+    """The ends of an interval and the points inside where a polynomial with this derivative turns."""
+    turns = np.real(derivative.roots())  # a complex root's real part only adds a point
+    return np.concatenate([[low, high], turns[(low < turns) & (turns < high)]])

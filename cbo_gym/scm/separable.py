@@ -1,0 +1,325 @@
+"""Additively separable structural equation models: y = F(y) + G(z), cyclic or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from cbo_gym.scm.components import Component, Linear, Sum
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.model import StructuralCausalModel, Values, Variable
+from cbo_gym.scm.noise import Distribution, Zero
+
+REWARD = "Y"
+NO_NOISE = Zero()
+TOLERANCE = 1e-12  # change of the last iteration, relative to the size of the values
+MOST_ITERATIONS = 2_000  # a contraction at rate 0.98 meets the tolerance
+BLOCK = 2**12  # samples iterated together: they stay in the processor's cache, and stop when they have settled
+TAIL = 2.0**-40  # probability of the tails of an unbounded noise that the proof of contraction leaves out
+
+SLACK = 1e-9  # rounding allowed at the sides of the box
+
+Payoff = Callable[[Mapping[str, Any]], Any]
+Box = tuple[np.ndarray, np.ndarray]  # lower and upper ends, shape (N, 1)
+
+
+@dataclass(frozen=True)
+class Total:
+    """The payoff ``sum_i h(y[i])``: called with the nodes' values by name, as arrays of one shape.
+
+    Args:
+        names: the nodes that are summed.
+        function: h; None for the identity, which takes tensors as well.
+    """
+
+    names: tuple[str, ...]
+    function: Component | None = None
+
+    def __call__(self, nodes: Mapping[str, Any]) -> Any:
+        values = [nodes[name] for name in self.names]
+        return sum(values if self.function is None else map(self.function, values))
+
+
+class SeparableSEM(StructuralCausalModel):
+    """``y = F(y) + G(z)`` with ``z = x * b``: N base arms with random signals b, of which x lets some through.
+
+    Node i of N belongs to arm i: ``y[i] = sum_j F[i, j](y[j]) + G[i](x[i] b[i])``. The reward ``Y = h(y)`` comes
+    last. On an acyclic graph the system is solved by substitution, on a cyclic one by iteration to the fixed point.
+    It is proven beforehand that there is exactly one in a box that the equations never leave.
+
+    The soft parameters are the super arm x, 0 or 1 for each arm. Beside the nodes and the reward the values hold, for
+    every arm, the exogenous signal ``z1``, ..., ``zN`` as an agent sees it; as a variable it is latent.
+
+    Args:
+        signals: the distribution of each ``b[i]``; there are N.
+        components: ``(i, j) -> F[i, j]``, the function of node j in the equation of node i, counted from 0.
+        names: of the nodes; None for ``y1``, ..., ``yN``. The signal of a node ``name`` is then ``z(name)``.
+        activations: G, one a node; None for the identity.
+        payoff: h, called with the nodes' values by name; None for their sum.
+        mask: what x acts on: ``"exogenous"``, z = x * b; or ``"endogenous"``, z = b and Y = h(x * y).
+        feedback: ``"all"`` nodes are seen, or only those of the ``"selected"`` arms, the others as 0.
+        model_noise: noise in the equation of each node.
+        signal_noise, node_noise: errors with which the signals let through, and all the nodes, are observed. The
+            reward is the payoff of the nodes as observed.
+
+    Attributes:
+        variables: the exogenous ones alone; the nodes have equations rather than variables.
+        nodes: the nodes in the order of the arms, whatever the edges, then the reward.
+        exogenous: ``z1``, ..., ``zN``.
+        contraction: spectral radius of the largest slopes, below 1, on a cyclic graph; 0 on an acyclic one.
+
+    Raises:
+        ValueError: if the numbers of signals, names and activations differ, an edge is a self loop or names no node, an
+            option is unknown, or a cyclic system is not proven to be a contraction.
+
+    Source: Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. II; the keywords are the
+    extensions of its appendix B1.
+    """
+
+    def __init__(
+        self,
+        signals: Sequence[Distribution],
+        components: Mapping[tuple[int, int], Component],
+        *,
+        names: Sequence[str] | None = None,
+        activations: Sequence[Component] | None = None,
+        payoff: Payoff | None = None,
+        mask: Literal["exogenous", "endogenous"] = "exogenous",
+        feedback: Literal["all", "selected"] = "all",
+        model_noise: Distribution = NO_NOISE,
+        signal_noise: Distribution = NO_NOISE,
+        node_noise: Distribution = NO_NOISE,
+    ) -> None:
+        count = len(signals)
+        _check(count, components, names, activations, mask, feedback)
+        self._arguments: dict[str, Any] = {
+            "signals": tuple(signals),
+            "components": dict(components),
+            "names": names,
+            "activations": tuple(activations or [Linear(1.0)] * count),
+            "payoff": payoff,
+            "mask": mask,
+            "feedback": feedback,
+            "model_noise": model_noise,
+            "signal_noise": signal_noise,
+            "node_noise": node_noise,
+        }
+        if names is None:
+            self.exogenous = tuple(f"z{i}" for i in range(1, count + 1))
+            names = tuple(f"y{i}" for i in range(1, count + 1))
+        else:
+            self.exogenous = tuple(f"z({name})" for name in names)
+        self.reward = REWARD
+        self.nodes = (*names, REWARD)
+        self.action_dim = count
+        if mask == "endogenous":
+            self.action_nodes = {REWARD: tuple(range(count))}
+        else:
+            self.action_nodes = {name: (i,) for i, name in enumerate(names)}
+        self.payoff: Payoff = payoff or Total(tuple(names))
+        edges = [(names[j], names[i]) for i, j in components] + [(name, REWARD) for name in names]
+        graph = CausalDiagram(self.nodes, edges, allow_cycles=True)
+        self.diagram = CausalDiagram(self.nodes, edges, allow_cycles=not graph.is_acyclic)
+        sources = {f"b{i}": signal for i, signal in enumerate(signals, 1)}
+        sources |= {f"error of {name}": signal_noise for name in self.exogenous}
+        sources |= {f"noise of {name}": model_noise for name in names}
+        sources |= {f"error of {name}": node_noise for name in names}
+        self.variables = tuple(Variable(n, _own_noise, noise=d, observed=False) for n, d in sources.items())
+        self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
+        self.contraction = 0.0
+        self._box: Box | None = None
+        if not graph.is_acyclic:
+            self.contraction, self._box = self._prove_contraction()
+        self._straight_line = self._compile()
+
+    @property
+    def signals(self) -> tuple[Distribution, ...]:
+        """The distributions of b, in the order of the arms."""
+        return self._arguments["signals"]
+
+    def _compile(self) -> Callable[..., Values]:
+        """One function that solves the system, written out node by node as in the superclass."""
+        place = {variable.name: index for index, variable in enumerate(self.noisy)}
+        names, given = self.nodes[:-1], self._arguments
+        masked_in, masked_out = given["mask"] == "exogenous", given["mask"] == "endogenous"
+        scope: dict[str, Any] = {"payoff": self.payoff, "refuse": _refuse_hard_interventions}
+
+        def draw(source: str) -> str:
+            return f"noise[{place[source]}]" if source in place else "0.0"
+
+        def with_noise(value: str, source: str) -> str:
+            return f"{value} + {draw(source)}" if source in place else value
+
+        before, equations, after = [], [], []
+        for i, (name, signal) in enumerate(zip(names, self.exogenous, strict=True)):
+            mask = f"soft[{i}] * " if masked_in else ""
+            scope[f"activation_{i}"] = given["activations"][i]
+            before.append(f"z{i} = {mask}{draw(f'b{i + 1}')}")
+            driven = f"z{i}" if given["activations"][i] == Linear(1.0) else f"activation_{i}(z{i})"
+            before.append(f"g{i} = {with_noise(driven, f'noise of {name}')}")
+            seen = with_noise(draw(f"b{i + 1}"), f"error of {signal}")
+            after.append(f"z{i} = {mask}({seen})")
+            after.append(f"y{i} = {with_noise(f'y{i}', f'error of {name}')}")
+        if not self.diagram.is_acyclic:
+            every = [", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg"]
+            equations = [f"{every[0]} = solve(({every[1]}))"]
+            assert self._box is not None
+            scope["solve"] = _FixedPoint(given["components"], self._box)
+        for i in self._order():
+            terms = [f"g{i}"]
+            for j in (j for effect, j in given["components"] if effect == i):
+                component, word = given["components"][i, j], f"component_{i}_{j}"
+                if isinstance(component, Linear):  # a product is much faster than a call
+                    scope[word] = component.slope
+                    terms.append(f"{word} * y{j}")
+                else:
+                    scope[word] = component
+                    terms.append(f"{word}(y{j})")
+            equations.append(f"y{i} = {' + '.join(terms)}")
+        paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
+        if self.payoff == Total(names):
+            after.append(f"reward = {' + '.join(paid)}")
+        else:
+            by_name = [f"{name!r}: {value}" for name, value in zip(names, paid, strict=True)]
+            after.append(f"reward = payoff({{{', '.join(by_name)}}})")
+        hidden = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
+        items = [f"{name!r}: z{i}" for i, name in enumerate(self.exogenous)]
+        items += [f"{name!r}: {hidden.format(i)}" for i, name in enumerate(names)]
+        lines = [
+            "if hard: refuse(hard)",
+            *before,
+            *equations,
+            *after,
+            f"return {{{', '.join(items)}, {REWARD!r}: reward}}",
+        ]
+        exec("\n    ".join(["def straight_line(noise, soft, hard):", *lines]), scope)
+        return scope["straight_line"]
+
+    def _order(self) -> list[int]:
+        """The order of substitution, causes first; empty where there are cycles."""
+        if not self.diagram.is_acyclic:
+            return []
+        return [self.nodes.index(name) for name in self.diagram.topological_order if name != REWARD]
+
+    def _prove_contraction(self) -> tuple[float, Box]:
+        """The spectral radius of the largest slopes on a box that the equations map into itself, and that box.
+
+        The box is found by interval arithmetic. A spectral radius below 1 of the matrix of largest slopes makes the
+        equations a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
+        """
+        low, high = driven = self._driving_range()
+        while np.isfinite(low).all() and np.isfinite(high).all():
+            image, slopes = np.array(driven), np.zeros((self.action_dim, self.action_dim))
+            for (i, j), component in self._arguments["components"].items():
+                slopes[i, j] = component.steepest(low[j], high[j])
+                image[:, i] += component.image(low[j], high[j])
+            rate = float(np.abs(np.linalg.eigvals(slopes)).max())
+            if rate >= 1.0:
+                raise ValueError(
+                    "the cyclic system is not proven to be a contraction: the spectral radius of its largest slopes "
+                    f"is {rate:.4g} and must be below 1; make the components on its cycles flatter"
+                )
+            if (low <= image[0]).all() and (image[1] <= high).all():
+                return rate, (low[:, None], high[:, None])
+            margin = 0.01 * (image[1] - image[0])
+            low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
+        raise ValueError("the cyclic system is no contraction: its values diverge; make the components flatter")
+
+    def _driving_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise together."""
+        given = self._arguments
+        ends = np.array([TAIL, 1.0 - TAIL])
+        ranges = np.empty((self.action_dim, 2))
+        for i, (signal, activation) in enumerate(zip(self.signals, given["activations"], strict=True)):
+            low, high = signal.from_uniform(ends)
+            if given["mask"] == "exogenous":
+                low, high = min(low, 0.0), max(high, 0.0)
+            ranges[i] = activation.image(float(low), float(high))
+        low, high = (ranges + given["model_noise"].from_uniform(ends)).T
+        return low, high
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(SeparableSEM, **self._arguments), ()
+
+    def __repr__(self) -> str:
+        return f"SeparableSEM({self.diagram!r})"
+
+
+def _check(
+    count: int,
+    components: Mapping[tuple[int, int], Component],
+    names: Sequence[str] | None,
+    activations: Sequence[Component] | None,
+    mask: str,
+    feedback: str,
+) -> None:
+    if count == 0:
+        raise ValueError("a separable SEM needs at least one signal")
+    for i, j in components:
+        if i == j or not (0 <= i < count and 0 <= j < count):
+            raise ValueError(f"components go between two different nodes from 0 to {count - 1}; given {(i, j)}")
+    if names is not None and len(names) != count:
+        raise ValueError(f"give one name for each of {count} nodes; given {len(names)}")
+    if activations is not None and len(activations) != count:
+        raise ValueError(f"give one activation for each of {count} nodes; given {len(activations)}")
+    if mask not in ("exogenous", "endogenous"):
+        raise ValueError(f"mask must be 'exogenous' or 'endogenous'; given {mask!r}")
+    if feedback not in ("all", "selected"):
+        raise ValueError(f"feedback must be 'all' or 'selected'; given {feedback!r}")
+
+
+def _own_noise(u: Any) -> Any:
+    return u
+
+
+def _refuse_hard_interventions(hard: Mapping[str, Any]) -> None:
+    raise ValueError(f"a separable SEM takes super arms, not hard interventions; given do({', '.join(hard)})")
+
+
+class _FixedPoint:
+    """Solves ``y = F(y) + g`` on a cyclic graph by ``y <- (I - A)^-1 (g + N(y))``; A is the linear part of F = A + N.
+
+    With largest slopes |A| and |N|, this splitting is a contraction wherever |A| + |N| has a spectral radius below 1,
+    and converges no slower than plain iteration (Varga 2000, Matrix iterative analysis, sec. 3.6). Unlike that it may
+    leave the box on its way, so the end is checked to lie inside.
+    """
+
+    def __init__(self, components: Mapping[tuple[int, int], Component], box: Box) -> None:
+        self._low, self._high = box
+        linear = np.zeros((len(self._low), len(self._low)))
+        self._nonlinear = []
+        for (i, j), component in components.items():
+            for part in component.parts if isinstance(component, Sum) else [component]:
+                if isinstance(part, Linear):
+                    linear[i, j] += part.slope
+                else:
+                    self._nonlinear.append((i, j, part))
+        self._inverse = np.linalg.inv(np.eye(len(linear)) - linear)
+
+    def __call__(self, driving: tuple[Any, ...]) -> np.ndarray:
+        """The solution, shape ``(N, ...)``, for N numbers or arrays that broadcast together."""
+        columns = np.broadcast_arrays(*driving)
+        shape = columns[0].shape
+        forces = np.stack(columns).reshape(len(columns), -1)
+        starts = range(0, forces.shape[1], BLOCK)
+        blocks = [self._solve(forces[:, start : start + BLOCK]) for start in starts]
+        return np.concatenate(blocks, axis=1).reshape(-1, *shape)
+
+    def _solve(self, forces: np.ndarray) -> np.ndarray:
+        y = self._inverse @ forces
+        for _ in range(MOST_ITERATIONS):
+            old, driven = y, forces.copy()
+            for i, j, component in self._nonlinear:
+                driven[i] += component(old[j])
+            y = self._inverse @ driven
+            if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
+                break
+        else:
+            raise RuntimeError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")
+        if not ((self._low - SLACK <= y) & (y <= self._high + SLACK)).all():
+            raise RuntimeError("the cyclic system was driven by signals outside the ranges of their distributions")
+        return y

@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from cbo_gym.evaluation.aggregate import (
+    bootstrap_weights,
+    equal_weights,
+    interquartile_mean,
+    interval,
+    mean,
+    performance_profile,
+    probability_of_improvement,
+)
+
+NAN = np.nan
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_equal_weights_give_each_environment_the_same():
+    weights = equal_weights(np.array([[0.1, 0.2, NAN, 0.4], [NAN, NAN, 0.5, NAN]]))
+    np.testing.assert_allclose(weights, [[1 / 6, 1 / 6, 0, 1 / 6], [0, 0, 1 / 2, 0]])
+
+
+@pytest.mark.parametrize("scores", [np.zeros(3), np.zeros((0, 2)), np.zeros((2, 0)), np.array([[0.5], [NAN]])])
+def test_scores_without_runs_are_refused(scores):
+    with pytest.raises(ValueError, match="a run in every environment"):
+        equal_weights(scores)
+
+
+def test_the_mean_is_that_of_the_environments_means():
+    scores = np.array([[0.0, 1.0], [0.25, NAN]])
+    assert mean(scores, equal_weights(scores)) == pytest.approx((0.5 + 0.25) / 2)
+
+
+def test_interquartile_mean_by_hand():
+    scores = np.array([[9.0, 0.2], [0.4, -7.0]])
+    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx(0.3)
+    # of three values the middle half reaches from 1/4 to 3/4: 1/12 of the first, 1/3 of the second, 1/12 of the third
+    scores = np.array([[3.0, 0.0, 1.0]])
+    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx((0 / 12 + 1 / 3 + 3 / 12) / 0.5)
+    # weights 1/2 | 1/4, 1/4: the middle half is half of the first environment's run and the lower one of the other
+    scores = np.array([[1.0, NAN], [2.0, 100.0]])
+    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx((1.0 + 2.0) / 2)
+
+
+def test_interquartile_mean_is_the_trimmed_mean(rng):
+    scores = rng.normal(size=(6, 4))  # 24 runs: a quarter is 6
+    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx(stats.trim_mean(scores, 0.25, axis=None))
+
+
+def test_performance_profile_by_hand():
+    scores = np.array([[0.2, 0.6, NAN], [0.9, 0.9, 0.4]])
+    profile = performance_profile(scores, equal_weights(scores), np.array([-1.0, 0.2, 0.5, 0.9]))
+    np.testing.assert_allclose(profile, [1.0, (1 / 2 + 1) / 2, (1 / 2 + 2 / 3) / 2, 0.0])
+
+
+def test_probability_of_improvement_by_hand():
+    scores, others = np.array([[0.5, 0.7], [1.0, NAN]]), np.array([[0.6, 0.5, 0.1], [1.0, NAN, NAN]])
+    weights, other_weights = equal_weights(scores), equal_weights(others)
+    # first environment: 0.5 beats 0.1 and ties with 0.5, 0.7 beats all; second: a tie
+    expected = ((1 + 0.5 + 3) / 6 + 0.5) / 2
+    assert probability_of_improvement(scores, others, weights, other_weights) == pytest.approx(expected)
+    assert probability_of_improvement(others, scores, other_weights, weights) == pytest.approx(1 - expected)
+
+
+def test_probability_of_improvement_is_the_mann_whitney_statistic(rng):
+    scores, others = rng.integers(5, size=(4, 6)).astype(float), rng.integers(5, size=(4, 9)).astype(float)
+    both = zip(scores, others, strict=True)
+    expected = np.mean([stats.mannwhitneyu(x, y).statistic / (6 * 9) for x, y in both])
+    value = probability_of_improvement(scores, others, equal_weights(scores), equal_weights(others))
+    assert value == pytest.approx(expected)
+
+
+def test_probability_of_improvement_needs_the_same_environments():
+    one, two = np.ones((1, 2)), np.ones((2, 2))
+    with pytest.raises(ValueError, match="given 1 and 2"):
+        probability_of_improvement(one, two, equal_weights(one), equal_weights(two))
+
+
+def test_draws_are_resamples_of_every_environment(rng):
+    scores = np.array([[0.1, NAN, 0.3, 0.5], [NAN, 0.2, 0.7, NAN]])
+    draws = bootstrap_weights(scores, 5000, rng)
+    assert draws.shape == (5000, 2, 4)
+    assert not draws[:, np.isnan(scores)].any()
+    np.testing.assert_allclose(draws.sum(axis=2), 0.5)  # strata keep their weight
+    copies = draws * 2 * np.array([[2], [1]])  # one run less than there are
+    np.testing.assert_allclose(copies, copies.round(), atol=1e-12)
+    # of 2 draws among 3 runs: a binomial number of copies
+    assert copies[:, 0, 0].mean() == pytest.approx(2 / 3, abs=5 * np.sqrt(4 / 9 / 5000))
+    assert copies[:, 0, 0].var() == pytest.approx(4 / 9, rel=0.1)
+
+
+def test_a_single_run_is_every_draw(rng):
+    np.testing.assert_array_equal(bootstrap_weights(np.array([[NAN, 0.3]]), 3, rng), [[[0, 1]]] * 3)
+
+
+def test_statistics_of_draws_are_those_of_the_resampled_scores(rng):
+    scores, others = rng.normal(size=(3, 5)), rng.normal(size=(3, 4))
+    draws, other_draws = bootstrap_weights(scores, 20, rng), bootstrap_weights(others, 20, rng)
+    thresholds = np.array([-0.5, 0.5])
+
+    def resampled(values, weights):
+        counts = np.rint(weights * 3 * (values.shape[1] - 1)).astype(int)
+        return np.array([np.repeat(row, count) for row, count in zip(values, counts, strict=True)])
+
+    for number in range(20):
+        drawn, other = resampled(scores, draws[number]), resampled(others, other_draws[number])
+        for statistic, more in ((mean, ()), (interquartile_mean, ()), (performance_profile, (thresholds,))):
+            direct = statistic(drawn, equal_weights(drawn), *more)
+            np.testing.assert_allclose(statistic(scores, draws, *more)[number], direct)
+        direct = probability_of_improvement(drawn, other, equal_weights(drawn), equal_weights(other))
+        assert probability_of_improvement(scores, others, draws, other_draws)[number] == pytest.approx(direct)
+
+
+def test_the_interval_of_a_mean_has_the_width_that_theory_gives(rng):
+    scores = rng.normal(size=(10, 5))
+    low, high = interval(mean(scores, bootstrap_weights(scores, 4000, rng)))
+    error = np.sqrt((scores.var(axis=1, ddof=1) / 5).sum()) / 10
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.06)
+
+
+def test_the_interval_of_the_interquartile_mean_covers_the_truth(rng):
+    """Scores of ten environments, as skewed as real ones: many runs at the optimum, a tail below."""
+    centres = np.linspace(-1.0, 2.0, 10)[:, None]
+
+    def sample(seeds):
+        return np.minimum(1.0, centres + 0.4 * rng.normal(size=(10, seeds)))
+
+    many = sample(20_000)
+    truth = interquartile_mean(many, equal_weights(many))
+    inside = 0
+    for _ in range(200):
+        scores = sample(5)
+        low, high = interval(interquartile_mean(scores, bootstrap_weights(scores, 300, rng)))
+        inside += low <= truth <= high
+    # 200 repetitions have a standard error of 1.6 points
+    assert inside / 200 > 0.95 - 3 * 0.016

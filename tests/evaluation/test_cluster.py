@@ -1,0 +1,118 @@
+import os
+import signal
+import sys
+import time
+
+import pytest
+from distributed import Client, LocalCluster
+from typer.testing import CliRunner
+
+from cbo_gym import evaluate, sweep
+from cbo_gym.cli import app
+from cbo_gym.evaluation import cluster as cluster_module
+from cbo_gym.evaluation import load_runs
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as running:
+        yield running
+
+
+def worker_pids(cluster):
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.wait_for_workers(2)
+        return list(client.run(os.getpid).values())
+
+
+def test_a_killed_worker_loses_no_run(cluster, tmp_path):
+    notes, folder = tmp_path / "notes", tmp_path / "runs"
+    notes.mkdir()
+    agent = f"tests.helpers:Slow(folder={str(notes)!r}, seconds=0.1)"
+    worker_pids(cluster)  # both are there
+    ended, killed = [], []
+
+    def on_run(run):
+        ended.append(run)
+        if len(ended) == 2:
+            seen, deadline = set(notes.iterdir()), time.monotonic() + 60
+            while not (begun := set(notes.iterdir()) - seen):
+                assert time.monotonic() < deadline, "no further run begins"
+                time.sleep(0.01)
+            killed.append(int(begun.pop().name.partition("-")[0]))  # in the middle of a run of 0.8 s
+            os.kill(killed[0], signal.SIGKILL)
+
+    words = ([agent], ["CBO/Dropwave-v0"], range(8), folder)
+    options = {"horizon": 8, "backend": "dask", "address": cluster.scheduler_address}
+    count = sweep(*words, **options, on_run=on_run)
+    assert count == {"finished": 8, "failed": 0, "skipped": 0, "resumed": 0}
+    assert sorted(run.seed for run in ended) == list(range(8))
+    runs = list(load_runs(folder))
+    assert sorted(run.seed for run in runs) == list(range(8))
+    assert all(run.status == "finished" for run in runs)
+    assert len(list(notes.iterdir())) > 8, "no run was cut off, so nothing was tested"
+    assert killed[0] not in worker_pids(cluster)
+
+    assert sweep(*words, **options)["resumed"] == 8
+
+
+def test_the_command_line_plays_on_a_cluster_as_on_this_machine(cluster, tmp_path):
+    words = ["sweep", str(tmp_path), "-a", "Random", "-e", "CBO/ToyGraph-v0", "--seeds", "1", "--horizon", "5"]
+    done = CliRunner().invoke(app, [*words, "--backend", "dask", "--address", cluster.scheduler_address])
+    assert done.exit_code == 0, done.output
+    assert "1 finished, 0 failed" in done.output
+    (run,) = load_runs(tmp_path)
+    timings = ["act_seconds", "update_seconds"]
+    alone = evaluate("Random", "CBO/ToyGraph-v0", seed=0, horizon=5)
+    assert run.table.drop(timings).equals(alone.table.drop(timings))
+
+
+def test_a_missing_dask_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(RuntimeError, match=r"pip install 'cbo-gym\[dask\]'"):
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address="tcp://127.0.0.1:9")
+
+
+def test_a_run_that_kills_every_worker_is_recorded_as_failed(cluster, tmp_path):
+    agents = ["tests.helpers:KillsItsProcess", "tests.helpers:Centre"]
+    count = sweep(
+        agents, ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, backend="dask", address=cluster.scheduler_address
+    )
+    assert count == {"finished": 1, "failed": 1, "skipped": 0, "resumed": 0}
+    (failed,) = (run for run in load_runs(tmp_path) if run.status == "failed")
+    assert failed.agent == agents[0]
+    assert failed.error.startswith("KilledWorker")
+
+
+def test_workers_with_several_threads_are_refused(tmp_path):
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as crowded,
+        pytest.raises(RuntimeError, match="--nthreads 1"),
+    ):
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address=crowded.scheduler_address)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr("cbo_gym.__version__", "0.0.0")
+    with pytest.raises(RuntimeError, match=r"this is 0\.0\.0"):
+        list(cluster_module.completed(str, [1], cluster.scheduler_address))
+
+
+def test_a_scheduler_that_is_not_there_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module, "PATIENCE", 0.5)
+    with pytest.raises(RuntimeError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address="tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": "dask"}, "give the address"),
+        ({"address": "tcp://127.0.0.1:9"}, "give the address"),
+        ({"backend": "slurm"}, "choose from joblib, dask"),
+    ],
+)
+def test_backend_and_address_go_together(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, **options)
