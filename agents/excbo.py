@@ -30,12 +30,13 @@ import torch
 from torch import Tensor
 
 from agents.random import seeded_copy
-from agents.search import best_first, maximise
-from agents.surrogates.exogenous import Components, ExogenousNetwork
+from agents.search import Acquisition, best_first, maximise
+from agents.surrogates.exogenous import Components, Draws, ExogenousNetwork
 from cbo_gym.agent import Agent
 from cbo_gym.task import Action, Mode, Observation
 
 SCREENING_SAMPLES = 4
+RESTARTS = 6
 
 
 class EXCBO(Agent):
@@ -54,7 +55,7 @@ class EXCBO(Agent):
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
-    def __init__(self, beta: float = 1.0, components: Components = 2, samples: int = 32, device: str = "cpu") -> None:
+    def __init__(self, beta: float = 2.0, components: Components = 2, samples: int = 16, device: str = "cpu") -> None:
         if not (math.isfinite(beta) and beta >= 0.0):
             raise ValueError(f"beta must be a finite number of at least 0; given {beta!r}")
         if components != "bic" and not (isinstance(components, int) and components >= 1):
@@ -79,24 +80,25 @@ class EXCBO(Agent):
             return seeded_copy(self.task.action_space, seed).sample()
         played = best_first(self.history, self.estimated_rewards())
         return maximise(
-            self._upper_bound(self._network.draw_exogenous(self.samples, seed)),
+            self._upper_bound(self._network.draw(self.samples, seed)),
             self._network.features,
             played,
             seed=seed,
-            screening=self._upper_bound(self._network.draw_exogenous(SCREENING_SAMPLES, seed)),
+            screening=self._upper_bound(self._network.draw(SCREENING_SAMPLES, seed)),
+            restarts=RESTARTS,
             device=self.device,
         )
 
-    def _upper_bound(self, exogenous: Mapping[str, Tensor]) -> Any:
+    def _upper_bound(self, draws: Draws) -> Acquisition:
         """The acquisition function: GP inputs ``b x 1 x d`` to values ``b``."""
 
         def value(inputs: Tensor) -> Tensor:
-            mean, std = self._network.reward_bounds(inputs.squeeze(-2), exogenous)
-            return (mean + self.beta * std).mean(-1)
+            mean, std = self._network.reward_belief(inputs.squeeze(-2), draws)
+            return mean + self.beta * std
 
         return value
 
     def estimated_rewards(self) -> np.ndarray:
-        exogenous = self._network.draw_exogenous(self.samples, seed=0)
+        draws = self._network.draw(self.samples, seed=0)
         with torch.no_grad():
-            return self._network.reward_bounds(self._network.inputs, exogenous)[0].mean(-1).cpu().numpy()
+            return self._network.estimates(self._network.inputs, draws).cpu().numpy()

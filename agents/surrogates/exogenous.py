@@ -11,9 +11,8 @@ and not how uncertain the mean is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from agents.surrogates.gp import GaussianProcess
+from agents.surrogates.gp import MIN_VARIANCE, GaussianProcess
 from agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from agents.surrogates.heteroscedastic import HeteroscedasticGP
 from agents.surrogates.kernels import VarianceKernel
@@ -29,6 +28,7 @@ from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Task
 
 MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
+REFIT_ITERATIONS = 8
 CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
 
 Components = int | str
@@ -40,12 +40,12 @@ def fit_mixture(values: np.ndarray, components: Components, seed: int) -> Gaussi
     Args:
         values: shape ``(n,)``, at least one.
         components: their number, or ``"bic"`` for the one in 1 to 4 with the least Bayesian information criterion.
-            There are never more than distinct values.
+            There are never more than values that differ visibly.
         seed: of the start.
     """
     from sklearn.mixture import GaussianMixture as Mixture
 
-    distinct = len(np.unique(values))
+    distinct = len(np.unique(np.round(values / MIN_STD)))
     if distinct < 2:
         return GaussianMixture([1.0], [values.mean()], [MIN_STD])
     candidates = CANDIDATES if components == "bic" else (int(components),)
@@ -76,9 +76,9 @@ class EncoderDecoder:
     ) -> None:
         dim = max(1, parents + actions)  # a root has a constant input
         kernel = partial(MechanismKernel, parents=parents) if parents else get_covar_module_with_dim_scaled_prior
-        common = {"rescale": range(parents), "device": device}
+        common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
-        self.decoder = GaussianProcess(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
+        self.decoder = Decoder(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
         self._components = components
         self._seed = seed
 
@@ -98,15 +98,58 @@ class EncoderDecoder:
         self.distribution = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
         self.decoder.replace(torch.cat([inputs, self.exogenous[:, None]], -1), outputs)
 
-    def mean(self, points: Tensor) -> Tensor:
-        """The decoder's mean at ``(z, u^)``, as :meth:`GaussianProcess.mean`."""
+    def decode(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of the decoder, as :meth:`Decoder.combined`."""
         self.update()
-        return self.decoder.mean(points)
+        return self.decoder.combined(points, exogenous)
 
-    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The decoder's mean and standard deviation at ``(z, u^)``, as :meth:`GaussianProcess.posterior`."""
+    def decode_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
+        """Mean of the decoder, as :meth:`Decoder.combined_mean`."""
         self.update()
-        return self.decoder.posterior(points)
+        return self.decoder.combined_mean(points, exogenous)
+
+
+class Decoder(GaussianProcess):
+    """A GP with a :class:`DecoderKernel`, for points and draws of u^ that are combined.
+
+    The kernel is a product, so what depends on the draws alone is computed once for all points.
+    """
+
+    def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
+        """The first part of :meth:`combined` alone."""
+        self.update()
+        return self._mean(self._cross(points, exogenous))
+
+    def combined(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation, differentiable in the points.
+
+        Args:
+            points: parents and own actions, ``b x s x d``, or ``b x 1 x d`` for the same with every draw.
+            exogenous: draws of u^, shape ``(s,)``.
+
+        Returns:
+            two tensors ``b x s``.
+        """
+        self.update()
+        cross = self._cross(points, exogenous)
+        u, mechanism = exogenous[:, None], self._mechanism_points(points)
+        flat = mechanism.reshape(-1, mechanism.shape[-1])
+        prior = self.kernel.mechanism.forward(flat, flat, diag=True).reshape(points.shape[:-1])
+        prior = prior * self.kernel.along(u, u, diag=True)
+        variance = prior - (cross @ self._inverse_root.T).square().sum(-1)
+        return self._mean(cross), self._scale * variance.clamp_min(MIN_VARIANCE).sqrt()
+
+    def _mechanism_points(self, points: Tensor) -> Tensor:
+        return (points - self._low[:-1]) / self._span[:-1]
+
+    def _cross(self, points: Tensor, exogenous: Tensor) -> Tensor:
+        """Covariances with the data, ``b x s x n``."""
+        mechanism = self._mechanism_points(points)
+        cross = self.kernel.mechanism.forward(mechanism.reshape(-1, mechanism.shape[-1]), self._points[:, :-1])
+        return cross.reshape(*points.shape[:-1], -1) * self.kernel.along(exogenous[:, None], self._points[:, -1:])
+
+    def _mean(self, cross: Tensor) -> Tensor:
+        return self._location + self._scale * (self.constant + cross @ self._weights)
 
 
 class DecoderKernel(VarianceKernel):
@@ -124,18 +167,35 @@ class DecoderKernel(VarianceKernel):
         self.mechanism = mechanism(dim - 1)
         self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=1)
 
+    def along(self, u: Tensor, other: Tensor, diag: bool = False) -> Tensor:
+        """The factor of u alone: ``n x 1`` and ``m x 1`` to ``n x m``, or to ``(n,)`` for the diagonal."""
+        linear = (u * other).squeeze(-1) if diag else u @ other.transpose(-1, -2)
+        return 1.0 + self.variances[0] * linear + self.variances[1] * self.smooth.forward(u, other, diag=diag)
+
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
-        first, second = x1[..., -1:], x2[..., -1:]
-        linear = (first * second).squeeze(-1) if diag else first @ second.transpose(-1, -2)
-        smooth = self.smooth.forward(first, second, diag=diag)
-        exogenous = 1.0 + self.variances[0] * linear + self.variances[1] * smooth
-        return self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag) * exogenous
+        mechanism = self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag)
+        return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
+
+
+class Draws(NamedTuple):
+    """Quasi-random draws, ``2 s`` a node; the second half repeats the u^ of the first and has its deviations negated.
+
+    Attributes:
+        exogenous: node -> u^, from its mixture; of the nodes that have an exogenous variable.
+        deviations: node -> standard deviations by which the mechanism is off the decoder's mean; not of the reward.
+    """
+
+    exogenous: dict[str, Tensor]
+    deviations: dict[str, Tensor]
 
 
 class ExogenousNetwork(GPNetwork):
     """Encoder-decoder surrogates of the reward and its ancestors, and batched passes through the graph.
 
-    A node that the task tells to have no noise has no exogenous variable, and a plain GP.
+    A node that the task tells to have no noise and no latent cause has no exogenous variable, and a plain GP.
+
+    Attributes:
+        exogenous: node -> surrogate, of the nodes that have an exogenous variable.
 
     Args:
         task: soft or hard.
@@ -147,55 +207,84 @@ class ExogenousNetwork(GPNetwork):
     def __init__(self, task: Task, components: Components, seed: int, device: str = "cpu") -> None:
         self._components = components
         self._seed = seed
+        self.exogenous: dict[str, EncoderDecoder] = {}
         super().__init__(task, device)
 
     def _surrogate(self, node: str) -> Any:
-        if node not in self.noisy:
+        confounded = any(node in pair for pair in self.task.diagram.bidirected)
+        if node not in self.noisy and not confounded:
             return super()._surrogate(node)
         parents, actions = len(self.parents[node]), len(self.actions[node])
-        return EncoderDecoder(node, parents, actions, self._components, self._seed, self.device)
+        surrogate = EncoderDecoder(node, parents, actions, self._components, self._seed, self.device)
+        self.exogenous[node] = surrogate
+        return surrogate
 
-    def draw_exogenous(self, count: int, seed: int) -> dict[str, Tensor]:
-        """Quasi-random u^ of the nodes with an exogenous variable, from their mixtures: each of shape ``(count,)``."""
-        noisy = self.noisy
-        if not noisy:
-            return {}
-        points = SobolEngine(len(noisy), scramble=True, seed=seed).draw(count, dtype=torch.float64)
-        draws = {}
-        for node, column in zip(noisy, points.clamp(1e-9, 1.0 - 1e-9).unbind(-1), strict=True):
-            surrogate = self.surrogates[node]
-            if len(surrogate):
-                surrogate.update()
-                column = torch.from_numpy(surrogate.distribution.from_uniform(column.numpy()))
-            draws[node] = column.to(self.device)
-        return draws
+    def draw(self, count: int, seed: int) -> Draws:
+        """``count`` pairs of quasi-random draws.
 
-    def reward_bounds(self, inputs: Tensor, exogenous: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of the reward's decoder, where the other decoders' means lead.
+        Args:
+            count: pairs of draws, which share u^ and whose deviations are opposite.
+            seed: of the quasi-random points.
+        """
+        dim = len(self.exogenous) + len(self.nodes) - 1
+        uniforms = SobolEngine(max(1, dim), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        columns = iter(uniforms.clamp(1e-9, 1.0 - 1e-9).unbind(-1))
+        exogenous = {node: self._from_mixture(node, next(columns)).repeat(2) for node in self.exogenous}
+        normal = {node: torch.special.ndtri(next(columns)).to(self.device) for node in self.nodes[:-1]}
+        return Draws(exogenous, {node: torch.cat([column, -column]) for node, column in normal.items()})
+
+    def _from_mixture(self, node: str, uniforms: Tensor) -> Tensor:
+        surrogate = self.exogenous[node]
+        if len(surrogate):
+            surrogate.update()
+            uniforms = torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy()))
+        return uniforms.to(self.device)
+
+    def reward_belief(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+        """What is known of E[reward] under actions: its mean, and its standard deviation.
+
+        The means of the decoders lead from the roots to the reward, moved by the deviations. The variance is that of
+        the reward's decoder plus that which the deviations upstream cause, both averaged over u^.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
-            exogenous: as :meth:`draw_exogenous` gives it, ``s`` draws a node.
+            draws: of u^ and of the deviations.
 
         Returns:
-            two tensors ``b x s`` (``b x 1`` where nothing is noisy), differentiable.
+            two tensors of shape ``(b,)``, differentiable.
         """
 
         def decode(node: str, points: Tensor) -> Tensor:
-            surrogate = self.surrogates[node]
-            if not len(surrogate):  # set in every round so far
-                return torch.zeros_like(points[..., 0])
-            return surrogate.mean(_append(points, exogenous.get(node)))
+            mean, std = self._bounds(node, points, draws)
+            return mean + std * draws.deviations[node]
 
         *others, reward = self.nodes
         values = self._pass(inputs, others, decode)
-        points = _append(self._points(reward, values, inputs), exogenous.get(reward))
-        return self.surrogates[reward].posterior(points)
+        mean, std = self._bounds(reward, self._points(reward, values, inputs), draws)
+        if mean.shape[-1] == 1:
+            return mean[:, 0], std[:, 0]
+        above, below = mean.chunk(2, -1)
+        variance = std.square().mean(-1) + (0.5 * (above - below)).square().mean(-1)
+        return mean.mean(-1), variance.sqrt()
 
+    def estimates(self, inputs: Tensor, draws: Draws) -> Tensor:
+        """The mean of E[reward] under actions, ``b x input_dim`` to ``(b,)``, without deviations: for many actions."""
 
-def _append(points: Tensor, exogenous: Tensor | None) -> Tensor:
-    """Points ``b x s x d`` with another column of shape ``(s,)``, if there is one."""
-    if exogenous is None:
-        return points
-    points = points.expand(-1, len(exogenous), -1)
-    return torch.cat([points, exogenous[:, None].expand(len(points), -1, 1)], -1)
+        def decode(node: str, points: Tensor) -> Tensor:
+            surrogate = self.surrogates[node]
+            if not len(surrogate):
+                return torch.zeros_like(points[..., 0])
+            if node not in self.exogenous:
+                return surrogate.mean(points)
+            return self.exogenous[node].decode_mean(points, draws.exogenous[node].chunk(2)[0])
+
+        return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
+
+    def _bounds(self, node: str, points: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of a node's mechanism, its inputs ``b x s x d`` to ``b x s``."""
+        surrogate = self.surrogates[node]
+        if not len(surrogate):  # set in every round so far: the standard prior is all there is
+            return torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
+        if node not in self.exogenous:
+            return surrogate.posterior(points)
+        return self.exogenous[node].decode(points, draws.exogenous[node])

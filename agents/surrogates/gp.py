@@ -87,6 +87,7 @@ class GaussianProcess:
         noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
         covariance: makes the kernel for d inputs; BoTorch's default if None.
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
+        refit_iterations: most iterations of a refit, which starts where the last fit ended.
         device: torch device of data and computations.
 
     Raises:
@@ -104,6 +105,7 @@ class GaussianProcess:
         noise_std: float | None = None,
         covariance: Callable[[int], Kernel] | None = None,
         rescale: Sequence[int] = (),
+        refit_iterations: int = FIT_ITERATIONS,
         device: str | torch.device = "cpu",
     ) -> None:
         if dim < 1:
@@ -115,6 +117,7 @@ class GaussianProcess:
         self.noise_std = noise_std
         self.covariance = covariance
         self.rescale = list(rescale)
+        self.refit_iterations = refit_iterations
         self.schedule = RefitSchedule()
         self.kernel: Any = None
         self.noise = self.constant = torch.empty(0)
@@ -249,13 +252,14 @@ class GaussianProcess:
         often has one mode for a fast ripple and one that takes it for noise, and a fit that starts where the last one
         ended would never leave the one for the other.
         """
-        fits = [self._optimise(self._hyperparameters)]
+        iterations = self.refit_iterations if self._hyperparameters else FIT_ITERATIONS
+        fits = [self._optimise(self._hyperparameters, iterations)]
         if len(self) >= self.schedule.growth * self._searched:
-            fits.append(self._optimise(self._best_lengthscale()))
+            fits.append(self._optimise(self._best_lengthscale(), iterations))
             self._searched = len(self)
         self._adopt(max(fits, key=_value))
 
-    def _optimise(self, start: Mapping[str, Tensor]) -> SingleTaskGP:
+    def _optimise(self, start: Mapping[str, Tensor], iterations: int) -> SingleTaskGP:
         """A model fitted from the hyper-parameters in ``start``, where it has none from the modes of their priors."""
         model = self._build_model(start)
         likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
@@ -267,7 +271,7 @@ class GaussianProcess:
             for expected in (BotorchWarning, NumericalWarning, RuntimeWarning):
                 warnings.simplefilter("ignore", expected)
             try:
-                fit_gpytorch_mll(likelihood, closure=closure, optimizer_kwargs={"options": {"maxiter": FIT_ITERATIONS}})
+                fit_gpytorch_mll(likelihood, closure=closure, optimizer_kwargs={"options": {"maxiter": iterations}})
             except (ModelFittingError, NanError, ValueError):
                 model = self._build_model(start)  # what the fit starts from is a valid model too
         return model

@@ -16,6 +16,7 @@ ZOO = {
     "EICF": agents.EICF,
     "EIFN": agents.EIFN,
     "MCBO": agents.MCBO,
+    "EXCBO": agents.EXCBO,
 }
 TASKS = {
     "Dropwave": ("CBO/Dropwave-v0", {}),
@@ -94,7 +95,7 @@ def test_without_any_data_actions_are_random(build: type[Agent]) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.AGGREGATED, Mode.MASKED])
-@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO])
+@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO, agents.EXCBO])
 def test_unsupported_mode_is_refused(build: type[Agent], mode: Mode) -> None:
     _, task = make("CBO/Dropwave-v0", 0, 1)
     with pytest.raises(UnsupportedModeError, match=f"plays .*hard, soft.*{mode}"):
@@ -111,7 +112,7 @@ def test_random_plays_every_mode() -> None:
     ids=["constant", "single", "large", "outlier"],
 )
 @pytest.mark.parametrize("duplicates", [False, True])
-@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO])
+@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO, agents.EXCBO])
 def test_awkward_rewards_do_not_end_a_run(build: type[Agent], duplicates: bool, rewards: list[float]) -> None:
     _, task = make("CBO/Dropwave-v0", 0, 10)
     points = np.random.default_rng(0).random((len(rewards), 2))

@@ -1,0 +1,86 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+import agents
+from agents.excbo import EXCBO
+from agents.search import maximise
+from tests.agents.helpers import AGENT_SEED, make, play
+
+
+def started(env_id: str, seed: int = 0, **parameters) -> EXCBO:
+    """An agent that has seen the initial data."""
+    agent = EXCBO(**parameters)
+    agent.reset(make(env_id, seed, 5)[1], AGENT_SEED + seed)
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"beta": -1.0}, "beta must be"),
+        ({"beta": float("nan")}, "beta must be"),
+        ({"components": 0}, "components must be"),
+        ({"components": "aic"}, "components must be"),
+        ({"samples": 0}, "samples must be"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        EXCBO(**parameters)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_search_beats_a_fine_grid(seed):
+    """Noisy Dropwave: every action on a 60 x 60 grid."""
+    agent = started("CBO/Dropwave-Noisy-v0", seed)
+    bound = agent._upper_bound(agent._network.draw(agent.samples, seed))
+    axis = torch.linspace(0, 1, 60, dtype=torch.float64)
+    with torch.no_grad():
+        best = float(bound(torch.cartesian_prod(axis, axis)[:, None]).max())
+    played = [past.action for past in agent.history]
+    action = maximise(bound, agent._network.features, played, seed=1)
+    with torch.no_grad():
+        found = float(bound(torch.tensor(action)[None, None]))
+    assert found >= best - 1e-3 * abs(best)
+
+
+def test_beta_zero_maximises_the_mean():
+    agent = started("CBO/Dropwave-Noisy-v0", beta=0.0)
+    draws = agent._network.draw(8, seed=0)
+    points = torch.rand(5, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    mean, _ = agent._network.reward_belief(points[:, 0], draws)
+    torch.testing.assert_close(agent._upper_bound(draws)(points), mean)
+
+
+@pytest.mark.parametrize("components", [3, "bic"])
+def test_other_mixtures_play_too(components):
+    env, task = make("CBO/Dropwave-Noisy-v0", 0, 2)
+    actions, _ = play(EXCBO(components=components), env, task, 0)
+    assert all(env.action_space.contains(action) for action in actions)
+
+
+def test_excbo_beats_the_baselines_on_ackley_in_every_run():
+    rounds, best = 6, {}
+    for build, seed in itertools.product([agents.EXCBO, agents.GPUCB, agents.Random], range(2)):
+        env, task = make("CBO/Ackley-v0", seed, rounds)
+        best[build.__name__, seed] = play(build(), env, task, seed)[1].max()
+    for seed in range(2):
+        assert best["EXCBO", seed] > max(best["GPUCB", seed], best["Random", seed])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", ["CBO/Dropwave-GMM-v0", "CBO/Alpine2-NonDGM-v0"])
+def test_excbo_beats_the_baselines_with_several_modes(env_id):
+    """Best expected reward after 100 rounds, paired over 8 seeds."""
+    from cbo_gym import evaluate
+
+    def best(label):
+        return np.array([evaluate(label, env_id, seed).table["expected_reward"].max() for seed in range(8)])
+
+    excbo = best("EXCBO")
+    for other in ("GP-UCB", "EICF"):
+        gain = excbo - best(other)
+        assert gain.mean() > 2.365 * gain.std(ddof=1) / np.sqrt(8)  # the 95 % t-interval lies above 0

@@ -1,0 +1,180 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from agents.surrogates.exogenous import DecoderKernel, EncoderDecoder, ExogenousNetwork, fit_mixture
+from agents.surrogates.gp_network import MechanismKernel
+from agents.surrogates.heteroscedastic import HeteroscedasticGP
+from cbo_gym import Task
+from tests.agents.helpers import make
+
+
+def distance_correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Székely, Rizzo & Bakirov (2007), Definition 5; 0 for independent, 1 for linearly related variables."""
+    first, second = (_centred(np.abs(values[:, None] - values)) for values in (x, y))
+    return float(np.sqrt((first * second).mean() / np.sqrt((first**2).mean() * (second**2).mean())))
+
+
+def _centred(distances: np.ndarray) -> np.ndarray:
+    return distances - distances.mean(0) - distances.mean(1)[:, None] + distances.mean()
+
+
+class Node:
+    """x = f_a(z, a) + f_b(z, a) f_c(u), with two modes of u and a spread that varies by a factor of ten and more."""
+
+    def __init__(self, seed: int, count: int = 200) -> None:
+        rng = np.random.default_rng(seed)
+        self.inputs = np.column_stack([rng.normal(size=count), rng.random(count)])
+        z, a = self.inputs.T
+        self.scale = 0.3 + 0.5 * z**2 * (1.0 + a)
+        u = rng.choice([-1.0, 1.0], count) + 0.2 * rng.normal(size=count)
+        f_c = u + 0.3 * u**2
+        self.exogenous = (f_c - f_c.mean()) / f_c.std()
+        self.outputs = np.sin(2.0 * z) + 3.0 * a + self.scale * f_c
+
+    def surrogate(self, components: int | str = 2) -> EncoderDecoder:
+        fitted = EncoderDecoder("X", parents=1, actions=1, components=components, seed=0)
+        fitted.add(self.inputs, self.outputs)
+        fitted.update()
+        return fitted
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2])
+def node(request) -> tuple[Node, EncoderDecoder]:
+    known = Node(request.param)
+    return known, known.surrogate()
+
+
+def test_the_exogenous_variable_is_recovered(node):
+    known, fitted = node
+    assert np.corrcoef(fitted.exogenous.numpy(), known.exogenous)[0, 1] > 0.9
+    assert abs(float(fitted.exogenous.mean())) < 0.1
+    assert float(fitted.exogenous.std()) == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_spread_follows_the_inputs(node):
+    known, fitted = node
+    spread = fitted.encoder.spread(torch.from_numpy(known.inputs)).numpy()
+    assert np.corrcoef(np.log(spread), np.log(known.scale))[0, 1] > 0.95
+
+
+def test_the_recovered_variable_is_independent_of_the_inputs(node):
+    """As nearly as the true one is in the sample: by permutation, neither it nor its size tells of z or a."""
+    known, fitted = node
+    recovered = fitted.exogenous.numpy()
+    rng = np.random.default_rng(0)
+    for column in known.inputs.T:
+        chance = [distance_correlation(rng.permutation(recovered), column) for _ in range(200)]
+        assert distance_correlation(recovered, column) < np.quantile(chance, 0.999)
+    residuals = known.outputs - fitted.encoder.mean(torch.from_numpy(known.inputs)).numpy()
+    z = known.inputs[:, 0]
+    # dividing by the spread is what takes the dependence away
+    assert distance_correlation(np.abs(recovered), np.abs(z)) < 0.5 * distance_correlation(np.abs(residuals), np.abs(z))
+
+
+def test_the_mixture_finds_the_two_modes(node):
+    known, fitted = node
+    modes = [known.exogenous[known.exogenous < 0].mean(), known.exogenous[known.exogenous > 0].mean()]
+    np.testing.assert_allclose(sorted(fitted.distribution.means), modes, atol=0.2)
+    np.testing.assert_allclose(fitted.distribution.weights, 0.5, atol=0.1)
+
+
+def test_the_decoder_tells_the_node_from_inputs_and_exogenous_variable(node):
+    known, fitted = node
+    fresh = Node(100 + len(known.inputs))
+    points = torch.from_numpy(np.column_stack([fresh.inputs, fresh.exogenous]))
+    decoded, std = fitted.decoder.posterior(points)
+    assert (std > 0).all()
+    error = np.median(np.abs(decoded.numpy() - fresh.outputs))
+    spread = np.median(np.abs(fitted.encoder.mean(points[:, :2]).numpy() - fresh.outputs))
+    assert error < 0.4 * spread  # most of what the parents leave open is explained
+
+
+def test_points_and_draws_are_combined(node):
+    _, fitted = node
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.randn(4, dtype=torch.float64, generator=generator)
+    for shared in (True, False):  # one point for all draws, or one each
+        points = torch.rand(5, 1 if shared else 4, 2, dtype=torch.float64, generator=generator)
+        full = torch.cat([points.expand(-1, 4, -1), draws[:, None].expand(5, -1, 1)], -1)
+        torch.testing.assert_close(fitted.decoder.combined(points, draws), fitted.decoder.posterior(full))
+        torch.testing.assert_close(fitted.decoder.combined_mean(points, draws), fitted.decoder.mean(full))
+
+
+def test_the_bic_chooses_the_number_of_modes():
+    rng = np.random.default_rng(0)
+    for modes in (1, 2, 3):
+        values = rng.choice(np.arange(modes) * 2.0, 300) + 0.2 * rng.normal(size=300)
+        assert len(fit_mixture(values, "bic", seed=0).means) == modes
+
+
+@pytest.mark.parametrize("values", [[0.0], [0.0] * 5, [0.0, 1.0], [1e-12, 0.0, 1.0]])
+@pytest.mark.parametrize("components", [2, 4, "bic"])
+def test_mixtures_of_few_values(values, components):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mixture = fit_mixture(np.array(values), components, seed=0)
+    assert len(mixture.means) <= len(set(values))
+    assert mixture.mean == pytest.approx(np.mean(values), abs=1e-6)
+
+
+def test_the_decoder_kernel_is_a_product():
+    mechanism = MechanismKernel(2, parents=1)
+    kernel = DecoderKernel(3, lambda dim: mechanism).double()
+    points = torch.rand(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    u = points[:, -1]
+    smooth = torch.exp(-0.5 * ((u[:, None] - u) / kernel.smooth.lengthscale).square())
+    by_hand = mechanism.forward(points[:, :2], points[:, :2]) * (1.0 + torch.outer(u, u) + smooth)
+    torch.testing.assert_close(kernel.forward(points, points), by_hand)
+    torch.testing.assert_close(kernel.forward(points, points, diag=True), by_hand.diagonal())
+
+
+def test_a_constant_noise_level_is_found_constant():
+    rng = np.random.default_rng(0)
+    inputs = rng.random((150, 2))
+    model = HeteroscedasticGP("X", 2)
+    model.add(inputs, np.sin(3.0 * inputs[:, 0]) + 0.3 * rng.normal(size=150))
+    spread = model.spread(torch.from_numpy(inputs)).numpy()
+    assert spread.mean() == pytest.approx(0.3, rel=2.0 / np.sqrt(300.0))  # two standard errors of 150 values' std
+    assert np.log(spread).std() < 0.2  # the nodes above have 0.8
+
+
+def trained(task: Task) -> ExogenousNetwork:
+    network = ExogenousNetwork(task, components=2, seed=0)
+    for past in task.initial_data:
+        network.add(past.action, past.observation)
+    return network
+
+
+def test_the_belief_by_hand():
+    """Dropwave: the radius moves by its deviation, the reward's decoder does the rest."""
+    network = trained(make("CBO/Dropwave-Noisy-v0", 0, 1)[1])
+    draws = network.draw(4, seed=1)
+    torch.testing.assert_close(draws.exogenous["Y"][:4], draws.exogenous["Y"][4:])
+    torch.testing.assert_close(draws.deviations["X0"][:4], -draws.deviations["X0"][4:])
+    action = torch.tensor([[0.3, 0.6]], dtype=torch.float64)
+    mean, std = network.reward_belief(action, draws)
+    means, stds = [], []
+    for place in range(8):
+        u = {node: values[place].reshape(1, 1) for node, values in draws.exogenous.items()}
+        centre, spread = network.surrogates["X0"].decoder.posterior(torch.cat([action, u["X0"]], -1))
+        radius = centre + spread * draws.deviations["X0"][place]
+        reward = network.surrogates["Y"].decoder.posterior(torch.cat([radius[:, None], u["Y"]], -1))
+        means.append(float(reward[0]))
+        stds.append(float(reward[1]))
+    means, stds = np.array(means), np.array(stds)
+    upstream = 0.5 * (means[:4] - means[4:])
+    assert float(mean) == pytest.approx(means.mean())
+    assert float(std) == pytest.approx(np.sqrt((stds**2).mean() + (upstream**2).mean()))
+
+
+def test_nodes_without_noise_have_no_exogenous_variable():
+    assert trained(make("CBO/Alpine2-v0", 0, 1)[1]).exogenous == {}
+    assert len(trained(make("CBO/Alpine2-Noisy-v0", 0, 1)[1]).exogenous) == 6
+
+
+def test_a_latent_cause_makes_a_node_exogenous():
+    """The published Dropwave: the radius has no noise of its own, but shares a latent cause with the reward."""
+    assert trained(make("CBO/Dropwave-NoisyPublished-v0", 0, 1)[1]).exogenous.keys() == {"X0", "Y"}
