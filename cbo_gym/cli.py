@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -318,10 +319,18 @@ def _print_board(board: Leaderboard) -> None:
     console.print(f"[dim]{escape(provenance(board))}[/dim]")
 
 
+NARROWEST_NAME = 8  # characters
+
+
 def _print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for place, name in enumerate(header):
-        table.add_column(name, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
+        # Headers break between words, so that on 80 columns names need not be squeezed to nothing.
+        longest = max(len(text) for text in [*name.split(), *(row[place] for row in rows)])
+        if place:
+            table.add_column(textwrap.fill(name, longest), justify="right", no_wrap=True, overflow="fold")
+        else:
+            table.add_column(name, min_width=min(longest, NARROWEST_NAME), overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)

@@ -106,6 +106,8 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Any, Any]:
         raise ValueError(f"horizon must be at least 1; given {horizon}")
     try:
         return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
+    except gym.error.UnregisteredEnv as error:
+        raise ValueError(f"cannot make the environment {spec}: {error} See cbo-gym list.") from error
     except (gym.error.Error, TypeError) as error:
         raise ValueError(f"cannot make the environment {spec}: {error}") from error
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,7 @@ class Problem:
             self._check_scope(scope, contexts.names)
 
     def _check_scope(self, scope: Scope, contexts: Sequence[str]) -> None:
-        for variable, given in scope:
+        for variable, given in sorted(scope, key=itemgetter(0)):  # errors do not hang on the hash seed
             if variable not in self.manipulable:
                 raise ValueError(f"{self.name}: a scope cannot set {variable!r}; choose from {list(self.manipulable)}")
             if unknown := sorted(given.difference(contexts)):

@@ -296,7 +296,7 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
     contexts = (*CHAIN, *BYSTANDING_CONTEXTS)
     upstream = [name for name in contexts if name not in ("C5", "C6")]
     everything = {"X1": contexts, "X2": contexts, **dict.fromkeys(BYSTANDERS, upstream)}
-    listed = scopes or ({"X1": ("C1", "C6")}, {"X2": ("C1",)}, everything, {})
+    listed = ({"X1": ("C1", "C6")}, {"X2": ("C1",)}, everything, {}) if scopes is None else scopes
     tenth = Normal(0.0, 0.1)
     variables = [
         Variable("U1", _own_noise, noise=SYMMETRIC, observed=False),

@@ -29,9 +29,11 @@ FUNCTIONS: dict[str, Any] = {
 }
 CONSTANTS = {"pi": np.pi, "e": np.e}
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS})
+# Not `and`, `or`, `not`, `in`, `is` and chains of comparisons: they fail on arrays, though not on single numbers.
 _ALLOWED = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.Name, ast.Load, ast.Call,
-    ast.operator, ast.unaryop, ast.cmpop,
+    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.UAdd, ast.USub,
+    ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq,
 )  # fmt: skip
 
 
@@ -45,8 +47,11 @@ def compile_equation(text: str) -> Callable[..., Any]:
         tree = ast.parse(text, mode="eval")
     except SyntaxError as error:
         raise ValueError(f"cannot read the equation {text!r}: {error.msg}") from error
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         _check(node, text)
+        if isinstance(node, ast.Name) and node.id in FUNCTIONS and id(node) not in called:
+            raise ValueError(f"the function {node.id} in the equation {text!r} needs arguments: {node.id}(...)")
     names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - RESERVED)
     arguments = ast.arguments(
         posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
@@ -60,6 +65,10 @@ def _check(node: ast.AST, text: str) -> None:
         raise ValueError(f"{type(node).__name__} is not allowed in the equation {text!r}; write arithmetic")
     if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
         raise ValueError(f"{node.value!r} in the equation {text!r} is no number")
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        raise ValueError(
+            f"comparisons in the equation {text!r} must be of two values: (a < x) * (x < b), not a < x < b"
+        )
     if isinstance(node, ast.Call):
         named = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
         if named not in FUNCTIONS or node.keywords:

@@ -257,3 +257,8 @@ def test_coca_large_offers_other_scopes_on_request() -> None:
     assert problem.contexts.scopes == [frozenset({("X2", frozenset({"C1", "C2"}))})]
     with pytest.raises(ValueError, match="cycle"):
         coca_large(scopes=[{"Xt1": ["C5"]}])
+
+
+def test_an_empty_list_of_scopes_is_not_the_default():
+    with pytest.raises(ValueError, match="at least one scope"):
+        coca_large(scopes=[])

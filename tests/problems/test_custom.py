@@ -154,11 +154,26 @@ def test_a_missing_file_is_named(tmp_path):
         "exp.__class__(x)",
         "x[0]",
         "True",
+        "x and y",
+        "not x",
+        "x in y",
+        "x @ y",
+        "x | y",
     ],
 )
 def test_equations_hold_nothing_but_arithmetic(text):
     with pytest.raises(ValueError, match=r"not allowed|is no number"):
         compile_equation(text)
+
+
+def test_a_chain_of_comparisons_works_on_single_numbers_only_and_is_refused():
+    with pytest.raises(ValueError, match="of two values"):
+        compile_equation("where(0 < x < 1, x, 0)")
+
+
+def test_a_function_without_arguments_is_refused():
+    with pytest.raises(ValueError, match=r"exp\(\.\.\.\)"):
+        compile_equation("exp + x")
 
 
 def test_equations_compute_on_numbers_and_arrays():
