@@ -177,14 +177,14 @@ def minimal_targets(scm: StructuralCausalModel, manipulable: Iterable[str]) -> l
     return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 
-def gaussian_noise(std: float) -> Distribution:
+def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
     """Zero-mean normal noise; none at all for ``std == 0``.
 
     Raises:
-        ValueError: if ``std`` is negative or not finite.
+        ValueError: if ``std`` is negative or not finite; ``name`` is what the user knows it by.
     """
     if not (np.isfinite(std) and std >= 0):
-        raise ValueError(f"noise_std must be a finite number of at least 0; given {std!r}")
+        raise ValueError(f"{name} must be a finite number of at least 0; given {std!r}")
     return Normal(0.0, std) if std else Zero()
 
 

@@ -206,7 +206,7 @@ def coca_aligned(noise_y: float = 0.1) -> Problem:
         Variable("C", _sum, ("U1",), noise=Normal(0.0, 0.1)),
         Variable("X1", _sum, ("U1",), noise=Normal(0.0, 0.1)),
         Variable("X2", _distance, ("U2", "X1", "C")),
-        Variable("Y", _cosine_of_distance, ("U2", "X2", "C"), noise=gaussian_noise(noise_y)),
+        Variable("Y", _cosine_of_distance, ("U2", "X2", "C"), noise=gaussian_noise(noise_y, "noise_y")),
     ]
     return Problem(
         name="CoCaAligned",

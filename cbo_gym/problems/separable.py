@@ -139,6 +139,9 @@ def _problem(
 ) -> Problem:
     if isinstance(instance_seed, bool) or not isinstance(instance_seed, int) or instance_seed < 0:
         raise ValueError(f"instance_seed must be a whole number of at least 0; given {instance_seed!r}")
+    for name, function in (("activation", activation), ("payoff", payoff)):
+        if not isinstance(function, Component | None):
+            raise ValueError(f"{name} must be None or a Component such as Tanh(); given {function!r}")
     instance = _instance(family, instance_seed)
     sem = SeparableSEM(
         instance.signals,
@@ -147,7 +150,7 @@ def _problem(
         payoff=Total(tuple(f"y{i}" for i in range(1, family.arms + 1)), payoff),
         mask=mask,
         feedback=feedback,
-        model_noise=gaussian_noise(model_noise_std),
+        model_noise=gaussian_noise(model_noise_std, "model_noise_std"),
         signal_noise=gaussian_noise(SIGNAL_ERROR),
         node_noise=gaussian_noise(NODE_ERROR * abs(instance.mean_reward)),
     )

@@ -63,7 +63,7 @@ def test_other_mixtures_play_too(components):
 
 
 def test_excbo_beats_the_baselines_on_ackley_in_every_run():
-    rounds, best = 6, {}
+    rounds, best = 15, {}
     for build, seed in itertools.product([agents.EXCBO, agents.GPUCB, agents.Random], range(2)):
         env, task = make("CBO/Ackley-v0", seed, rounds)
         best[build.__name__, seed] = play(build(), env, task, seed)[1].max()

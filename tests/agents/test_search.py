@@ -125,5 +125,5 @@ def test_other_modes_have_no_features() -> None:
 
     from cbo_gym import Mode
 
-    with pytest.raises(ValueError, match="soft and hard"):
+    with pytest.raises(ValueError, match="soft, hard and contextual"):
         features_of(replace(task_of("soft"), mode=Mode.MASKED))

@@ -128,3 +128,16 @@ def test_errors_of_observation():
 def test_instance_seeds_are_whole_numbers(seed):
     with pytest.raises(ValueError, match="instance_seed must be a whole number of at least 0"):
         ssem_periodic(instance_seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"payoff": "square"}, "payoff must be None or a Component"),
+        ({"activation": np.tanh}, "activation must be None or a Component"),
+        ({"model_noise_std": -1.0}, "model_noise_std must be a finite number"),
+    ],
+)
+def test_extensions_are_checked_before_a_round_is_played(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ssem_periodic(**parameters)
