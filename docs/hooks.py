@@ -28,6 +28,9 @@ def on_files(files, config):
     pages = {"index.md": (ROOT / "README.md").read_text(), "environments.md": environments()}
     for name in modules():
         pages[f"api/{name}.md"] = f"---\ntitle: {name}\n---\n\n# {name}\n\n::: {name}\n"
+    for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the README shows them
+        uri = f"examples/figures/{figure.name}"
+        files.append(File.generated(config, uri, abs_src_path=str(figure)))
     for uri, content in pages.items():
         files.append(File.generated(config, uri, content=content))
     return files

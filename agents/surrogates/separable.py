@@ -330,7 +330,9 @@ def fit_by_base_arm(
     all functions, nodes without errors, are those of the joint fit.
 
     Args:
-        super_arms, exogenous, nodes: of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.
+        super_arms: of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.
+        exogenous: of the same shape.
+        nodes: of the same shape.
         components: candidate functions of every edge.
     """
     count = nodes.shape[1]
@@ -377,7 +379,8 @@ def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes:
 
     Args:
         system: as fitted.
-        exogenous, nodes: the rounds that it was fitted to, shape ``(rounds, N)``.
+        exogenous: of the rounds that it was fitted to, shape ``(rounds, N)``.
+        nodes: the same.
     """
     try:
         arguments = system.solve(exogenous)

@@ -63,8 +63,9 @@ class WarpedGP(GaussianProcess):
     about the median. The Yeo-Johnson parameter and the scale are fitted whenever the hyper-parameters are.
 
     Args:
-        name, dim, settings: as for :class:`~agents.surrogates.gp.GaussianProcess`, which learns the noise and takes
-            no other kernel here.
+        name: as for :class:`~agents.surrogates.gp.GaussianProcess`.
+        dim: the same.
+        settings: the same; but the noise is learned here, and there is no other kernel.
 
     References:
         Cowen-Rivers et al. (2022), HEBO: pushing the limits of sample-efficient hyper-parameter optimisation;

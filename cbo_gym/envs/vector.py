@@ -28,9 +28,10 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
 
     Args:
         num_envs: number of sub-environments, at least 1.
-        problem, parameters: as for the scalar environment.
+        problem: as for the scalar environment.
         max_episode_steps: rounds after which every sub-environment is truncated; None for never.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``; ``render`` returns a tuple, one frame a sub-environment.
+        parameters: as for the scalar environment.
 
     Raises:
         ValueError: if ``num_envs`` is below 1, or as the scalar environment.

@@ -27,7 +27,8 @@ class TreeSnapshot:
     """A tree of cells of [0, 1] at one moment of a search; arrays with an entry a node.
 
     Args:
-        lower, upper: the cells.
+        lower: lower ends of the cells.
+        upper: their upper ends.
         depth: of the nodes, 0 for the root.
         parent: number of the parent; of the root its own.
         is_leaf: whether the node has no children.
@@ -104,7 +105,8 @@ def draw_posterior(
 
     Args:
         axis: to draw on.
-        mean, std: posterior at the points :data:`GRID`.
+        mean: of the posterior at the points :data:`GRID`.
+        std: the same.
         cells: those played, shape ``(t, 2)``.
         rewards: of them, shape ``(t,)``.
         function: the reward function.

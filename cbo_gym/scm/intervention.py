@@ -20,7 +20,7 @@ class Intervention(NamedTuple):
     Everything broadcasts together, and against the noise, by NumPy's rules; a single intervention is a batch of
     shape ``()``.
 
-    Args:
+    Attributes:
         soft: one entry an action coordinate: a number or an array of the batch's shape, in native units.
         hard: variable name -> ``(mask, values)``: where the mask holds, the variable is set to its value and its
             mechanism is cut; elsewhere the mechanism acts. ``True`` as the mask cuts it in the whole batch.

@@ -63,8 +63,8 @@ class SeparableSEM(StructuralCausalModel):
         mask: what x acts on: ``"exogenous"``, z = x * b; or ``"endogenous"``, z = b and Y = h(x * y).
         feedback: ``"all"`` nodes are seen, or only those of the ``"selected"`` arms, the others as 0.
         model_noise: noise in the equation of each node.
-        signal_noise, node_noise: errors with which the signals let through, and all the nodes, are observed. The
-            reward is the payoff of the nodes as observed.
+        signal_noise: error with which the signals let through are observed.
+        node_noise: error with which the nodes are observed. The reward is the payoff of the nodes as observed.
 
     Attributes:
         variables: the exogenous ones alone; the nodes have equations rather than variables.
