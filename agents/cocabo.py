@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.arguments import require_not_negative
 from agents.scope_arm import BACKENDS, Backend, ScopeArm
 from cbo_gym.agent import Agent
 from cbo_gym.scm.scopes import Scope, pomps
@@ -72,9 +73,8 @@ class CoCaBO(Agent):
         use_contexts: bool = True,
         device: str = "cpu",
     ) -> None:
-        for name, value in (("beta", beta), ("rho", rho)):
-            if not (math.isfinite(value) and value >= 0.0):
-                raise ValueError(f"{name} must be a finite number of at least 0; given {value!r}")
+        require_not_negative("beta", beta)
+        require_not_negative("rho", rho)
         if backend not in BACKENDS:
             raise ValueError(f"backend must be one of {list(BACKENDS)}; given {backend!r}")
         self.beta = beta

@@ -21,7 +21,6 @@ Departures:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.arguments import require_count, require_not_negative
 from agents.random import seeded_copy
 from agents.search import Acquisition, best_first, maximise
 from agents.surrogates.exogenous import Components, Draws, ExogenousNetwork
@@ -56,12 +56,10 @@ class EXCBO(Agent):
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
     def __init__(self, beta: float = 2.0, components: Components = 2, samples: int = 16, device: str = "cpu") -> None:
-        if not (math.isfinite(beta) and beta >= 0.0):
-            raise ValueError(f"beta must be a finite number of at least 0; given {beta!r}")
+        require_not_negative("beta", beta)
         if components != "bic" and not (isinstance(components, int) and components >= 1):
             raise ValueError(f"components must be a whole number of at least 1, or 'bic'; given {components!r}")
-        if not isinstance(samples, int) or samples < 1:
-            raise ValueError(f"samples must be a whole number of at least 1; given {samples!r}")
+        require_count("samples", samples)
         self.beta = beta
         self.components = components
         self.samples = samples

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.arguments import require_positive, require_probability
 from agents.masked import SuperArmAgent
 from cbo_gym.task import Action, Observation
 
@@ -37,10 +38,8 @@ class IGPUCB(SuperArmAgent):
     """
 
     def __init__(self, lengthscale: float = 8.0, delta: float = 0.1) -> None:
-        if not (math.isfinite(lengthscale) and lengthscale > 0.0):
-            raise ValueError(f"lengthscale must be a finite number above 0; given {lengthscale!r}")
-        if not 0.0 < delta < 1.0:
-            raise ValueError(f"delta must lie between 0 and 1; given {delta!r}")
+        require_positive("lengthscale", lengthscale)
+        require_probability("delta", delta)
         self.lengthscale, self.delta = lengthscale, delta
 
     def setup(self, seed: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,12 +12,6 @@ from cbo_gym.envs.spaces import SuperArmSpace
 from cbo_gym.task import Action, Mode, Observation, Task
 
 MAX_SUPER_ARMS = 200_000  # what a table with a row a super arm can hold in a gigabyte
-
-
-def require_scale(name: str, value: float) -> None:
-    """Raise a ValueError unless ``value`` is a finite number of at least 0."""
-    if not (math.isfinite(value) and value >= 0.0):
-        raise ValueError(f"{name} must be a finite number of at least 0; given {value!r}")
 
 
 def require_separable(task: Task, agent: str) -> None:

@@ -25,7 +25,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agents.masked import SuperArmAgent, payoff_of, require_scale, require_separable
+from agents.arguments import require_not_negative, require_positive
+from agents.masked import SuperArmAgent, payoff_of, require_separable
 from agents.surrogates.payoff_polynomials import MAX_DEGREE, Expansion, PayoffPolynomials, PolynomialsAboutZero
 from agents.surrogates.separable import (
     Component,
@@ -85,10 +86,9 @@ class SSEMUCB(SuperArmAgent):
             raise ValueError(f"external must be one of {sorted(EXTERNAL)}; given {external!r}")
         if centre is not None and centre not in CENTRES:
             raise ValueError(f"centre must be None or one of {sorted(CENTRES)}; given {centre!r}")
-        require_scale("internal_scale", internal_scale)
-        require_scale("external_scale", external_scale)
-        if not (math.isfinite(reach) and reach > 0.0):
-            raise ValueError(f"reach must be a finite number above 0; given {reach!r}")
+        require_not_negative("internal_scale", internal_scale)
+        require_not_negative("external_scale", external_scale)
+        require_positive("reach", reach)
         self.degree, self.centre, self.reach = degree, centre, reach
         self.internal_scale, self.external_scale, self.external = internal_scale, external_scale, external
 
