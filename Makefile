@@ -29,7 +29,7 @@ leaderboard: $(READY)  ## run a small leaderboard (a few minutes) and print it
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
-results: $(READY)  ## play every agent on some environments and write the README's table (half an hour)
+results: $(READY)  ## play every agent on some environments and write the README's table (ten minutes on two cores)
 	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
 	$(BIN)/cbo-gym leaderboard $(SHOWCASE) --markdown README.md
 
