@@ -11,7 +11,7 @@ import numpy as np
 
 from cbo_gym.problems.base import Columns, Contexts, Interval, Problem, build_problem, gaussian_noise
 from cbo_gym.problems.hard_graphs import age_and_bmi, natural_doses, psa_variables
-from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable
+from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
 
 COCA = "Arsenyan, Grosnit, Bou-Ammar & Dalalyan, Contextual causal Bayesian optimisation"
@@ -21,10 +21,6 @@ SYMMETRIC = Uniform(-1.0, 1.0)
 def make_scope(contexts_of: Mapping[str, Iterable[str]]) -> Scope:
     """A scope from the contexts of each variable that it sets."""
     return frozenset((variable, frozenset(given)) for variable, given in contexts_of.items())
-
-
-def _own_noise(u: Any) -> Any:
-    return u
 
 
 def _sum(*terms: Any) -> Any:
@@ -158,8 +154,8 @@ def coca_fig1() -> Problem:
     than 1/4.
     """
     variables = [
-        Variable("U1", _own_noise, noise=SYMMETRIC, observed=False),
-        Variable("U2", _own_noise, noise=SYMMETRIC, observed=False),
+        Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
+        Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
         Variable("C", _sum, ("U1",)),
         Variable("X1", _sum, ("U1",)),
         Variable("X2", _damped, ("U2", "X1", "C")),
@@ -201,8 +197,8 @@ def coca_aligned(noise_y: float = 0.1) -> Problem:
             paper's study of robustness).
     """
     variables = [
-        Variable("U1", _own_noise, noise=SYMMETRIC, observed=False),
-        Variable("U2", _own_noise, noise=SYMMETRIC, observed=False),
+        Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
+        Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
         Variable("C", _sum, ("U1",), noise=Normal(0.0, 0.1)),
         Variable("X1", _sum, ("U1",), noise=Normal(0.0, 0.1)),
         Variable("X2", _distance, ("U2", "X1", "C")),
@@ -299,13 +295,13 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
     listed = ({"X1": ("C1", "C6")}, {"X2": ("C1",)}, everything, {}) if scopes is None else scopes
     tenth = Normal(0.0, 0.1)
     variables = [
-        Variable("U1", _own_noise, noise=SYMMETRIC, observed=False),
-        Variable("U2", _own_noise, noise=SYMMETRIC, observed=False),
-        Variable("C0", _own_noise, noise=Normal(0.0, 0.2)),
+        Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
+        Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
+        Variable("C0", own_noise, noise=Normal(0.0, 0.2)),
         Variable("X1", _sum, ("U1",), noise=tenth),
         Variable("C1", _difference, ("C0", "U1"), noise=tenth),
         *[Variable(f"C{i}", _sum, (f"C{i - 1}",), noise=tenth) for i in (2, 3, 4, 6)],
-        *[Variable(name, _own_noise, noise=Normal(0.0, 0.2)) for name in BYSTANDING_CONTEXTS],
+        *[Variable(name, own_noise, noise=Normal(0.0, 0.2)) for name in BYSTANDING_CONTEXTS],
         *[Variable(name, _bystander, BYSTANDING_CONTEXTS, noise=Uniform()) for name in BYSTANDERS],
         Variable("C5", _slightly_steered, ("C4", *BYSTANDERS), noise=tenth),
         Variable("X2", _merged, ("U2", "X1", "C1", "C6"), noise=tenth),
@@ -350,7 +346,7 @@ def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: 
     domains: dict[str, Interval] = dict(zip(names, soft.action_domains, strict=True))
     seen = tuple(names[i] for i in chosen)
     manipulable = {name: domain for name, domain in domains.items() if name not in seen}
-    variables = [Variable(name, _own_noise, noise=Uniform(*domain)) for name, domain in domains.items()]
+    variables = [Variable(name, own_noise, noise=Uniform(*domain)) for name, domain in domains.items()]
     for v in soft.scm.variables:
         causes = (*v.parents, *(names[i] for i in v.actions))
         variables.append(Variable(v.name, v.mechanism, causes, noise=v.noise, observed=v.observed))

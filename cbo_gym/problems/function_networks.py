@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
-from cbo_gym.scm import StructuralCausalModel, Variable
+from cbo_gym.scm import StructuralCausalModel, Variable, own_noise
 
 CITATION = (
     "Sussex, Makarova & Krause (2023), Model-based causal Bayesian optimization, sec. 5 and A.4; "
@@ -41,10 +41,6 @@ def _ripple_of_clean_radius(radius: Any, radius_noise: Any, u: Any) -> Any:
     return ripple(radius - radius_noise, u)
 
 
-def _own_noise(u: Any) -> Any:
-    return u
-
-
 def _norm_plus_latent(radius_noise: Any, x: Any, y: Any, u: Any) -> Any:
     return norm(x, y, radius_noise)
 
@@ -60,7 +56,7 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
     noise = gaussian_noise(noise_std)
     if noise_free_parent:
         variables = [
-            Variable("U0", _own_noise, noise=noise, observed=False),
+            Variable("U0", own_noise, noise=noise, observed=False),
             Variable("X0", _norm_plus_latent, ("U0",), (0, 1)),
             Variable("Y", _ripple_of_clean_radius, ("X0", "U0"), noise=noise),
         ]

@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.problems.base import Problem, minimal_targets
-from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable
+from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
 
 AGLIETTI = "Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
-
-
-def _own_noise(u: Any) -> Any:
-    return u
 
 
 def _toy_middle(x0: Any, u: Any) -> Any:
@@ -28,7 +24,7 @@ def _toy_reward(x1: Any, u: Any) -> Any:
 def toy_graph() -> Problem:
     """ToyGraph: the chain X0 -> X1 -> Y with unit noise; best set at X1."""
     variables = [
-        Variable("X0", _own_noise, noise=UNIT),
+        Variable("X0", own_noise, noise=UNIT),
         Variable("X1", _toy_middle, ("X0",), noise=UNIT),
         Variable("Y", _toy_reward, ("X1",), noise=UNIT),
     ]
@@ -71,7 +67,7 @@ def _negated_psa(age: Any, bmi: Any, aspirin: Any, statin: Any, cancer: Any, u: 
 def age_and_bmi(bmi_std: float) -> list[Variable]:
     """A patient: age in years, and the body mass index with its standard deviation given the age."""
     return [
-        Variable("Age", _own_noise, noise=Uniform(55.0, 75.0)),
+        Variable("Age", own_noise, noise=Uniform(55.0, 75.0)),
         Variable("BMI", _bmi, ("Age",), noise=Normal(0.0, bmi_std)),
     ]
 
@@ -138,9 +134,9 @@ def complete_graph() -> Problem:
     being possibly optimal.
     """
     variables = [
-        Variable("U1", _own_noise, noise=UNIT, observed=False),
-        Variable("U2", _own_noise, noise=UNIT, observed=False),
-        Variable("F", _own_noise, noise=UNIT),
+        Variable("U1", own_noise, noise=UNIT, observed=False),
+        Variable("U2", own_noise, noise=UNIT, observed=False),
+        Variable("F", own_noise, noise=UNIT),
         Variable("A", _complete_a, ("F", "U1"), noise=UNIT),
         Variable("B", _complete_b, ("U2",), noise=UNIT),
         Variable("C", _complete_c, ("B",), noise=UNIT),

@@ -15,7 +15,7 @@ import numpy as np
 
 from cbo_gym.problems.base import Components, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
-from cbo_gym.scm import StructuralCausalModel, Variable
+from cbo_gym.scm import StructuralCausalModel, Variable, own_noise
 
 WEEKS = 3
 E = math.e
@@ -92,10 +92,6 @@ def _at_start(u: Any) -> Any:
     return START + u
 
 
-def _own_noise(u: Any) -> Any:
-    return u
-
-
 def _recovered(infectious: Any, recovered: Any, u: Any) -> Any:
     return 100.0 * (clip_fraction(0.01 * infectious) + clip_fraction(0.01 * recovered)) + u
 
@@ -138,7 +134,7 @@ def pooled_testing(
     """
     test = PooledTest(sensitivity, dilution, false_positive_rate, test_cost, isolation_cost)
     u = mixture_noise(noise, noise_std)
-    variables = [Variable("I1", _at_start, (), (), u), Variable("R1", _own_noise, (), (), u)]
+    variables = [Variable("I1", _at_start, (), (), u), Variable("R1", own_noise, (), (), u)]
     for week in range(1, WEEKS + 1):
         state = (f"I{week}", f"R{week}")
         variables.append(Variable(f"L{week}", test.loss, state, (week - 1,), u))

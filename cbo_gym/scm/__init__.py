@@ -3,7 +3,7 @@
 from cbo_gym.scm.components import Component, Linear, Periodic, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention
-from cbo_gym.scm.model import StructuralCausalModel, Variable
+from cbo_gym.scm.model import StructuralCausalModel, Variable, own_noise
 from cbo_gym.scm.noise import (
     Arcsine,
     Distribution,
@@ -39,4 +39,5 @@ __all__ = [
     "Uniform",
     "Variable",
     "Zero",
+    "own_noise",
 ]

@@ -17,6 +17,11 @@ Noise = tuple[Any, ...]
 _NO_INTERVENTION = Intervention()
 
 
+def own_noise(u: Any) -> Any:
+    """The mechanism of a variable without parents and actions: its own exogenous variable."""
+    return u
+
+
 @dataclass(frozen=True)
 class Variable:
     """One endogenous (or latent) variable and its mechanism.

@@ -11,7 +11,7 @@ import numpy as np
 
 from cbo_gym.scm.components import Component, Linear, Sum
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.model import StructuralCausalModel, Values, Variable
+from cbo_gym.scm.model import StructuralCausalModel, Values, Variable, own_noise
 from cbo_gym.scm.noise import Distribution, Zero
 
 REWARD = "Y"
@@ -128,7 +128,7 @@ class SeparableSEM(StructuralCausalModel):
         sources |= {f"error of {name}": signal_noise for name in self.exogenous}
         sources |= {f"noise of {name}": model_noise for name in names}
         sources |= {f"error of {name}": node_noise for name in names}
-        self.variables = tuple(Variable(n, _own_noise, noise=d, observed=False) for n, d in sources.items())
+        self.variables = tuple(Variable(n, own_noise, noise=d, observed=False) for n, d in sources.items())
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
         self.contraction = 0.0
         self._box: Box | None = None
@@ -270,10 +270,6 @@ def _check(
         raise ValueError(f"mask must be 'exogenous' or 'endogenous'; given {mask!r}")
     if feedback not in ("all", "selected"):
         raise ValueError(f"feedback must be 'all' or 'selected'; given {feedback!r}")
-
-
-def _own_noise(u: Any) -> Any:
-    return u
 
 
 def _refuse_hard_interventions(hard: Mapping[str, Any]) -> None:
