@@ -26,7 +26,7 @@ import torch
 from gymnasium import spaces
 
 from cbo_gym.agent import Agent
-from cbo_gym.flat import flat_actions, spread_points
+from cbo_gym.flat import PolicyActions
 from cbo_gym.task import Action, Mode, Observation
 
 #: defaults for experiments of some hundred rounds; by the library's own, PPO would learn for the first time after 2,048
@@ -112,8 +112,7 @@ class StableBaselines3(Agent):
 
     def setup(self, seed: int) -> None:
         self._stop()
-        self._flat = flat_actions(self.task.action_space)
-        self._choices = None if self._count is None else spread_points(self._flat.dim, self._count)
+        self._actions = PolicyActions(self.task.action_space, self._count)
         self._mailbox = _Mailbox()
         self._thread: Thread | None = None
         self._learner_seed = seed % 2**31
@@ -130,9 +129,7 @@ class StableBaselines3(Agent):
             chosen = self._mailbox.actions.get()
         if isinstance(chosen, BaseException):
             raise chosen
-        if self._choices is not None:
-            return self._flat.to_action(self._choices[int(chosen)])
-        return self._flat.to_action(np.clip((chosen.astype(np.float64) + 1.0) / 2.0, 0.0, 1.0))
+        return self._actions.to_action(chosen)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
@@ -145,12 +142,7 @@ class StableBaselines3(Agent):
         return (reward - float(np.mean(seen))) / spread if spread > 0.0 else 0.0
 
     def _start(self, contexts: int) -> Thread:
-        actions: spaces.Space[Any]
-        if self._choices is None:
-            actions = spaces.Box(-1.0, 1.0, (self._flat.dim,), dtype=np.float32)
-        else:
-            actions = spaces.Discrete(len(self._choices))
-        env = _Played(self._mailbox, contexts, actions)
+        env = _Played(self._mailbox, contexts, self._actions.space)
         parameters = {"seed": self._learner_seed, **self._parameters}
         # The thread holds no reference to the agent, so that dropping the agent ends it.
         arguments = (self._mailbox, self._algorithm, env, parameters, self.task.horizon)
@@ -184,8 +176,12 @@ def _context(observation: Observation) -> np.ndarray:
 
 
 def _learn(mailbox: _Mailbox, algorithm: Any, env: gym.Env[Any, Any], parameters: dict[str, Any], rounds: int) -> None:
+    from stable_baselines3.common.logger import Logger  # late, as the library itself
+
     try:
         model = algorithm("MlpPolicy", env, **parameters)
+        if not {"tensorboard_log", "verbose"} & parameters.keys():
+            model.set_logger(Logger(folder=None, output_formats=[]))  # its own makes a folder for each run
         while True:  # schedules end after the task's rounds; whoever plays on, learns on
             model.learn(rounds, reset_num_timesteps=False)
     except _StopLearningError:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from cbo_gym.registry import EnvEntry, RecordedOptimum, RegistryError, entries, find_entry, registry_path, write_optimum
@@ -166,10 +165,11 @@ def run(
 
     Example: [b]cbo-gym run GP-UCB CBO/Dropwave-v0 --horizon 30[/b]
     """
+    from cbo_gym.evaluation.progress import progress_bar
     from cbo_gym.evaluation.results import save_run
     from cbo_gym.evaluation.runner import evaluate
 
-    with _plain_errors(), _progress() as progress:
+    with _plain_errors(), progress_bar() as progress:
         bar = progress.add_task("rounds", total=None)
         result = evaluate(
             agent,
@@ -225,9 +225,10 @@ def sweep(
 
     Example: [b]cbo-gym sweep results -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
     """
+    from cbo_gym.evaluation.progress import progress_bar
     from cbo_gym.evaluation.sweep import sweep as run_sweep
 
-    with _plain_errors(), _progress() as progress:
+    with _plain_errors(), progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
 
         def start(total: int, to_do: int) -> None:
@@ -282,10 +283,11 @@ def print_leaderboard(
     """
     from cbo_gym.evaluation.leaderboard import leaderboard
     from cbo_gym.evaluation.markdown import write_results
+    from cbo_gym.evaluation.progress import progress_bar
     from cbo_gym.evaluation.report import write_report
     from cbo_gym.evaluation.results import load_run, run_files
 
-    with _plain_errors(), _progress() as progress:
+    with _plain_errors(), progress_bar() as progress:
         paths = run_files(folder)
         runs = progress.track(map(load_run, paths), total=len(paths), description="runs")
         board = leaderboard(runs, modes=modes or (), envs=envs or (), agents=agents or ())
@@ -404,12 +406,14 @@ def optimum(
 
     Example: [b]cbo-gym optimum CBO/Dropwave-Noisy-v0[/b]
     """
+    from cbo_gym.evaluation.progress import progress_bar
+
     with _plain_errors():
         by_id = {entry.id: entry for entry in entries()}
         wanted = env_ids or list(by_id)
         if unknown := [name for name in wanted if name not in by_id]:
             raise ValueError(f"not registered: {', '.join(unknown)}; see cbo-gym list")
-        with _progress() as progress:
+        with progress_bar() as progress:
             for name in progress.track(wanted, description="optima"):
                 found = _compute_optimum(by_id[name])
                 best = f"{found.value:.8g} (standard error {found.standard_error:.1g})"
@@ -433,15 +437,4 @@ def _compute_optimum(entry: EnvEntry) -> RecordedOptimum:
         random_value=found.random_value,
         random_standard_error=found.random_standard_error,
         command=f"cbo-gym optimum {entry.id} --write",
-    )
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
     )

@@ -126,6 +126,38 @@ def flat_actions(space: spaces.Space[Any]) -> FlatActions:
     raise TypeError(f"no flat view of the action space {space}; only those of cbo_gym's environments have one")
 
 
+class PolicyActions:
+    """What the policies of Stable-Baselines3 choose, as actions of any mode.
+
+    Args:
+        space: of the actions.
+        count: None for policies that choose a point of ``Box(-1, 1, (dim,))``, as PPO and SAC do; a number for those
+            that choose one of that many evenly spread actions, as DQN does.
+
+    Attributes:
+        space: what the policies choose from.
+
+    Raises:
+        TypeError: if the action space is none of this package's.
+        ValueError: if ``count`` is below 2.
+    """
+
+    def __init__(self, space: spaces.Space[Any], count: int | None = None) -> None:
+        self._flat = flat_actions(space)
+        self._points = None if count is None else spread_points(self._flat.dim, count)
+        self.space: spaces.Space[Any]
+        if self._points is None:
+            self.space = spaces.Box(-1.0, 1.0, (self._flat.dim,), dtype=np.float32)
+        else:
+            self.space = spaces.Discrete(len(self._points))
+
+    def to_action(self, chosen: Any) -> Action:
+        """The action of one choice, or the batch of actions of many; points outside the box are clipped."""
+        if self._points is not None:
+            return self._flat.to_action(self._points[chosen])
+        return self._flat.to_action(np.clip((np.asarray(chosen, dtype=np.float64) + 1.0) / 2.0, 0.0, 1.0))
+
+
 def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
     """``count`` points that fill [0, 1]^dim evenly: a scrambled Sobol sequence, shape ``(count, dim)``.
 

@@ -178,7 +178,7 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
     Raises:
         RegistryError: if the file has no such entry.
     """
-    lines = path.read_text().splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines()
     starts = [place for place, line in enumerate(lines) if line.startswith("- id: ")] + [len(lines)]
     try:
         first = next(place for place in starts[:-1] if lines[place] == f"- id: {env_id}")

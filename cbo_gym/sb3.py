@@ -12,11 +12,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv as BaseVecEnv
 
 from cbo_gym.envs.vector import CausalBanditVectorEnv
-from cbo_gym.flat import flat_actions, spread_points
+from cbo_gym.flat import PolicyActions
 
 
 class VecEnv(BaseVecEnv):
@@ -41,14 +40,8 @@ class VecEnv(BaseVecEnv):
         made = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
         assert isinstance(made, CausalBanditVectorEnv)
         self._env = made
-        self._flat = flat_actions(made.single_action_space)
-        self._choices = None if discrete is None else spread_points(self._flat.dim, discrete)
-        actions: spaces.Space[Any]
-        if discrete is None:
-            actions = spaces.Box(-1.0, 1.0, (self._flat.dim,), dtype=np.float32)
-        else:
-            actions = spaces.Discrete(discrete)
-        super().__init__(num_envs, made.single_observation_space, actions)
+        self._actions = PolicyActions(made.single_action_space, discrete)
+        super().__init__(num_envs, made.single_observation_space, self._actions.space)
         self._seed = seed
         self._pending: Any = None  # actions between step_async and step_wait
 
@@ -59,9 +52,7 @@ class VecEnv(BaseVecEnv):
 
     def to_action(self, chosen: np.ndarray) -> Any:
         """What choices of a policy mean in the environment: one, or a batch of them."""
-        if self._choices is not None:
-            return self._flat.to_action(self._choices[chosen])
-        return self._flat.to_action(np.clip((np.asarray(chosen, dtype=np.float64) + 1.0) / 2.0, 0.0, 1.0))
+        return self._actions.to_action(chosen)
 
     def step_async(self, actions: np.ndarray) -> None:
         self._pending = self.to_action(actions)

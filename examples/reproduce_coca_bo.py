@@ -16,13 +16,11 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.console import Console
-from rich.progress import Progress
 
-from cbo_gym import sweep
-from cbo_gym.evaluation import Run, load_run
+from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
 from cbo_gym.evaluation.plots import frequency_curves, mean_curve
+from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.sweep import plan
 
 ALIGNED = "CBO/CoCaAligned-v0"
@@ -70,20 +68,7 @@ def run_all(figures: Sequence[str], seeds: int, rounds: int | None, folder: Path
     """Play what is not in the folder yet, and return all runs of the figures."""
     pairs = {pair for name in figures for panel in FIGURES[name] for pair in panel.lines.values()}
     planned = [job for agent, env in sorted(pairs) for job in plan([agent], [env], range(seeds), folder, rounds)]
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("runs", total=len(planned))
-        for agent, env in sorted(pairs):
-            sweep(
-                [agent],
-                [env],
-                range(seeds),
-                folder,
-                horizon=rounds,
-                n_jobs=jobs,
-                on_start=lambda total, to_do: progress.advance(bar, total - to_do),
-                on_run=lambda run: progress.advance(bar),
-            )
-    return [load_run(job.path) for job in planned]
+    return run_with_progress(planned, jobs)
 
 
 def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:

@@ -15,13 +15,11 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from rich.console import Console
-from rich.progress import Progress
 
-from cbo_gym import sweep
-from cbo_gym.evaluation import Run, load_run
+from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
 from cbo_gym.evaluation.plots import mean_curve
+from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.sweep import plan
 
 WITHOUT_MCBO = ("GP-UCB", "EICF", "EXCBO")  # on Alpine2 the paper leaves MCBO out for its cost
@@ -89,16 +87,8 @@ def best_rewards(run: Run) -> np.ndarray:
 
 def run_all(panels: list[Panel], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
     """Play what is not in the folder yet, and return all runs of the panels."""
-    planned = {
-        job.path: job for panel in panels for job in plan(panel.agents, [panel.task], range(seeds), folder, rounds)
-    }
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("runs", total=len(planned))
-        for panel in panels:
-            sweep(panel.agents, [panel.task], range(seeds), folder, horizon=rounds, n_jobs=jobs)
-            done = sum(path.exists() for path in planned)
-            progress.update(bar, completed=done)
-    return [load_run(path) for path in planned]
+    planned = [job for panel in panels for job in plan(panel.agents, [panel.task], range(seeds), folder, rounds)]
+    return run_with_progress(list(dict.fromkeys(planned)), jobs)
 
 
 def finished(runs: list[Run], agent: str, task: str) -> list[Run]:

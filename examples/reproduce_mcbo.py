@@ -20,13 +20,11 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from rich.console import Console
-from rich.progress import Progress
 
-from cbo_gym import sweep
-from cbo_gym.evaluation import Run, load_run
+from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
 from cbo_gym.evaluation.plots import mean_curve
+from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.selection import read_chosen
 from cbo_gym.evaluation.sweep import plan
 
@@ -86,25 +84,12 @@ def agent_labels(methods: list[str], metric: str) -> Labels:
 
 def run_all(labels: list[Labels], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
     """Play what is not in the folder yet, and return all runs that the labels ask for."""
-    grids = defaultdict(list)  # agents -> the tasks that they play, so that few sweeps do all
+    grids = defaultdict(list)  # agents -> the tasks that they play, so that few grids do all
     for task in TASKS:
         players = (agent for part in labels for (_, where), agent in part.items() if where == task)
         grids[tuple(dict.fromkeys(players))].append(task)
     planned = [job for agents, tasks in grids.items() for job in plan(agents, tasks, range(seeds), folder, rounds)]
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("runs", total=len(planned))
-        for agents, tasks in grids.items():
-            sweep(
-                agents,
-                tasks,
-                range(seeds),
-                folder,
-                horizon=rounds,
-                n_jobs=jobs,
-                on_start=lambda total, to_do: progress.advance(bar, total - to_do),
-                on_run=lambda run: progress.advance(bar),
-            )
-    return [load_run(job.path) for job in planned]
+    return run_with_progress(planned, jobs)
 
 
 def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity) -> Figure:

@@ -84,6 +84,18 @@ def sweep(
     if (backend == "dask") != (address is not None):
         raise ValueError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
     jobs = plan(agents, envs, seeds, Path(folder), horizon)
+    return run_jobs(jobs, n_jobs=n_jobs, address=address, on_start=on_start, on_run=on_run)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    n_jobs: int = -1,
+    address: str | None = None,
+    on_start: Callable[[int, int], None] | None = None,
+    on_run: Callable[[Run], None] | None = None,
+) -> dict[str, int]:
+    """Run what :func:`plan` made, of one grid or several; as :func:`sweep` otherwise."""
     stored = {job: load_run(job.path).status for job in jobs if job.path.exists()}
     to_do = [job for job in jobs if stored.get(job, "failed") == "failed"]
     if on_start:

@@ -127,7 +127,7 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
     """
     source = Path(path) if path is not None else Path(str(files("cbo_gym.problems"))) / FILE_NAME
     try:
-        return Coefficients.model_validate(yaml.safe_load(source.read_text()))
+        return Coefficients.model_validate(yaml.safe_load(source.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError) as error:
         raise ValueError(f"cannot read the coefficients {source}: {error}") from error
     except ValidationError as error:

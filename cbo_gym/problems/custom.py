@@ -194,7 +194,7 @@ def load_problem(path: str | Path) -> Problem:
     """
     path = Path(path)
     try:
-        parsed = _ProblemFile.model_validate(yaml.safe_load(path.read_text()))
+        parsed = _ProblemFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
         variables = {
             name: _VariableEntry(equation=entry) if isinstance(entry, str) else entry
             for name, entry in parsed.variables.items()
