@@ -15,7 +15,7 @@ class CoBO(CoCaBO):
 
     Args:
         beta: factor of beta(n), whose square root multiplies the standard deviation; finite, at least 0.
-        backend: ``"plain"`` (BoTorch's default) or ``"warped"`` (inputs and outputs, after HEBO).
+        backend: ``"plain"`` (Matern 5/2) or ``"warped"`` (inputs and outputs, after HEBO).
         device: torch device.
 
     Raises:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
+from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
 from torch import Tensor
 
 from agents.features import BoxFeatures
@@ -16,7 +18,10 @@ from agents.surrogates.warped_gp import WarpedGP
 from cbo_gym.task import Action, Task
 
 Backend = Literal["warped", "plain"]
-BACKENDS: dict[str, type[GaussianProcess]] = {"warped": WarpedGP, "plain": GaussianProcess}
+BACKENDS: dict[str, Callable[..., GaussianProcess]] = {
+    "warped": WarpedGP,
+    "plain": partial(GaussianProcess, covariance=get_matern_kernel_with_gamma_prior),
+}
 RANDOM_PLAYS = 8  # of an arm at first
 
 
@@ -27,7 +32,7 @@ class ScopeArm:
         task: contextual.
         scope: index of the scope among the task's.
         contexts: those that the values depend on.
-        backend: ``"warped"`` (inputs and outputs, after HEBO) or ``"plain"`` (BoTorch's default).
+        backend: ``"warped"`` (inputs and outputs, after HEBO) or ``"plain"`` (Matern 5/2).
         device: torch device.
 
     Attributes:

@@ -7,7 +7,7 @@ HEBO's package needs NumPy below 1.25, so what makes its model robust is built h
 * outputs go through the Yeo-Johnson transform that makes them most like a normal sample (against skewed noise);
 * the noise level is learned, as in the base class.
 
-Not taken over are HEBO's kernel (Matern plus linear; here BoTorch's default) and its acquisition functions.
+Not taken over are the linear part of HEBO's kernel, beside the Matern one, and its acquisition functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from botorch.models.transforms.input import Warp
 from botorch.models.transforms.utils import kumaraswamy_warp
-from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
 from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
@@ -30,7 +30,7 @@ POWERS = (0.0, 2.0)  # within these Yeo-Johnson maps the real line onto itself, 
 
 
 class WarpedKernel(Kernel):
-    """BoTorch's default kernel between warped points of the unit box.
+    """A Matern 5/2 kernel between warped points of the unit box.
 
     Args:
         dim: number of inputs.
@@ -38,7 +38,7 @@ class WarpedKernel(Kernel):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.base = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        self.base = get_matern_kernel_with_gamma_prior(ard_num_dims=dim)
         self.warp = Warp(
             d=dim,
             indices=list(range(dim)),
