@@ -15,7 +15,6 @@ Departures:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,17 +26,16 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from agents.arguments import require_count
-from agents.random import seeded_copy
+from agents.network_agent import NetworkAgent
 from agents.search import best_first, maximise
 from agents.surrogates.gp_network import GPNetwork
-from cbo_gym.agent import Agent
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 16
 RESTARTS = 6
 
 
-class EIFN(Agent):
+class EIFN(NetworkAgent):
     """Expected improvement on a network of GPs. Plays soft and hard tasks.
 
     Args:
@@ -47,8 +45,6 @@ class EIFN(Agent):
     Raises:
         ValueError: if ``samples`` is out of range.
     """
-
-    modes = frozenset({Mode.SOFT, Mode.HARD})
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
         require_count("samples", samples)
@@ -64,15 +60,7 @@ class EIFN(Agent):
     def _make_sampler(self, samples: int) -> SobolQMCNormalSampler:
         return SobolQMCNormalSampler(torch.Size([samples]), seed=int(self.rng.integers(2**31)))
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
-        super().update(action, observation, reward, info)
-        self._network.add(action, observation)
-
-    def act(self, observation: Observation) -> Action:
-        seed = int(self.rng.integers(2**31))
-        if not self.history:
-            return seeded_copy(self.task.action_space, seed).sample()
-        estimates = self.estimated_rewards()
+    def choose(self, estimates: np.ndarray, seed: int) -> Action:
         best = float(estimates.max())
         played = best_first(self.history, estimates)
         return maximise(

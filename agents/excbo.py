@@ -21,25 +21,21 @@ Departures:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from agents.arguments import require_count, require_not_negative
-from agents.random import seeded_copy
+from agents.network_agent import NetworkAgent
 from agents.search import Acquisition, best_first, maximise
 from agents.surrogates.exogenous import Components, Draws, ExogenousNetwork
-from cbo_gym.agent import Agent
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 4
 RESTARTS = 6
 
 
-class EXCBO(Agent):
+class EXCBO(NetworkAgent):
     """Upper confidence bound on a network of decoders with learned exogenous variables. Plays soft and hard tasks.
 
     Args:
@@ -53,7 +49,7 @@ class EXCBO(Agent):
         ValueError: if an argument is out of range.
     """
 
-    modes = frozenset({Mode.SOFT, Mode.HARD})
+    _network: ExogenousNetwork
 
     def __init__(self, beta: float = 2.0, components: Components = 2, samples: int = 16, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
@@ -68,15 +64,8 @@ class EXCBO(Agent):
     def setup(self, seed: int) -> None:
         self._network = ExogenousNetwork(self.task, self.components, seed, self.device)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
-        super().update(action, observation, reward, info)
-        self._network.add(action, observation)
-
-    def act(self, observation: Observation) -> Action:
-        seed = int(self.rng.integers(2**31))
-        if not self.history:
-            return seeded_copy(self.task.action_space, seed).sample()
-        played = best_first(self.history, self.estimated_rewards())
+    def choose(self, estimates: np.ndarray, seed: int) -> Action:
+        played = best_first(self.history, estimates)
         return maximise(
             self._upper_bound(self._network.draw(self.samples, seed)),
             self._network.features,

@@ -25,7 +25,6 @@ Departures:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,11 +32,10 @@ from torch import Tensor
 
 from agents.arguments import require_count, require_not_negative
 from agents.eta import EtaNetworks, WithEta
-from agents.random import seeded_copy
+from agents.network_agent import NetworkAgent
 from agents.search import best_first, maximise, screen
 from agents.surrogates.gp_network import GPNetwork, posterior_mean
-from cbo_gym.agent import Agent
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action
 
 STEPS = 40  # of Adam
 ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
@@ -46,7 +44,7 @@ SCREENING_SAMPLES = 8
 MEAN_SAMPLES = 128  # of the noise, for the estimates of rewards
 
 
-class MCBO(Agent):
+class MCBO(NetworkAgent):
     """Optimism over plausible function networks. Plays soft and hard tasks.
 
     Args:
@@ -59,8 +57,6 @@ class MCBO(Agent):
     Raises:
         ValueError: if an argument is out of range.
     """
-
-    modes = frozenset({Mode.SOFT, Mode.HARD})
 
     def __init__(self, beta: float = 0.5, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
@@ -76,21 +72,14 @@ class MCBO(Agent):
         free = [node for node in self._network.nodes if node != self.task.reward]
         self._with_eta = WithEta(self._network.features, free)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
-        super().update(action, observation, reward, info)
-        self._network.add(action, observation)
-
     def estimated_rewards(self) -> np.ndarray:
         noise = self._network.draw_noise(MEAN_SAMPLES, seed=0)
         with torch.no_grad():
             rewards = self._network.rollout(self._network.inputs, posterior_mean, noise)[self.task.reward]
         return rewards.mean(-1).cpu().numpy()
 
-    def act(self, observation: Observation) -> Action:
-        seed = int(self.rng.integers(2**31))
-        if not self.history:
-            return seeded_copy(self.task.action_space, seed).sample()
-        played = best_first(self.history, self.estimated_rewards())
+    def choose(self, estimates: np.ndarray, seed: int) -> Action:
+        played = best_first(self.history, estimates)
         if not self._network.noisy:
             return maximise(
                 lambda inputs: self._constant_eta(inputs, {}), self._with_eta, played, seed=seed, device=self.device
