@@ -3,21 +3,12 @@
 from time import process_time
 
 import pytest
-import torch
 
 import agents
 from cbo_gym import Agent
 from tests.agents.helpers import AGENT_SEED, make
 
 pytestmark = pytest.mark.benchmark
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def seconds_a_round(agent: Agent, env_id: str, rounds: int) -> float:

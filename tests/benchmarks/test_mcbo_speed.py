@@ -12,14 +12,6 @@ from tests.agents.helpers import AGENT_SEED, make
 pytestmark = pytest.mark.benchmark
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.mark.parametrize(
     ("env_id", "parameters"),
     [
