@@ -2,8 +2,8 @@
 
 Modules are loaded on use, so that importing this package stays cheap: ``agents.GPUCB`` imports torch, ``import agents``
 does not. What several agents share is in ``agents.features`` (actions as GP inputs), ``agents.search`` (maximising an
-acquisition function), ``agents.partition`` and ``agents.tree_search`` (trees of cells), ``agents.masked`` (super arms)
-and ``agents.surrogates``.
+acquisition function), ``agents.partition`` and ``agents.tree_search`` (trees of cells), ``agents.masked`` (super arms),
+``agents.network_agent`` (a surrogate for every node) and ``agents.surrogates``.
 """
 
 from __future__ import annotations
