@@ -3,11 +3,11 @@
 Sussex, Makarova and Krause (2023), "Model-based causal Bayesian optimization", sec. 5 and A.4. Runs that are in the
 folder already are not repeated, so a stopped reproduction goes on where it was.
 
-GP-UCB and MCBO play each task with the beta that did best on the eight others, by the metric of the figure. For that,
-sweep 'GP-UCB(beta=0.05)', 'GP-UCB(beta=0.5)', 'GP-UCB(beta=5)' and the same of MCBO on all tasks into results/mcbo, and
-record the four choices (GP-UCB and MCBO, average_score and best):
+GP-UCB and MCBO play each task with the beta that did best on the eight others, by the metric of the figure:
+chosen_beta.yaml. To choose anew, sweep 'GP-UCB(beta=0.05)', 'GP-UCB(beta=0.5)', 'GP-UCB(beta=5)' and the same of MCBO
+on all tasks into results/mcbo, and record the four choices (GP-UCB and MCBO, average_score and best):
 
-    cbo-gym choose results/mcbo --agent MCBO --parameter beta --metric best --seeds 5 --write examples/chosen_beta.yaml
+    cbo-gym choose results/mcbo --agent MCBO --parameter beta --metric best --seeds 3 --write examples/chosen_beta.yaml
 """
 
 import argparse
