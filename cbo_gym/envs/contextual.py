@@ -89,12 +89,14 @@ class ContextualEnv(ChoiceEnv):
     def _with_next_context(self, observation: Observation) -> Observation:
         assert self._noise is not None
         self.context = self.natural_contexts(self._noise.peek())
-        return {**observation, "context": self.context.copy()}
+        observation["context"] = self.context.copy()
+        return observation
 
     def natural_contexts(self, noise: Noise) -> np.ndarray:
         """The contexts of rounds with this noise, shape ``noise's shape + (k,)``."""
         values = self.scm.propagate(noise)
-        return np.stack([values[name] for name in self.contexts.names], axis=-1)
+        contexts = np.array([values[name] for name in self.contexts.names])
+        return contexts if contexts.ndim == 1 else np.moveaxis(contexts, 0, -1)
 
     def oracle_info(self, intervention: Intervention) -> dict[str, Any]:
         expected = self.oracle.mean_given(intervention, self.context).value
