@@ -4,7 +4,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 
-from cbo_gym.flat import flat_actions, spread_points
+from cbo_gym.flat import PolicyActions, flat_actions, spread_points
 from cbo_gym.registry import entries
 
 FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
@@ -62,3 +62,16 @@ def test_spread_points_cover_the_box():
     assert not np.array_equal(points, spread_points(2, 64, seed=1))
     with pytest.raises(ValueError, match="count must be at least 2"):
         spread_points(2, 1)
+
+
+def test_choices_of_policies_become_actions():
+    box = spaces.Box(0.0, 1.0, (2,), dtype=np.float64)
+    continuous = PolicyActions(box)
+    assert continuous.space == spaces.Box(-1.0, 1.0, (2,), dtype=np.float32)
+    np.testing.assert_allclose(continuous.to_action(np.float32([[-1.0, 0.5], [3.0, 0.0]])), [[0.0, 0.75], [1.0, 0.5]])
+    discrete = PolicyActions(box, 4)
+    assert discrete.space == spaces.Discrete(4)
+    np.testing.assert_array_equal(discrete.to_action(np.int64(3)), spread_points(2, 4)[3])
+    np.testing.assert_array_equal(discrete.to_action(np.array([1, 1])), spread_points(2, 4)[[1, 1]])
+    with pytest.raises(ValueError, match="at least 2"):
+        PolicyActions(box, 1)

@@ -11,6 +11,7 @@ import pytest
 from cbo_gym import sweep
 from cbo_gym.evaluation import Run, load_run, load_runs
 from cbo_gym.evaluation.machine import describe_machine
+from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.results import run_path, save_run
 from cbo_gym.evaluation.sweep import plan
 from cbo_gym.registry import entries, find_entry
@@ -34,6 +35,17 @@ def test_a_grid_runs_once(tmp_path):
     again = sweep(*arguments, horizon=3, n_jobs=2, on_run=ended.append)
     assert again == {"finished": 8, "failed": 0, "skipped": 0, "resumed": 8}
     assert len(ended) == 8
+
+
+def test_several_grids_run_together_and_once(tmp_path):
+    grids = [(["Random"], ["CBO/ToyGraph-v0"]), ([AGENT], ["CBO/Dropwave-v0"]), (["SGB"], ["CBO/ToyGraph-v0"])]
+    jobs = [job for agents, envs in grids for job in plan(agents, envs, [1, 0], tmp_path, 3)]
+    runs = run_with_progress(jobs, n_jobs=1)
+    assert [(run.agent, run.seed) for run in runs] == [(str(job.agent), job.seed) for job in jobs]
+    assert [run.status for run in runs] == ["finished"] * 4 + ["skipped"] * 2
+    times = [job.path.stat().st_mtime_ns for job in jobs]
+    run_with_progress(jobs, n_jobs=1)
+    assert [job.path.stat().st_mtime_ns for job in jobs] == times
 
 
 def test_parallel_runs_equal_a_single_run(tmp_path):
