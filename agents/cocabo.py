@@ -27,8 +27,8 @@ Departures:
 * Kernels are Matern 5/2 with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years. With its
   present default, which is made for many dimensions, half of the runs on CoCaFig1 took the reward for linear in X1:
   they played the ends of its domain alone and never saw that the middle is better.
-* Hyper-parameters are fitted. The default model is the plain one, which was no worse and takes a third of the time;
-  the one after HEBO is in :mod:`agents.surrogates.warped_gp`. HEBO's own acquisition functions are not used.
+* Hyper-parameters are fitted. The default model is the plain one, which was no worse and takes less time; the one
+  after HEBO is in :mod:`agents.surrogates.warped_gp`. HEBO's own acquisition functions are not used.
 * Where the task offers fewer scopes than the diagram has, what none of its useful scopes sets counts as not
   manipulable.
 """
