@@ -12,7 +12,6 @@ on all tasks into results/mcbo, and record the four choices (GP-UCB and MCBO, av
 
 import argparse
 import sys
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,11 +83,8 @@ def agent_labels(methods: list[str], metric: str) -> Labels:
 
 def run_all(labels: list[Labels], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
     """Play what is not in the folder yet, and return all runs that the labels ask for."""
-    grids = defaultdict(list)  # agents -> the tasks that they play, so that few grids do all
-    for task in TASKS:
-        players = (agent for part in labels for (_, where), agent in part.items() if where == task)
-        grids[tuple(dict.fromkeys(players))].append(task)
-    planned = [job for agents, tasks in grids.items() for job in plan(agents, tasks, range(seeds), folder, rounds)]
+    pairs = dict.fromkeys((agent, task) for part in labels for (_, task), agent in part.items())
+    planned = [job for agent, task in pairs for job in plan([agent], [task], range(seeds), folder, rounds)]
     return run_with_progress(planned, jobs)
 
 
