@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import mean_curve
+from cbo_gym.evaluation.plots import mean_curve, shared_legend
 from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.sweep import plan
 
@@ -115,12 +115,7 @@ def draw(panels: tuple[Panel, ...], runs: list[Run]) -> Figure:
         axis.set_xlabel("Round")
     for axis in axes[:, 0]:
         axis.set_ylabel("Best expected reward so far")
-    handles = {
-        label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside upper center", ncols=min(4, len(handles)), frameon=False
-    )
+    shared_legend(figure, 4, frameon=False)
     return figure
 
 

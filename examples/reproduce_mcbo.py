@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import mean_curve
+from cbo_gym.evaluation.plots import mean_curve, shared_legend
 from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.selection import read_chosen
 from cbo_gym.evaluation.sweep import plan
@@ -106,10 +106,7 @@ def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity
     for axis in axes[:, 0]:
         axis.set_ylabel(quantity.title)
     figure.align_ylabels(axes[:, 0])
-    handles = {
-        label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(methods), frameon=False)
+    shared_legend(figure, len(methods), frameon=False)
     return figure
 
 

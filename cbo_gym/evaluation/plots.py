@@ -46,10 +46,7 @@ def regret_curves(runs: Sequence[Run], agents: Sequence[str] = ()) -> Figure:
             _finish(axis, env, title)
         _scale_to_lines(row[0], log=False)
         _scale_to_lines(row[1], log=True)
-    handles = {
-        label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=min(5, len(handles)))
+    shared_legend(figure, 5)
     return figure
 
 
@@ -189,6 +186,15 @@ def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: fl
     if not np.isnan(half).any():
         low, high = (mean - half).clip(min=floor), (mean + half).clip(min=floor)
         axis.fill_between(rounds, low, high, color=colour, alpha=0.18, linewidth=0)
+
+
+def shared_legend(figure: Figure, columns: int, frameon: bool = True) -> None:
+    """One legend above all panels, each label once, in at most so many columns."""
+    handles = {
+        label: handle for axis in figure.axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    columns = min(columns, len(handles))
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns, frameon=frameon)
 
 
 def _finish(axis: Axes, env: str, title: str) -> None:

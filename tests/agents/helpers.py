@@ -19,6 +19,12 @@ def make(env_id: str, seed: int, rounds: int, **kwargs: Any) -> tuple[gym.Env[An
     return env, cbo_gym.make_task(env, seed=seed, horizon=rounds)
 
 
+def started(agent: Any, env_id: str, seed: int = 0) -> Any:
+    """The agent, after it has seen the initial data."""
+    agent.reset(make(env_id, seed, 5)[1], AGENT_SEED + seed)
+    return agent
+
+
 def play(agent: Agent, env: gym.Env[Any, Any], task: Task, seed: int) -> tuple[list[Action], np.ndarray]:
     """The actions and rewards of one run over the task's horizon."""
     agent.reset(task, seed=AGENT_SEED + seed)

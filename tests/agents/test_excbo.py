@@ -7,14 +7,7 @@ import torch
 import agents
 from agents.excbo import EXCBO
 from agents.search import maximise
-from tests.agents.helpers import AGENT_SEED, make, play
-
-
-def started(env_id: str, seed: int = 0, **parameters) -> EXCBO:
-    """An agent that has seen the initial data."""
-    agent = EXCBO(**parameters)
-    agent.reset(make(env_id, seed, 5)[1], AGENT_SEED + seed)
-    return agent
+from tests.agents.helpers import make, play, started
 
 
 @pytest.mark.parametrize(
@@ -35,7 +28,7 @@ def test_bad_parameters(parameters, message):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_search_beats_a_fine_grid(seed):
     """Noisy Dropwave: every action on a 60 x 60 grid."""
-    agent = started("CBO/Dropwave-Noisy-v0", seed)
+    agent = started(EXCBO(), "CBO/Dropwave-Noisy-v0", seed)
     bound = agent._upper_bound(agent._network.draw(agent.samples, seed))
     axis = torch.linspace(0, 1, 60, dtype=torch.float64)
     with torch.no_grad():
@@ -48,7 +41,7 @@ def test_the_search_beats_a_fine_grid(seed):
 
 
 def test_beta_zero_maximises_the_mean():
-    agent = started("CBO/Dropwave-Noisy-v0", beta=0.0)
+    agent = started(EXCBO(beta=0.0), "CBO/Dropwave-Noisy-v0")
     draws = agent._network.draw(8, seed=0)
     points = torch.rand(5, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     mean, _ = agent._network.reward_belief(points[:, 0], draws)

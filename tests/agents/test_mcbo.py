@@ -8,14 +8,7 @@ import agents
 from agents.eta import EtaNetworks
 from agents.mcbo import MCBO
 from agents.search import maximise, screen
-from tests.agents.helpers import AGENT_SEED, make, play
-
-
-def started(env_id: str, seed: int = 0, **parameters) -> MCBO:
-    """An agent that has seen the initial data."""
-    agent = MCBO(**parameters)
-    agent.reset(make(env_id, seed, 5)[1], AGENT_SEED + seed)
-    return agent
+from tests.agents.helpers import make, play, started
 
 
 @pytest.mark.parametrize(
@@ -33,7 +26,7 @@ def test_bad_parameters(parameters, message):
 
 
 def test_the_noiseless_acquisition_by_hand():
-    agent = started("CBO/Dropwave-v0", beta=2.0)
+    agent = started(MCBO(beta=2.0), "CBO/Dropwave-v0")
     point = torch.tensor([[0.75, 0.4, 0.6]], dtype=torch.float64)  # eta of X0 is 0.5, then the action
     found = agent._constant_eta(point[:, None], {})
     radius, spread = agent._network.surrogates["X0"].posterior(point[:, 1:])
@@ -44,7 +37,7 @@ def test_the_noiseless_acquisition_by_hand():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_search_beats_a_fine_grid(seed):
     """Dropwave without noise: every action on a 60 x 60 grid with 21 values of eta."""
-    agent = started("CBO/Dropwave-v0", seed, beta=1.0)
+    agent = started(MCBO(beta=1.0), "CBO/Dropwave-v0", seed)
     axis = torch.linspace(0, 1, 60, dtype=torch.float64)
     grid = torch.cartesian_prod(torch.linspace(0, 1, 21, dtype=torch.float64), axis, axis)
     with torch.no_grad():
@@ -59,7 +52,7 @@ def test_the_search_beats_a_fine_grid(seed):
 
 
 def test_networks_start_at_their_constant_and_stay_between_the_bounds():
-    agent = started("CBO/Alpine2-Noisy-v0")
+    agent = started(MCBO(), "CBO/Alpine2-Noisy-v0")
     nodes = ["X0", "X1", "X2", "X3", "X4"]
     eta = {node: torch.tensor([[-0.8], [0.0], [0.8]], dtype=torch.float64) for node in nodes}
     networks = EtaNetworks(agent._network, eta, seed=0)
@@ -73,7 +66,7 @@ def test_networks_start_at_their_constant_and_stay_between_the_bounds():
 
 
 def test_optimising_the_networks_does_not_lose_value():
-    agent = started("CBO/Alpine2-Noisy-v0")
+    agent = started(MCBO(), "CBO/Alpine2-Noisy-v0")
     noise = agent._network.draw_noise(32, seed=0)
     played = [past.action for past in agent.history]
     starts = screen(lambda x: agent._constant_eta(x, noise), agent._with_eta, played, seed=0, restarts=8)
@@ -86,7 +79,7 @@ def test_optimising_the_networks_does_not_lose_value():
 
 
 def test_beta_zero_maximises_the_posterior_mean():
-    agent = started("CBO/Dropwave-v0", beta=0.0)
+    agent = started(MCBO(beta=0.0), "CBO/Dropwave-v0")
     points = torch.rand(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     other = points.clone()
     other[:, 0] = 1.0 - other[:, 0]
