@@ -115,10 +115,14 @@ class Decoder(GaussianProcess):
     The kernel is a product, so what depends on the draws alone is computed once for all points.
     """
 
+    _of: tuple[Tensor, Tensor] | None = None  # draws and points of the model that _factors belong to
+    _factors: tuple[Tensor, Tensor]
+
     def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
         """The first part of :meth:`combined` alone."""
         self.update()
-        return self._mean(self._cross(points, exogenous))
+        with_data, _ = self._along(exogenous)
+        return self._mean(self._cross(points, with_data))
 
     def combined(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation, differentiable in the points.
@@ -131,22 +135,33 @@ class Decoder(GaussianProcess):
             two tensors ``b x s``.
         """
         self.update()
-        cross = self._cross(points, exogenous)
-        u, mechanism = exogenous[:, None], self._mechanism_points(points)
+        with_data, alone = self._along(exogenous)
+        cross = self._cross(points, with_data)
+        mechanism = self._mechanism_points(points)
         flat = mechanism.reshape(-1, mechanism.shape[-1])
-        prior = self.kernel.mechanism.forward(flat, flat, diag=True).reshape(points.shape[:-1])
-        prior = prior * self.kernel.along(u, u, diag=True)
+        prior = self.kernel.mechanism.forward(flat, flat, diag=True).reshape(points.shape[:-1]) * alone
         variance = prior - (cross @ self._inverse_root.T).square().sum(-1)
         return self._mean(cross), self._scale * variance.clamp_min(MIN_VARIANCE).sqrt()
+
+    def _along(self, exogenous: Tensor) -> tuple[Tensor, Tensor]:
+        """The kernel's factor of the draws, with the data (``s x n``) and alone (``s``).
+
+        An ascent asks for the same draws many times, so the last answer is kept while draws and model are the same.
+        """
+        if self._of is None or self._of[0] is not exogenous or self._of[1] is not self._points:
+            u = exogenous[:, None]
+            self._factors = self.kernel.along(u, self._points[:, -1:]), self.kernel.along(u, u, diag=True)
+            self._of = exogenous, self._points
+        return self._factors
 
     def _mechanism_points(self, points: Tensor) -> Tensor:
         return (points - self._low[:-1]) / self._span[:-1]
 
-    def _cross(self, points: Tensor, exogenous: Tensor) -> Tensor:
+    def _cross(self, points: Tensor, with_data: Tensor) -> Tensor:
         """Covariances with the data, ``b x s x n``."""
         mechanism = self._mechanism_points(points)
         cross = self.kernel.mechanism.forward(mechanism.reshape(-1, mechanism.shape[-1]), self._points[:, :-1])
-        return cross.reshape(*points.shape[:-1], -1) * self.kernel.along(exogenous[:, None], self._points[:, -1:])
+        return cross.reshape(*points.shape[:-1], -1) * with_data
 
     def _mean(self, cross: Tensor) -> Tensor:
         return self._location + self._scale * (self.constant + cross @ self._weights)

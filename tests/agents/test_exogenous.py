@@ -103,6 +103,18 @@ def test_points_and_draws_are_combined(node):
         torch.testing.assert_close(fitted.decoder.combined_mean(points, draws), fitted.decoder.mean(full))
 
 
+def test_factors_of_the_draws_are_renewed_with_the_data():
+    surrogate = EncoderDecoder("x", parents=1, actions=1, components=2, seed=0)
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.randn(4, dtype=torch.float64, generator=generator)
+    points = torch.rand(5, 4, 2, dtype=torch.float64, generator=generator)
+    for count in (6, 1):
+        surrogate.add(np.random.default_rng(count).random((count, 2)), np.arange(float(count)))
+        full = torch.cat([points, draws[:, None].expand(5, -1, 1)], -1)
+        combined = surrogate.decode(points, draws)
+        torch.testing.assert_close(combined, surrogate.decoder.posterior(full))
+
+
 def test_the_bic_chooses_the_number_of_modes():
     rng = np.random.default_rng(0)
     for modes in (1, 2, 3):
