@@ -50,6 +50,8 @@ def compile_equation(text: str) -> Callable[..., Any]:
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         _check(node, text)
+        if isinstance(node, ast.Constant):
+            node.value = _number(node.value, text)
         if isinstance(node, ast.Name) and node.id in FUNCTIONS and id(node) not in called:
             raise ValueError(f"the function {node.id} in the equation {text!r} needs arguments: {node.id}(...)")
     names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - RESERVED)
@@ -58,6 +60,14 @@ def compile_equation(text: str) -> Callable[..., Any]:
     )
     function = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, tree.body)))
     return eval(compile(function, f"<{text}>", "eval"), {"__builtins__": {}, **FUNCTIONS, **CONSTANTS})
+
+
+def _number(value: float, text: str) -> float:
+    """A constant as a float: a tower of powers of whole numbers, which have no largest one, might never end."""
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"a number in the equation {text!r} is too large") from error
 
 
 def _check(node: ast.AST, text: str) -> None:

@@ -176,6 +176,13 @@ def test_a_function_without_arguments_is_refused():
         compile_equation("exp + x")
 
 
+def test_huge_constants_end_with_an_error():
+    with pytest.raises(OverflowError):
+        compile_equation("9 ** 9 ** 9 ** 9 + x")(0.0)  # in whole numbers it would not end
+    with pytest.raises(ValueError, match="too large"):
+        compile_equation("1" + 400 * "0" + " + x")
+
+
 def test_equations_compute_on_numbers_and_arrays():
     function = compile_equation("where(x > 0, sqrt(abs(x)), -pi) + 2 * y ** 2 % 5")
     x, y = np.array([-1.0, 4.0]), np.array([1.0, 2.0])
