@@ -38,6 +38,8 @@ TASKS = {
     "CBO/Alpine2-Noisy-v0": "Alpine2, noisy",
     "CBO/Rosenbrock-Noisy-v0": "Rosenbrock, noisy",
 }
+# Rewards from -10,000 to 0, drawn on an axis that is logarithmic below -1
+LOGARITHMIC = ("CBO/Rosenbrock-v0", "CBO/Rosenbrock-Noisy-v0")
 METHODS = ("Random", "GP-UCB", "EIFN", "MCBO", "CBO")
 TUNED = ("GP-UCB", "MCBO")
 DEFAULT_BETA = 0.5
@@ -97,6 +99,9 @@ def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity
         for place, method in enumerate(methods):
             if played := [rewards(run, quantity) for run in finished(runs, labels[method, task], task)]:
                 mean_curve(axis, np.stack(played), method, place)
+        if task in LOGARITHMIC:
+            axis.set_yscale("symlog", linthresh=1.0)
+            axis.set_ylim(top=1.0)
         axis.set_title(title)
         axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
         axis.grid(True, alpha=0.3)
