@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import frequency_curves, mean_curve
+from cbo_gym.evaluation.plots import frequency_curves, mean_curve, scale_to_lines
 from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.sweep import plan
 
@@ -90,9 +90,8 @@ def draw_regret(axis: Axes, panel: Panel, runs_of: Runs) -> None:
     for place, (label, pair) in enumerate(panel.lines.items()):
         if runs := runs_of(*pair):
             mean_curve(axis, np.stack([run.table["average_pseudo_regret"].to_numpy() for run in runs]), label, place)
-    lines = np.concatenate([np.asarray(line.get_ydata())[len(line.get_ydata()) // 10 :] for line in axis.lines])
-    margin = 0.1 * np.ptp(lines) + 1e-9
-    axis.set_ylim(min(0.0, lines.min() - margin), lines.max() + margin)  # the first rounds are off the scale
+    scale_to_lines(axis)
+    axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
     axis.set(xlabel="Round t", ylabel="Average of $\\mu^* - y$ over rounds 1 to t", title=panel.title)
     axis.margins(x=0.01)
     axis.grid(True, alpha=0.3)

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import mean_curve, shared_legend
+from cbo_gym.evaluation.plots import mean_curve, scale_to_lines, shared_legend
 from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.sweep import plan
 
@@ -107,6 +107,7 @@ def draw(panels: tuple[Panel, ...], runs: list[Run]) -> Figure:
             if played := finished(runs, agent, panel.task):
                 curves = np.stack([best_rewards(run) for run in played])
                 mean_curve(axis, curves, COMPONENTS.get(agent, agent), agents.index(agent))
+        scale_to_lines(axis)
         axis.set_title(panel.title, fontsize=10)
         axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
         axis.grid(True, alpha=0.3)

@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import mean_curve, shared_legend
+from cbo_gym.evaluation.plots import mean_curve, scale_to_lines, shared_legend
 from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.selection import read_chosen
 from cbo_gym.evaluation.sweep import plan
@@ -99,6 +99,7 @@ def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity
         for place, method in enumerate(methods):
             if played := [rewards(run, quantity) for run in finished(runs, labels[method, task], task)]:
                 mean_curve(axis, np.stack(played), method, place)
+        scale_to_lines(axis)
         if task in LOGARITHMIC:
             axis.set_yscale("symlog", linthresh=1.0)
             axis.set_ylim(top=1.0)

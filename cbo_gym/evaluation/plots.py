@@ -44,8 +44,8 @@ def regret_curves(runs: Sequence[Run], agents: Sequence[str] = ()) -> Figure:
                 if chosen:
                     _curve(axis, chosen, column, agent, place)
             _finish(axis, env, title)
-        _scale_to_lines(row[0], log=False)
-        _scale_to_lines(row[1], log=True)
+        _scale_regret(row[0], log=False)
+        _scale_regret(row[1], log=True)
     shared_legend(figure, 5)
     return figure
 
@@ -188,6 +188,19 @@ def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: fl
         axis.fill_between(rounds, low, high, color=colour, alpha=0.18, linewidth=0)
 
 
+def scale_to_lines(axis: Axes) -> None:
+    """Limit the height of a panel to its lines after their first tenth, with a margin.
+
+    The bands of few seeds, and what was played at first, would leave the lines flat. An empty panel stays as it is.
+    """
+    if not axis.lines:
+        return
+    lines = [np.asarray(line.get_ydata()) for line in axis.lines]
+    heights = np.concatenate([line[len(line) // 10 :] for line in lines])
+    margin = 0.1 * np.ptp(heights) + 1e-9
+    axis.set_ylim(heights.min() - margin, heights.max() + margin)
+
+
 def shared_legend(figure: Figure, columns: int, frameon: bool = True) -> None:
     """One legend above all panels, each label once, in at most so many columns."""
     handles = {
@@ -208,7 +221,7 @@ def _finish(axis: Axes, env: str, title: str) -> None:
     axis.margins(x=0.01)
 
 
-def _scale_to_lines(axis: Axes, log: bool) -> None:
+def _scale_regret(axis: Axes, log: bool) -> None:
     heights = np.concatenate([line.get_ydata() for line in axis.lines])
     if log:
         axis.set_yscale("log")

@@ -62,7 +62,7 @@ def compile_equation(text: str) -> Callable[..., Any]:
     return eval(compile(function, f"<{text}>", "eval"), {"__builtins__": {}, **FUNCTIONS, **CONSTANTS})
 
 
-def _number(value: float, text: str) -> float:
+def _number(value: Any, text: str) -> float:
     """A constant as a float: a tower of powers of whole numbers, which have no largest one, might never end."""
     try:
         return float(value)

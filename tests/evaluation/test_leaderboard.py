@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
@@ -13,8 +14,10 @@ from cbo_gym.evaluation.leaderboard import half_width
 from cbo_gym.evaluation.plots import (
     choice_curves,
     improvement_matrix,
+    mean_curve,
     performance_profiles,
     regret_curves,
+    scale_to_lines,
     score_intervals,
 )
 from cbo_gym.evaluation.report import write_report
@@ -328,6 +331,16 @@ def test_curves_have_labels_and_one_legend_entry_an_agent():
     assert len(figure.axes) == 2
     assert all(axis.get_xlabel() and axis.get_ylabel() and axis.get_title() for axis in figure.axes)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]
+
+
+def test_panels_are_scaled_to_their_late_lines():
+    panel, empty = Figure().subplots(1, 2)
+    rounds = np.array([-50.0, *range(19)])  # the first tenth is left out
+    mean_curve(panel, np.stack([rounds - 100.0, rounds + 100.0]), "A", 0)
+    for axis in (panel, empty):
+        scale_to_lines(axis)
+    assert panel.get_ylim() == pytest.approx((1.0 - 1.7, 18.0 + 1.7))
+    assert empty.get_ylim() == (0.0, 1.0)
 
 
 def test_figures_show_every_agent_with_labelled_axes():
