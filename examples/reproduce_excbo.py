@@ -24,6 +24,7 @@ from cbo_gym.evaluation.sweep import plan
 
 WITHOUT_MCBO = ("GP-UCB", "EICF", "EXCBO")  # on Alpine2 the paper leaves MCBO out for its cost
 ALL = (*WITHOUT_MCBO, "MCBO")
+TUNED_MCBO = "MCBO(beta=5)"  # the beta chosen by best reward, chosen_beta.yaml; the paper quotes a tuned MCBO here
 COMPONENTS = {f"EXCBO(components={count})": f"EXCBO, k={count}" for count in (2, 3, 4)}
 TABLE_ROUNDS = (20, 40, 60, 80, 100)
 
@@ -73,8 +74,8 @@ FIGURES = {
         Panel("Chemostat (P3C2)", "CBO/Chemostat-v0", tuple(COMPONENTS)),
     ),
     "tables2-3": (
-        Panel("Dropwave, Gaussian noise", "CBO/Dropwave-NoisyPublished-v0", ("EXCBO", "MCBO")),
-        Panel("Alpine2, Gaussian noise", "CBO/Alpine2-Noisy-v0", ("EXCBO", "MCBO")),
+        Panel("Dropwave, Gaussian noise", "CBO/Dropwave-NoisyPublished-v0", ("EXCBO", TUNED_MCBO)),
+        Panel("Alpine2, Gaussian noise", "CBO/Alpine2-Noisy-v0", ("EXCBO", TUNED_MCBO)),
     ),
     "table1": (_dropwave(1.0, 0.1),),  # running time
 }
