@@ -191,12 +191,15 @@ def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: fl
 def scale_to_lines(axis: Axes) -> None:
     """Limit the height of a panel to its lines after their first tenth, with a margin.
 
-    The bands of few seeds, and what was played at first, would leave the lines flat. An empty panel stays as it is.
+    The bands of few seeds, and what was played at first, would leave the lines flat. Where they are flat after their
+    first tenth, the panel shows them from the start. An empty panel stays as it is.
     """
     if not axis.lines:
         return
     lines = [np.asarray(line.get_ydata()) for line in axis.lines]
-    heights = np.concatenate([line[len(line) // 10 :] for line in lines])
+    heights, all_heights = np.concatenate([line[len(line) // 10 :] for line in lines]), np.concatenate(lines)
+    if np.ptp(heights) < 0.01 * np.ptp(all_heights):
+        heights = all_heights
     margin = 0.1 * np.ptp(heights) + 1e-9
     axis.set_ylim(heights.min() - margin, heights.max() + margin)
 

@@ -334,12 +334,14 @@ def test_curves_have_labels_and_one_legend_entry_an_agent():
 
 
 def test_panels_are_scaled_to_their_late_lines():
-    panel, empty = Figure().subplots(1, 2)
+    panel, level, empty = Figure().subplots(1, 3)
     rounds = np.array([-50.0, *range(19)])  # the first tenth is left out
     mean_curve(panel, np.stack([rounds - 100.0, rounds + 100.0]), "A", 0)
-    for axis in (panel, empty):
+    mean_curve(level, np.array([[0.0, *[1.0] * 19]]), "A", 0)
+    for axis in (panel, level, empty):
         scale_to_lines(axis)
     assert panel.get_ylim() == pytest.approx((1.0 - 1.7, 18.0 + 1.7))
+    assert level.get_ylim() == pytest.approx((-0.1, 1.1))
     assert empty.get_ylim() == (0.0, 1.0)
 
 
