@@ -10,7 +10,7 @@ SHOWCASE := results/showcase
 SHOWCASE_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/GPBandit1-v0 CBO/CoCaFig1-v0 \
   CBO/SSEMPeriodic-v0
 
-.PHONY: help install leaderboard results test test-slow benchmark docs lint format clean
+.PHONY: help install leaderboard results test test-slow benchmark zoo docs lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -41,6 +41,10 @@ test-slow: $(READY)  ## the long statistical tests
 
 benchmark: $(READY)  ## the speed tests, one process
 	$(BIN)/python -m pytest -m benchmark tests/benchmarks
+
+zoo: $(READY)  ## write the types of cbo_gym.agents anew, after an agent was added to pyproject.toml
+	$(BIN)/python -c "from cbo_gym.agents.zoo import stub; print(stub(), end='')" > $(VENV)/zoo.pyi
+	mv $(VENV)/zoo.pyi agents/__init__.pyi
 
 docs: $(READY)  ## build the guide and the API reference into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

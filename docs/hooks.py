@@ -37,8 +37,9 @@ def on_files(files, config):
 
 
 def modules() -> list[str]:
-    """The import paths of all modules of both packages."""
-    paths = [path for package in ("cbo_gym", "agents") for path in sorted((ROOT / package).rglob("*.py"))]
+    """The import paths of all modules; cbo_gym/agents is a link, which the search does not follow by itself."""
+    package = ROOT / "cbo_gym"
+    paths = [*sorted(package.rglob("*.py")), *sorted((package / "agents").rglob("*.py"))]
     return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
 
 

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import least_squares
 from scipy.stats import qmc
 
-from agents.surrogates.exogenous import fit_mixture
+from cbo_gym.agents.surrogates.exogenous import fit_mixture
 from cbo_gym.problems import chemostat as model
 from cbo_gym.problems.chemostat import Coefficients, Day, Mixture, Noise, Rates, Scales, load_coefficients
 from cbo_gym.scm import GaussianMixture, Intervention

@@ -11,8 +11,8 @@ from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from agents import AskTell
 from cbo_gym import leaderboard, sweep
+from cbo_gym.agents import AskTell
 
 
 class BoTorchEI(AskTell):

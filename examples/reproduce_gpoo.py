@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from agents.gpoo import GPOO
 from cbo_gym import make_task, sweep
+from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.leaderboard import half_width
 from cbo_gym.evaluation.tree_plot import GRID, TreeSnapshot, draw_cells, draw_posterior, draw_tree

@@ -50,9 +50,8 @@ OF_MODES = {"aggregated": ("arity", "representative_points", "integral"), "maske
 
 def fingerprint() -> dict[str, str]:
     """What the last digits of numbers depend on."""
-    from threadpoolctl import threadpool_info
-
     import torch
+    from threadpoolctl import threadpool_info
 
     kernels = {f"{lib['internal_api']} {lib.get('architecture', '')}".strip() for lib in threadpool_info()}
     return {

@@ -127,9 +127,14 @@ def test_the_registry_is_package_data(tmp_path):
             "cbo_gym/problems/chemostat.yaml",
             "cbo_gym/problems/train_delay.yaml",
             "cbo_gym/py.typed",
-            "agents/__init__.py",
+            "cbo_gym/agents/__init__.py",
+            "cbo_gym/agents/networks/mcbo.py",
         }
         assert names <= set(archive.namelist())
+        assert {name.split("/")[0] for name in archive.namelist()} == {
+            "cbo_gym",
+            f"cbo_gym-{cbo_gym.__version__}.dist-info",
+        }
         archive.extractall(tmp_path / "site")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); import cbo_gym, gymnasium as gym;"

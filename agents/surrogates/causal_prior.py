@@ -18,9 +18,9 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from agents.surrogates.gp import GaussianProcess
-from agents.surrogates.gp_network import GPNetwork, MechanismKernel
-from agents.surrogates.kernels import VarianceKernel
+from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.agents.surrogates.kernels import VarianceKernel
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, Observation, Task
 

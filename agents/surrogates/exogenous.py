@@ -20,10 +20,10 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from agents.surrogates.gp import MIN_VARIANCE, GaussianProcess
-from agents.surrogates.gp_network import GPNetwork, MechanismKernel
-from agents.surrogates.heteroscedastic import HeteroscedasticGP
-from agents.surrogates.kernels import VarianceKernel
+from cbo_gym.agents.surrogates.gp import MIN_VARIANCE, GaussianProcess
+from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
+from cbo_gym.agents.surrogates.kernels import VarianceKernel
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Task
 

@@ -16,9 +16,9 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from agents.features import features_of
-from agents.surrogates.gp import GaussianProcess
-from agents.surrogates.kernels import VarianceKernel
+from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.kernels import VarianceKernel
+from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, Mode, Observation, Task

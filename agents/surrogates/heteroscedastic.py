@@ -18,7 +18,7 @@ from gpytorch.priors import NormalPrior
 from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
-from agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.gp import GaussianProcess
 
 LEVEL_PRIOR = (-4.0, 1.0)  # of the log variance of standardised outputs, as BoTorch's
 MIN_NOISE = 1e-4  # variance of standardised outputs, as BoTorch's

@@ -10,7 +10,7 @@ from botorch.models.model import Model
 from botorch.posteriors import Posterior
 from torch import Tensor
 
-from agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.gp import GaussianProcess
 
 
 class IndependentNormals(Posterior):

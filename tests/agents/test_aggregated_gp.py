@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel, IntegralKernel
+from cbo_gym.agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel, IntegralKernel
 from cbo_gym.envs.cells import representative_points
 
 

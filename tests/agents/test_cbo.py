@@ -7,16 +7,16 @@ import torch
 from gymnasium import spaces
 from scipy.stats import norm
 
-from agents import Random
-from agents.cbo import CBO, coverage, log_expected_improvement
-from agents.surrogates.causal_prior import (
+from cbo_gym import Mode, Round, Task, UnsupportedModeError, evaluate
+from cbo_gym.agents import Random
+from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_expected_improvement
+from cbo_gym.agents.surrogates.causal_prior import (
     CausalGP,
     CausalKernel,
     ObservationalModel,
     adjustment_set,
     can_be_simulated,
 )
-from cbo_gym import Mode, Round, Task, UnsupportedModeError, evaluate
 from cbo_gym.scm.diagram import CausalDiagram
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 

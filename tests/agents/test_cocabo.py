@@ -13,9 +13,8 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-import agents
-from agents.scope_arm import ScopeArm
-from cbo_gym import Agent, Mode, UnsupportedModeError, make_task
+from cbo_gym import Agent, Mode, UnsupportedModeError, agents, make_task
+from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
 AGENTS = {

@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
-import agents
+from cbo_gym import agents
 from tests.agents.helpers import AGENT_SEED, make
 
 

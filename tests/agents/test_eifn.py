@@ -4,8 +4,8 @@ import torch
 from botorch.acquisition import qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 
-import agents
-from agents.eifn import EIFN, NetworkModel
+from cbo_gym import agents
+from cbo_gym.agents.networks.eifn import EIFN, NetworkModel
 from tests.agents.helpers import AGENT_SEED, make, play
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-import agents
-from agents.excbo import EXCBO
-from agents.search import maximise
+from cbo_gym import agents
+from cbo_gym.agents.networks.excbo import EXCBO
+from cbo_gym.agents.toolbox.search import maximise
 from tests.agents.helpers import make, play, started
 
 

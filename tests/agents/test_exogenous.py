@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from agents.surrogates.exogenous import DecoderKernel, EncoderDecoder, ExogenousNetwork, fit_mixture
-from agents.surrogates.gp_network import MechanismKernel
-from agents.surrogates.heteroscedastic import HeteroscedasticGP
 from cbo_gym import Task
+from cbo_gym.agents.surrogates.exogenous import DecoderKernel, EncoderDecoder, ExogenousNetwork, fit_mixture
+from cbo_gym.agents.surrogates.gp_network import MechanismKernel
+from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
 from tests.agents.helpers import make
 
 

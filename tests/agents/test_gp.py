@@ -3,7 +3,7 @@ import pytest
 import torch
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from agents.surrogates.gp import (
+from cbo_gym.agents.surrogates.gp import (
     NO_NOISE,
     GaussianProcess,
     RefitSchedule,

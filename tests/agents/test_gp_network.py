@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-import agents
-from agents.surrogates.gp import SurrogateError
-from agents.surrogates.gp_network import GPNetwork, MechanismKernel, posterior_mean
-from cbo_gym import Agent, Round, Task, make_task
+from cbo_gym import Agent, Round, Task, agents, make_task
+from cbo_gym.agents.surrogates.gp import SurrogateError
+from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel, posterior_mean
 from cbo_gym.envs import SoftEnv
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable

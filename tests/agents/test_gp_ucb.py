@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-import agents
+from cbo_gym import agents
 from tests.agents.helpers import AGENT_SEED, make
 
 

@@ -10,8 +10,7 @@ import functools
 import numpy as np
 import pytest
 
-import agents
-from cbo_gym import Agent
+from cbo_gym import Agent, agents
 from tests.agents.helpers import make, play
 
 learners = pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF])

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import agents
-from agents.mets import PARTICLES, SignalPrior
-from cbo_gym import Agent, Mode, UnsupportedModeError
+from cbo_gym import Agent, Mode, UnsupportedModeError, agents
+from cbo_gym.agents.super_arms.mets import PARTICLES, SignalPrior
 from cbo_gym.scm.noise import DistributionFamily, Uniform
 from tests.agents.helpers import make, play
 

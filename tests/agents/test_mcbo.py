@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-import agents
-from agents.eta import EtaNetworks
-from agents.mcbo import MCBO
-from agents.search import maximise, screen
+from cbo_gym import agents
+from cbo_gym.agents.networks.eta import EtaNetworks
+from cbo_gym.agents.networks.mcbo import MCBO
+from cbo_gym.agents.toolbox.search import maximise, screen
 from tests.agents.helpers import make, play, started
 
 

@@ -13,9 +13,8 @@ import pytest
 import stable_baselines3  # noqa: F401  (here, because importing it draws from the global random stream)
 import torch
 
-import agents
-from agents import AskTell, Optuna, StableBaselines3
-from cbo_gym import Round
+from cbo_gym import Round, agents
+from cbo_gym.agents import AskTell, Optuna, StableBaselines3
 from cbo_gym.registry import entries
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 

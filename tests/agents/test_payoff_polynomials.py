@@ -8,9 +8,14 @@ from math import prod
 import numpy as np
 import pytest
 
-from agents.surrogates.payoff_polynomials import PayoffPolynomials, PolynomialsAboutZero, exponents_of, monomials
-from agents.surrogates.separable import SeparableSystem
-from agents.surrogates.signal_moments import SignalMoments
+from cbo_gym.agents.surrogates.payoff_polynomials import (
+    PayoffPolynomials,
+    PolynomialsAboutZero,
+    exponents_of,
+    monomials,
+)
+from cbo_gym.agents.surrogates.separable import SeparableSystem
+from cbo_gym.agents.surrogates.signal_moments import SignalMoments
 from cbo_gym.envs.spaces import SuperArmSpace
 
 COUNT, LIMIT = 5, 3

@@ -9,12 +9,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from agents.cell_gp_ucb import CellGPUCB
-from agents.gpoo import GPOO
-from agents.gptree import GPTree
-from agents.partition import PartitionTree
-from agents.stooo import AVEStoOO, StoOO
 from cbo_gym import UnsupportedModeError, evaluate, make_task
+from cbo_gym.agents.cells.cell_gp_ucb import CellGPUCB
+from cbo_gym.agents.cells.gpoo import GPOO
+from cbo_gym.agents.cells.gptree import GPTree
+from cbo_gym.agents.cells.partition import PartitionTree
+from cbo_gym.agents.cells.stooo import AVEStoOO, StoOO
 from cbo_gym.envs.cells import representative_points
 from cbo_gym.evaluation.specs import create_agent
 from cbo_gym.registry import InitialData
@@ -253,8 +253,8 @@ def test_a_kernel_that_is_not_told_is_fitted() -> None:
 
 def test_fitting_finds_the_generating_kernel() -> None:
     """Rewards drawn from the model itself, on a lengthscale of the grid."""
-    from agents.surrogates.aggregated_gp import AverageKernel
-    from agents.surrogates.cell_model import CellModel
+    from cbo_gym.agents.surrogates.aggregated_gp import AverageKernel
+    from cbo_gym.agents.surrogates.cell_model import CellModel
 
     rng = np.random.default_rng(0)
     task = make_task(gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, points=4), seed=0)

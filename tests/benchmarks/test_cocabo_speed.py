@@ -2,8 +2,7 @@
 
 import pytest
 
-import agents
-from cbo_gym import evaluate
+from cbo_gym import agents, evaluate
 
 pytestmark = pytest.mark.benchmark
 

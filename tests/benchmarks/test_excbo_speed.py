@@ -4,8 +4,7 @@ from time import process_time
 
 import pytest
 
-import agents
-from cbo_gym import Agent
+from cbo_gym import Agent, agents
 from tests.agents.helpers import AGENT_SEED, make
 
 pytestmark = pytest.mark.benchmark

@@ -6,9 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from agents.gpoo import GPOO
-from agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel
 from cbo_gym import make_task
+from cbo_gym.agents.cells.gpoo import GPOO
+from cbo_gym.agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel
 
 pytestmark = pytest.mark.benchmark
 

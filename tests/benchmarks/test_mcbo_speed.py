@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-import agents
-from agents.search import maximise, screen
-from cbo_gym import evaluate
+from cbo_gym import agents, evaluate
+from cbo_gym.agents.toolbox.search import maximise, screen
 from tests.agents.helpers import AGENT_SEED, make
 
 pytestmark = pytest.mark.benchmark

@@ -1,0 +1,54 @@
+# Written by make zoo: type checkers cannot follow lazy imports.
+from cbo_gym.agents.baselines.ask_tell import AskTell as AskTell
+from cbo_gym.agents.baselines.optuna import Optuna as Optuna
+from cbo_gym.agents.baselines.random import Random as Random
+from cbo_gym.agents.baselines.stable_baselines3 import StableBaselines3 as StableBaselines3
+from cbo_gym.agents.black_box.eicf import EICF as EICF
+from cbo_gym.agents.black_box.gp_ucb import GPUCB as GPUCB
+from cbo_gym.agents.cells.cell_gp_ucb import CellGPUCB as CellGPUCB
+from cbo_gym.agents.cells.gpoo import GPOO as GPOO
+from cbo_gym.agents.cells.gptree import GPTree as GPTree
+from cbo_gym.agents.cells.stooo import AVEStoOO as AVEStoOO
+from cbo_gym.agents.cells.stooo import StoOO as StoOO
+from cbo_gym.agents.intervention_sets.cabo import CaBO as CaBO
+from cbo_gym.agents.intervention_sets.cbo import CBO as CBO
+from cbo_gym.agents.networks.eifn import EIFN as EIFN
+from cbo_gym.agents.networks.excbo import EXCBO as EXCBO
+from cbo_gym.agents.networks.mcbo import MCBO as MCBO
+from cbo_gym.agents.scopes.cobo import CoBO as CoBO
+from cbo_gym.agents.scopes.cocabo import CoCaBO as CoCaBO
+from cbo_gym.agents.super_arms.igp_ucb import IGPUCB as IGPUCB
+from cbo_gym.agents.super_arms.mets import METS as METS
+from cbo_gym.agents.super_arms.sem_ucb import SEMUCB as SEMUCB
+from cbo_gym.agents.super_arms.sgb import SGB as SGB
+from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCB as SSEMUCB
+from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBJO as SSEMUCBJO
+from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBNorm as SSEMUCBNorm
+
+__all__ = [
+    "CBO",
+    "EICF",
+    "EIFN",
+    "EXCBO",
+    "GPOO",
+    "GPUCB",
+    "IGPUCB",
+    "MCBO",
+    "METS",
+    "SEMUCB",
+    "SGB",
+    "SSEMUCB",
+    "SSEMUCBJO",
+    "AVEStoOO",
+    "AskTell",
+    "CaBO",
+    "CellGPUCB",
+    "CoBO",
+    "CoCaBO",
+    "GPTree",
+    "Optuna",
+    "Random",
+    "SSEMUCBNorm",
+    "StableBaselines3",
+    "StoOO",
+]

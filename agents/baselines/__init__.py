@@ -1,0 +1,1 @@
+"""Baselines: random play, and optimisers of other libraries."""

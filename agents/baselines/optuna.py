@@ -1,0 +1,63 @@
+"""Optuna: its samplers (TPE, CMA-ES, Gaussian process, quasi-Monte Carlo ...) as agents.
+
+Akiba, Sano, Yanase, Ohta & Koyama (2019), Optuna: a next-generation hyperparameter optimization framework. The
+initial data enter the study as finished trials. Needs the extra ``optuna``: ``pip install 'cbo-gym[optuna]'``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.agents.baselines.ask_tell import AskTell
+
+SAMPLERS = {
+    "TPE": "TPESampler",
+    "CMA-ES": "CmaEsSampler",
+    "GP": "GPSampler",
+    "QMC": "QMCSampler",
+    "Random": "RandomSampler",
+}
+
+
+class Optuna(AskTell):
+    """A sampler of Optuna on the flattened actions.
+
+    Args:
+        sampler: ``"TPE"``, ``"CMA-ES"``, ``"GP"``, ``"QMC"`` or ``"Random"``.
+
+    Raises:
+        ValueError: for any other sampler.
+        ImportError: if Optuna is not installed.
+    """
+
+    def __init__(self, sampler: str = "TPE") -> None:
+        if sampler not in SAMPLERS:
+            raise ValueError(f"sampler must be one of {list(SAMPLERS)}; given {sampler!r}")
+        import optuna  # late, so that the other agents do not need it
+
+        self.sampler = sampler
+        self._optuna = optuna
+
+    def start(self, dim: int, seed: int) -> None:
+        self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
+        sampler = getattr(self._optuna.samplers, SAMPLERS[self.sampler])(seed=seed)
+        self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
+        self._box: dict[str, Any] = {
+            f"x{i:03d}": self._optuna.distributions.FloatDistribution(0.0, 1.0) for i in range(dim)
+        }
+        self._trial: Any = None  # the one that was asked for and not yet told
+
+    def ask(self) -> np.ndarray:
+        self._trial = self._study.ask(self._box)
+        return np.array([self._trial.params[name] for name in self._box])
+
+    def tell(self, point: np.ndarray, reward: float) -> None:
+        if self._trial is None:  # one of the initial data
+            parameters = dict(zip(self._box, point.tolist(), strict=True))
+            past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)
+            self._study.add_trial(past)
+        else:
+            self._study.tell(self._trial, reward)
+            self._trial = None

@@ -1,0 +1,23 @@
+"""Random: uniformly random actions, the yardstick of every other agent.
+
+The action space's own distribution is used: uniform over the box, over the sets of coordinates that a limit allows,
+over target sets or scopes, or over super arms, whatever the mode.
+"""
+
+from __future__ import annotations
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.task import Action, Mode, Observation
+
+
+class Random(Agent):
+    """Uniformly random actions, in every mode; it recommends the action with the best reward seen."""
+
+    modes = frozenset(Mode)
+
+    def setup(self, seed: int) -> None:
+        self._space = seeded_copy(self.task.action_space, seed)
+
+    def act(self, observation: Observation) -> Action:
+        return self._space.sample()

@@ -1,0 +1,1 @@
+"""Methods for aggregated feedback: trees of cells."""

@@ -1,0 +1,69 @@
+"""CellGPUCB: plain GP-UCB (Srinivas et al. 2010) over a fixed set of cells, to compare with the tree searches.
+
+The candidates are all cells of the K-ary partition down to the greatest depth that ``max_cells`` allows. Every round
+plays the one with the highest ``mean + sqrt(beta_t) std`` of the Gaussian process over cells that GPOO uses, with the
+same schedules of ``beta_t``: what differs from GPOO is that there is no tree and no ``delta(h)``. Recommended is, of
+the cells played, the one with the highest posterior mean.
+
+With the default schedule it often stays in a local maximum, since it lacks the push of ``delta(h)``; with
+``beta="theory"`` it is as good as GPOO on GPBandit1 and 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.cells.partition import PartitionTree
+from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, CellModel, require_schedule
+from cbo_gym.agents.toolbox.arguments import require_count, require_probability
+from cbo_gym.task import Action, Mode, Observation
+
+
+class CellGPUCB(Agent):
+    """Upper confidence bound on a Gaussian process over cells. Plays aggregated tasks.
+
+    Args:
+        beta: schedule of beta_t, ``"practical"`` or ``"theory"``.
+        error: theta in beta_t, between 0 and 1.
+        max_cells: at most so many candidates, at least 1.
+        fit: fit the kernel even where the task tells it.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    modes = frozenset({Mode.AGGREGATED})
+
+    def __init__(self, beta: str = "practical", error: float = 0.1, max_cells: int = 2048, fit: bool = False) -> None:
+        require_schedule(beta)
+        require_probability("error", error)
+        require_count("max_cells", max_cells)
+        self.beta, self.error, self.max_cells, self.fit = beta, error, max_cells, fit
+
+    def setup(self, seed: int) -> None:
+        arity = self.task.arity
+        tree = PartitionTree(self.task.action_space.shape[-1], arity)  # type: ignore[index]
+        while len(tree) + arity * len(tree.leaves) <= self.max_cells:
+            for leaf in tree.leaves:
+                tree.expand(int(leaf))
+        self._candidates = tree.cells
+        self.model = CellModel(self.task, self.fit)
+        self.model.track(self._candidates)
+
+    def act(self, observation: Observation) -> Action:
+        beta = BETA_SCHEDULES[self.beta](len(self.history) + 1, self.error, len(self._candidates))
+        bounds = self.model.mean + np.sqrt(beta) * self.model.std
+        return self._candidates[np.argmax(bounds)].copy()
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        self.model.add(action, float(reward))
+
+    def estimated_rewards(self) -> np.ndarray:
+        """Posterior means of the cells played, in the rewards' units."""
+        mean, _ = self.model.gp.posterior(np.stack([past.action for past in self.history]))
+        return self.model.location + self.model.scale * mean

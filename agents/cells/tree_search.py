@@ -1,0 +1,147 @@
+"""TreeSearch: optimism over a tree of cells, the loop that GPOO, StoOO, AVE-StoOO and GPTree share (Munos 2014).
+
+Every leaf has a bound ``b = estimate + confidence radius + delta(h)``, where ``delta(h) = c 2^(-h/d)`` bounds how much
+the function varies in a cell of depth h. Each round plays the leaf with the highest bound; when what is left of its
+uncertainty is no more than its variation, its cell is split. The recommendation, possible at any time, is an expanded
+cell of the greatest depth.
+
+In one dimension ``delta`` is the papers' ``c 2^-h``. In more, a split halves one edge of d, and the exponent follows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.cells.partition import PartitionTree
+from cbo_gym.agents.surrogates.cell_model import CellModel
+from cbo_gym.agents.toolbox.arguments import require_count
+from cbo_gym.task import Action, Mode, Observation
+
+
+class TreeSearch(Agent):
+    """Base class: the tree, its growth, and the choice of leaves. Plays aggregated tasks.
+
+    Args:
+        max_depth: h_max in one dimension, at least 0: no edge is cut more often, so in d dimensions cells deeper than
+            d times this are not split.
+
+    Attributes:
+        tree: the cells so far.
+        draws: how often each node of the tree was played, shape ``(m,)``.
+
+    Raises:
+        ValueError: if ``max_depth`` is out of range.
+    """
+
+    modes = frozenset({Mode.AGGREGATED})
+    tree: PartitionTree
+    draws: np.ndarray
+
+    def __init__(self, max_depth: int) -> None:
+        require_count("max_depth", max_depth, least=0)
+        self.max_depth = max_depth
+
+    def setup(self, seed: int) -> None:
+        self._dim = self.task.action_space.shape[-1]  # type: ignore[index]
+        self.tree = PartitionTree(self._dim, self.task.arity)
+        self.draws = np.zeros(1, dtype=int)
+
+    @abstractmethod
+    def estimates(self, nodes: np.ndarray) -> np.ndarray:
+        """Estimated mean rewards of nodes, of the same shape."""
+
+    @abstractmethod
+    def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
+        """Confidence radii of nodes in round t, counted from 1."""
+
+    @abstractmethod
+    def variation(self, depth: Any) -> Any:
+        """``delta(h)`` for depths h."""
+
+    def upper_bounds(self, nodes: np.ndarray, t: int) -> np.ndarray:
+        """The b-values of nodes in round t."""
+        return self.estimates(nodes) + self.radii(nodes, t) + self.variation(self.tree.depth[nodes])
+
+    def learn(self, cell: np.ndarray, reward: float) -> None:
+        """Bring the estimates up to date with a round."""
+
+    def may_expand(self, node: int, t: int) -> bool:
+        """Whether a leaf's uncertainty is down to its variation."""
+        depth = self.tree.depth[node]
+        return bool(depth <= self.max_depth * self._dim and self.radii(np.array([node]), t)[0] <= self.variation(depth))
+
+    def grow(self, node: int, t: int) -> None:
+        """Split the leaf that was just played in round t, if it is time to."""
+        if self.may_expand(node, t):
+            self.expand(node)
+
+    def expand(self, node: int) -> None:
+        """Split a leaf."""
+        children = self.tree.expand(node)
+        self.draws = np.append(self.draws, np.zeros(len(children), dtype=int))
+
+    def best_leaf(self, t: int) -> int:
+        """The leaf with the highest b-value, the oldest of equals."""
+        leaves = self.tree.leaves
+        return int(leaves[np.argmax(self.upper_bounds(leaves, t))])
+
+    def act(self, observation: Observation) -> Action:
+        return self.tree.cells[self.best_leaf(len(self.history) + 1)].copy()
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        self.learn(action, float(reward))
+        node = self.tree.find(action)  # None for initial data on cells outside the tree
+        if node is None:
+            return
+        self.draws[node] += 1
+        if self.tree.is_leaf[node]:
+            self.grow(node, len(self.history))
+
+    def recommend(self) -> Action:
+        candidates = self.tree.deepest_expanded()
+        return self.tree.cells[candidates[np.argmax(self.estimates(candidates))]].copy()
+
+
+class GPTreeSearch(TreeSearch):
+    """Base class of the searches whose estimates come from a Gaussian process over cells.
+
+    Args:
+        max_depth: as for :class:`TreeSearch`.
+        fit: fit the kernel even where the task tells it.
+
+    Attributes:
+        model: the process; it tracks the nodes of the tree.
+    """
+
+    model: CellModel
+
+    def __init__(self, max_depth: int, fit: bool) -> None:
+        super().__init__(max_depth)
+        self.fit = fit
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        self.model = CellModel(self.task, self.fit)
+        self.model.track(self.tree.cells)
+
+    def estimates(self, nodes: np.ndarray) -> np.ndarray:
+        return self.model.mean[nodes]
+
+    def learn(self, cell: np.ndarray, reward: float) -> None:
+        self.model.add(cell, reward)
+
+    def expand(self, node: int) -> None:
+        known = len(self.tree)
+        super().expand(node)
+        self.model.track(self.tree.cells[known:])
+
+
+def shrinking(constant: float, depth: Any, dim: int) -> Any:
+    """``c 2^(-h/d)``: the variation in a cell after h splits of the longest edge."""
+    return constant * 2.0 ** (-np.asarray(depth) / dim)

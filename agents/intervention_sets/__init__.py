@@ -1,0 +1,1 @@
+"""Methods for hard interventions: which variables to set, and to what."""

@@ -1,0 +1,69 @@
+"""CaBO: causal Bayesian optimisation in a world with contexts, which it ignores (Arsenyan et al., sec. 2 and 6).
+
+It is :class:`~cbo_gym.agents.intervention_sets.cbo.CBO` (Aglietti et al. 2020) on the possibly optimal minimal
+intervention sets of the diagram (Lee & Bareinboim 2018): contexts are variables like others, seen only after the round.
+
+Departures: those of CBO. A set is played through the task's scope with the same variables; sets that the task does not
+offer are left out. Where it offers no empty scope, there is no observing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.intervention_sets.cbo import CBO
+from cbo_gym.agents.scopes.cocabo import members
+from cbo_gym.scm.scopes import pomis
+from cbo_gym.task import Action, Mode, Observation
+
+
+class CaBO(Agent):
+    """CBO on the possibly optimal minimal intervention sets, blind to contexts. Plays contextual tasks.
+
+    Args:
+        max_observations: rounds that only observe, at most; at least 1.
+        device: torch device.
+
+    Raises:
+        ValueError: if an argument is out of range; by :meth:`reset` if the task offers none of the sets, or no empty
+            scope.
+    """
+
+    modes = frozenset({Mode.CONTEXTUAL})
+
+    def __init__(self, max_observations: int = 60, device: str = "cpu") -> None:
+        self._blind = CBO(max_observations=max_observations, device=device)
+
+    def setup(self, seed: int) -> None:
+        task = self.task
+        scope_of = {members(scope)[0]: index for index, scope in reversed([*enumerate(task.scopes)])}
+        explored = pomis(task.diagram, task.reward, task.manipulable) & set(scope_of)
+        if not explored or frozenset() not in scope_of:
+            raise ValueError(f"{task.env_id} must offer an empty scope and some possibly optimal intervention set")
+        targets = tuple(target for target in scope_of if target in explored | {frozenset()})
+        self._scopes = [scope_of[target] for target in targets]
+        assert isinstance(task.action_space, spaces.Dict)
+        choices = spaces.Dict({"target": spaces.Discrete(len(targets)), "values": task.action_space["values"]})
+        self._blind.targets = tuple(explored)
+        self._blind.reset(replace(task, mode=Mode.HARD, targets=targets, action_space=choices), seed)
+
+    def act(self, observation: Observation) -> Action:
+        return self._with_scope(self._blind.act(observation))
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        target = np.int64(self._scopes.index(int(action["scope"])))
+        self._blind.update({"target": target, "values": action["values"]}, observation, reward, info)
+
+    def _with_scope(self, action: Action) -> Action:
+        return {"scope": np.int64(self._scopes[int(action["target"])]), "values": action["values"]}
+
+    def estimated_rewards(self) -> np.ndarray:
+        """Estimates of E[Y | action] over all contexts, for every round of ``history``."""
+        return self._blind.estimated_rewards()

@@ -1,0 +1,280 @@
+"""CBO: causal Bayesian optimisation (Aglietti, Lu, Paleyes & Gonzalez 2020), EICBO in Sussex et al. (2023), sec. 5.
+
+Every target set has a GP of its own from the values set to the reward. Its prior comes from the observations: the
+mean is their estimate of E[Y | do(x)], and the uncertainty of that estimate is added to the prior variance. A round
+
+1. observes (plays the empty set) with probability epsilon = Vol(hull of the observations) / Vol(domain) x N / N_max,
+   over the manipulable variables, with N observations so far, which improves the prior of all sets; or else
+2. intervenes: expected improvement over the best action is maximised in every set, divided by the cost of the set,
+   and the best set is played.
+
+The estimate of E[Y | do(x)] is by simulation, back-door adjustment, or neither, as the diagram allows: see
+:mod:`cbo_gym.agents.surrogates.causal_prior`.
+
+Departures:
+
+* A round gives one noisy reward, where the authors' program sees E[Y | do(x)]. So noise is learned with every GP,
+  and the improvement is over the best posterior mean of the actions played, not over the best reward seen.
+* An observing round is one observation, and after N_max of them there are none. Observed values are
+  clipped to the domain before their hull is taken, without which epsilon could exceed 1.
+* The prior's variance is of the estimate of E[Y | do(x)], without the noise of Y. In simulations GPs are used as in
+  :class:`~cbo_gym.agents.surrogates.gp_network.GPNetwork`, with noise distributions as the task tells them.
+* Where no back-door set exists the prior is flat, although a front door may exist.
+* Hyper-parameters are those of greatest posterior density; the priors of noise and signal variance are relative to
+  the variance of all rewards seen, and the noise is expected to be a good part of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.spatial import ConvexHull, QhullError
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.surrogates.causal_prior import CausalGP, ObservationalModel
+from cbo_gym.agents.toolbox.arguments import require_count, require_positive
+from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
+from cbo_gym.task import Action, Mode, Observation, Task
+
+CANDIDATES = 128  # quasi-random points for every variable of a set
+SURVIVORS = 4
+CHILDREN = 12  # around each survivor
+RADII = (0.03, 0.005)  # standard deviations of the two generations of points around the best ones
+NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
+
+
+class CBO(Agent):
+    """Expected improvement on one GP a target set, with priors learned by observing. Plays hard tasks.
+
+    Args:
+        targets: the sets to intervene on: "MIS" or "POMIS" for those of the task's that are minimal intervention
+            sets, or possibly optimal ones (which makes it CaBO), or the sets themselves; None for all of the task's.
+        costs: variable -> cost of setting it, finite and above 0; 1 for a variable that is not named.
+        max_observations: N_max, the number of observations, the initial ones included, after which there are no
+            more; at least 1.
+        device: torch device.
+
+    Raises:
+        ValueError: if an argument is out of range; by :meth:`reset` if ``targets`` or ``costs`` name what the task
+            does not have.
+    """
+
+    modes = frozenset({Mode.HARD})
+
+    def __init__(
+        self,
+        targets: Iterable[Iterable[str]] | str | None = None,
+        costs: Mapping[str, float] | None = None,
+        max_observations: int = 60,
+        device: str = "cpu",
+    ) -> None:
+        for name, cost in (costs or {}).items():
+            require_positive(f"the cost of {name}", cost)
+        require_count("max_observations", max_observations)
+        if isinstance(targets, str) and targets not in NAMED_TARGETS:
+            raise ValueError(f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; given {targets!r}")
+        self.targets: Collection[frozenset[str]] | str | None = (
+            targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)
+        )
+        self.costs = dict(costs or {})
+        self.max_observations = max_observations
+        self.device = device
+
+    def setup(self, seed: int) -> None:
+        task = self.task
+        explored = _explored(task, self.targets)
+        if strangers := sorted(set(self.costs) - set(task.manipulable)):
+            raise ValueError(f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set")
+        self._model = ObservationalModel(task, self.device)
+        self._arms = {
+            index: _Arm(
+                task, index, self._model, self.costs, target in explored, int(self.rng.integers(2**31)), self.device
+            )
+            for index, target in enumerate(task.targets)
+            if target
+        }
+        self._places = [task.nodes.index(name) for name in task.manipulable]
+        self._stale = True
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        self._model.add(action, observation, float(reward))
+        arm = self._arms.get(int(action["target"]))
+        if arm:
+            arm.observe(action, float(reward))
+            self._stale |= not len(self._model.observations)  # the flat prior is the mean of all rewards
+        else:
+            self._stale = True
+
+    def act(self, observation: Observation) -> Action:
+        draw = self.rng.random()
+        if not self.history:
+            return seeded_copy(self.task.action_space, int(self.rng.integers(2**31))).sample()
+        explored = [arm for arm in self._arms.values() if arm.explored]
+        if not explored or draw < self.epsilon:
+            return self._observe()
+        best = float(self.estimated_rewards().max())
+        found = [arm.maximise(best, self.rng) for arm in explored]
+        return max(found, key=lambda pair: pair[1])[0]
+
+    def _observe(self) -> Action:
+        empty = self.task.targets.index(frozenset())
+        return {"target": np.int64(empty), "values": np.full(len(self.task.manipulable), 0.5)}
+
+    @property
+    def epsilon(self) -> float:
+        """The probability of observing in this round."""
+        observed = self._model.observations.cpu().numpy()
+        if len(observed) >= self.max_observations:
+            return 0.0
+        domains = np.array(list(self.task.manipulable.values()))
+        return coverage(observed[:, self._places], domains) * len(observed) / self.max_observations
+
+    def estimated_rewards(self) -> np.ndarray:
+        """Estimates of E[Y | action], shape ``(len(history),)``: of its set's GP; when observing, the mean reward."""
+        self._refresh()
+        targets = np.array([int(past.action["target"]) for past in self.history], dtype=int)
+        rewards = np.array([past.reward for past in self.history])
+        for index in np.unique(targets):
+            played = targets == index
+            rewards[played] = self._arms[index].estimates() if index in self._arms else rewards[played].mean()
+        return rewards
+
+    def _refresh(self) -> None:
+        rewards = [past.reward for past in self.history]
+        spread = float(np.std(rewards))
+        unit = (
+            spread if spread > 1e-12 * abs(np.mean(rewards)) else 1.0
+        )  # what spread constant rewards show is rounding
+        for arm in self._arms.values():
+            arm.gp.unit = unit
+            if self._stale:
+                arm.refresh()
+        self._stale = False
+
+
+class _Arm:
+    """A target set: its GP, and the search of the values with the highest expected improvement."""
+
+    def __init__(
+        self,
+        task: Task,
+        index: int,
+        model: ObservationalModel,
+        costs: Mapping[str, float],
+        explored: bool,
+        seed: int,
+        device: str,
+    ) -> None:
+        target = task.targets[index]
+        self.explored = explored
+        self._index = index
+        self._members = [place for place, name in enumerate(task.manipulable) if name in target]
+        self._count = len(task.manipulable)
+        self._cost = sum(costs.get(name, 1.0) for name in target)
+        self._effect = partial(model.effect, target)
+        dim = len(self._members)
+        self.gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device)
+        engine = SobolEngine(dim, scramble=True, seed=seed)
+        self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
+        self._values = self._candidates[:0]
+
+    def observe(self, action: Action, reward: float) -> None:
+        values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._values)
+        self.gp.observe(values, reward)
+
+    def refresh(self) -> None:
+        """Bring the priors up to date with the observations."""
+        if self.explored:
+            self._prior = self._effect(self._candidates)
+        if len(self.gp):
+            self.gp.refresh()
+
+    def estimates(self) -> np.ndarray:
+        """Posterior means of the actions played, in their order."""
+        with torch.no_grad():
+            return self.gp.fitted().cpu().numpy()
+
+    def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
+        """The action with the highest expected improvement over ``best``, and log(EI / cost) there."""
+        points, values = self._candidates, self._log_improvement(self._candidates, best, self._prior)
+        for radius in RADII:
+            fittest = points[values.topk(SURVIVORS).indices].repeat_interleave(CHILDREN, 0)
+            step = torch.from_numpy(rng.normal(0.0, radius, tuple(fittest.shape))).to(fittest)
+            children = (fittest + step).clamp(0.0, 1.0)
+            points = torch.cat([points, children])
+            values = torch.cat([values, self._log_improvement(children, best)])
+        winner = values.argmax()
+        chosen = np.full(self._count, 0.5)
+        chosen[self._members] = points[winner].cpu().numpy()
+        return {"target": np.int64(self._index), "values": chosen}, float(values[winner]) - math.log(self._cost)
+
+    def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        with torch.no_grad():
+            mean, std = self.gp.predict(values, prior)
+        return log_expected_improvement(mean, std, best)
+
+
+def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
+    """log E[max(f - best, 0)] for f ~ Normal(mean, std), also where the expectation underflows.
+
+    With ``z = (mean - best) / std`` it is ``log std + log(phi(z) + z Phi(z))`` (Jones, Schonlau & Welch 1998); for
+    negative z the second term is written as ``log phi(z) + log(1 - |z| Phi(z) / phi(z))``.
+
+    Args:
+        mean: any shape.
+        std: same shape, above 0.
+        best: what is to be improved upon.
+    """
+    z = (mean - best) / std
+    log_density = -0.5 * (z.square() + math.log(2.0 * math.pi))
+    near = z.clamp_min(-1.0)
+    direct = (torch.exp(-0.5 * near.square()) / math.sqrt(2.0 * math.pi) + near * torch.special.ndtr(near)).log()
+    far = z.clamp(-1e6, -1.0)
+    ratio = (-far).log() + torch.special.log_ndtr(far) + 0.5 * (far.square() + math.log(2.0 * math.pi))
+    tail = log_density + (-torch.expm1(ratio)).clamp_min(1e-12).log()
+    return std.log() + torch.where(z > -1.0, direct, tail)
+
+
+def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
+    """The share of a box that the convex hull of observations fills.
+
+    Args:
+        observed: points, shape ``(n, d)``; they are clipped to the box.
+        domains: low and high of each coordinate, shape ``(d, 2)``.
+
+    Returns:
+        a number in [0, 1]; 0 for a hull without volume. For one coordinate the hull is an interval.
+    """
+    low, high = domains.T
+    points = (np.clip(observed, low, high) - low) / (high - low)
+    if not len(points):
+        return 0.0
+    if points.shape[1] == 1:
+        return float(np.ptp(points))
+    if len(points) <= points.shape[1]:
+        return 0.0
+    try:
+        return min(1.0, float(ConvexHull(points).volume))
+    except QhullError:  # the points lie in a plane
+        return 0.0
+
+
+def _explored(task: Task, targets: Collection[frozenset[str]] | str | None) -> Collection[frozenset[str]]:
+    """The sets to intervene on; raises ValueError where the task does not offer those that are given."""
+    if targets is None:
+        return task.targets
+    if isinstance(targets, str):
+        return NAMED_TARGETS[targets](task.diagram, task.reward, task.manipulable)
+    if unknown := [sorted(target) for target in targets if target not in task.targets]:
+        listed = [sorted(target) for target in task.targets]
+        raise ValueError(f"targets must be among those of {task.env_id}, {listed}; given {unknown}")
+    return targets

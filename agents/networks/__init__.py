@@ -1,0 +1,1 @@
+"""Methods with a model of every node of a function network."""

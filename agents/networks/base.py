@@ -1,0 +1,43 @@
+"""NetworkAgent: what the agents with a surrogate for every node have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.task import Action, Mode, Observation
+
+
+class NetworkAgent(Agent):
+    """Learns from every node, plays at random when there are no data, and else what :meth:`choose` finds.
+
+    Subclasses make ``_network`` in ``setup``.
+    """
+
+    modes = frozenset({Mode.SOFT, Mode.HARD})
+    _network: GPNetwork
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        self._network.add(action, observation)
+
+    def act(self, observation: Observation) -> Action:
+        seed = int(self.rng.integers(2**31))
+        if not self.history:
+            return seeded_copy(self.task.action_space, seed).sample()
+        return self.choose(self.estimated_rewards(), seed)
+
+    @abstractmethod
+    def choose(self, estimates: np.ndarray, seed: int) -> Action:
+        """The next action.
+
+        Args:
+            estimates: of the expected rewards of the rounds played, as ``estimated_rewards`` gives them.
+            seed: of the search.
+        """

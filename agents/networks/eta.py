@@ -1,0 +1,104 @@
+"""Eta, the position between a node's confidence bounds: as a constant beside the action, or as networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.toolbox.features import ActionFeatures
+from cbo_gym.task import Action
+
+WIDTH = 16  # of the networks' hidden layers
+STEEPEST_START = 0.95  # a start at eta = 1 itself would have no slope
+
+
+class WithEta(ActionFeatures):
+    """Search points that begin with one eta a node, as (eta + 1) / 2, and go on as those of ``features``.
+
+    Args:
+        features: of the actions.
+        nodes: the nodes whose eta is searched.
+    """
+
+    def __init__(self, features: ActionFeatures, nodes: Sequence[str]) -> None:
+        self._features = features
+        self._nodes = tuple(nodes)
+        self.search_dim = len(nodes) + features.search_dim
+        self.input_dim = len(nodes) + features.input_dim
+
+    def split(self, points: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """Eta by node, ``b x 1`` each, and the rest, of inputs or search points of shape ``b x d``."""
+        count = len(self._nodes)
+        eta = 2.0 * points[:, :count] - 1.0
+        return dict(zip(self._nodes, eta.split(1, -1), strict=True)), points[:, count:]
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        points = self._features.draw(count, generator)
+        return torch.cat([self._draw_eta(len(points), generator), points], -1)
+
+    def _draw_eta(self, count: int, generator: torch.Generator) -> Tensor:
+        """Half of the points at the bounds, where the optimum mostly lies, half anywhere between."""
+        eta = torch.rand((count, len(self._nodes)), dtype=torch.float64, generator=generator)
+        eta[: count // 2] = eta[: count // 2].round()
+        return eta[torch.randperm(count, generator=generator)]
+
+    def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
+        """As of ``features``; each eta is kept or, in one of four cases, drawn anew."""
+        eta = points[:, : len(self._nodes)]
+        redraw = torch.rand(eta.shape, generator=generator) < 0.25
+        eta = torch.where(redraw, self._draw_eta(len(points), generator), eta)
+        return torch.cat([eta, self._features.perturb(points[:, len(self._nodes) :], generator)], -1)
+
+    def encode(self, action: Action) -> Tensor:
+        point = self._features.encode(action)
+        return torch.cat([point.new_ones(len(self._nodes)), point])
+
+    def decode(self, point: Tensor) -> Action:
+        return self._features.decode(point[len(self._nodes) :])
+
+    def inputs(self, points: Tensor) -> Tensor:
+        count = len(self._nodes)
+        return torch.cat([points[..., :count], self._features.inputs(points[..., count:])], -1)
+
+    def membership(self, points: Tensor) -> Tensor:
+        return self._features.membership(points[..., len(self._nodes) :])
+
+
+class EtaNetworks:
+    """For each of r starts and each node a two-layer ReLU network from the node's GP inputs to eta in (-1, 1).
+
+    Args:
+        network: whose nodes these are.
+        eta: node -> constant output at the start, ``r x 1``, in [-1, 1].
+        seed: of the hidden layers.
+
+    Attributes:
+        parameters: all weights, tensors with leading dimension r that require gradients.
+    """
+
+    def __init__(self, network: GPNetwork, eta: Mapping[str, Tensor], seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self._surrogates = network.surrogates
+        self._layers: dict[str, tuple[Tensor, Tensor, Tensor, Tensor]] = {}
+        for node, constant in eta.items():
+            dim, starts = network.surrogates[node].dim, len(constant)
+            hidden = torch.randn((starts, dim, WIDTH), dtype=torch.float64, generator=generator) / dim**0.5
+            kinks = 2.0 * torch.rand((starts, 1, WIDTH), dtype=torch.float64, generator=generator) - 1.0
+            slopes = 0.1 / WIDTH**0.5 * torch.randn((starts, WIDTH, 1), dtype=torch.float64, generator=generator)
+            level = constant.clamp(-STEEPEST_START, STEEPEST_START).atanh().unsqueeze(-1)
+            layers = (hidden, kinks, slopes, level)
+            self._layers[node] = tuple(  # type: ignore[assignment]
+                layer.detach().clone().to(constant).requires_grad_(True) for layer in layers
+            )
+        self.parameters = [layer for layers in self._layers.values() for layer in layers]
+
+    def __call__(self, node: str, points: Tensor) -> Tensor | float:
+        """Eta at GP inputs ``r x s x d``, shape ``r x s``; 1 for a node without a network."""
+        if node not in self._layers:
+            return 1.0
+        hidden, kinks, slopes, level = self._layers[node]
+        centred = 2.0 * self._surrogates[node].rescaled(points) - 1.0
+        return ((centred @ hidden + kinks).relu() @ slopes + level).tanh().squeeze(-1)

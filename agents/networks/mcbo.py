@@ -1,0 +1,150 @@
+"""MCBO: model-based causal Bayesian optimisation (Sussex, Makarova & Krause 2023, Algorithms 1 and 2).
+
+A GP models every node from its parents and its own actions. Between its confidence bounds lie the plausible
+functions ``mean + beta * std * eta`` with eta in [-1, 1]; every round plays the action that is best for the most
+favourable plausible model: ``max over actions and eta of E[Y]``, eta of the reward node being 1.
+
+* Without noise the inputs of a node are fixed given the action, so eta is one number a node, optimised together
+  with the action.
+* With noise eta is a function of the node's parents and actions: a two-layer ReLU network a node. Its parameters
+  and the action are optimised together; the expectation is over fixed quasi-random noise, whose distributions the
+  task tells.
+* Hard interventions: the search covers every target set that is minimal (Lee & Bareinboim 2018); the nodes that are
+  set take their values.
+
+Departures:
+
+* The paper runs stochastic gradient descent from 1,000 random starts. Here eta is first taken as constant: very many
+  random actions with random signs of eta are screened in one batch, the best of them become the starts of the
+  networks (whose output begins at that constant), and Adam improves all starts at once. Fewer starts then reach an
+  acquisition value that is no worse.
+* beta is constant, as in the paper's experiments.
+* The output of a network goes through tanh, which maps to (-1, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.networks.base import NetworkAgent
+from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
+from cbo_gym.agents.surrogates.gp_network import GPNetwork, posterior_mean
+from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
+from cbo_gym.agents.toolbox.search import best_first, maximise, screen
+from cbo_gym.task import Action
+
+STEPS = 40  # of Adam
+ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
+NETWORK_RATE = 0.1
+SCREENING_SAMPLES = 8
+MEAN_SAMPLES = 128  # of the noise, for the estimates of rewards
+
+
+class MCBO(NetworkAgent):
+    """Optimism over plausible function networks. Plays soft and hard tasks.
+
+    Args:
+        beta: width of the confidence bounds in standard deviations; finite, at least 0. The paper picks it from
+            {0.05, 0.5, 5}; over its nine tasks the least earned most while learning, the greatest found the best
+            actions (examples/chosen_beta.yaml).
+        samples: of the noise, for the expectation in the acquisition function (32 in the paper, 128 for Dropwave).
+        restarts: starts of the joint optimisation of action and networks, at least 1; only with noise.
+        device: torch device.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+
+    def __init__(self, beta: float = 0.5, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
+        require_not_negative("beta", beta)
+        require_count("samples", samples)
+        require_count("restarts", restarts)
+        self.beta = beta
+        self.samples = samples
+        self.restarts = restarts
+        self.device = device
+
+    def setup(self, seed: int) -> None:
+        self._network = GPNetwork(self.task, self.device)
+        free = [node for node in self._network.nodes if node != self.task.reward]
+        self._with_eta = WithEta(self._network.features, free)
+
+    def estimated_rewards(self) -> np.ndarray:
+        noise = self._network.draw_noise(MEAN_SAMPLES, seed=0)
+        with torch.no_grad():
+            rewards = self._network.rollout(self._network.inputs, posterior_mean, noise)[self.task.reward]
+        return rewards.mean(-1).cpu().numpy()
+
+    def choose(self, estimates: np.ndarray, seed: int) -> Action:
+        played = best_first(self.history, estimates)
+        if not self._network.noisy:
+            return maximise(
+                lambda inputs: self._constant_eta(inputs, {}), self._with_eta, played, seed=seed, device=self.device
+            )
+        return self._maximise_with_networks(played, seed)
+
+    def _constant_eta(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        """The acquisition with one eta a node: inputs of :class:`WithEta`, ``b x 1 x d``, to values ``b``."""
+        eta, inputs = self._with_eta.split(inputs.squeeze(-2))
+
+        def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+            return mean + self.beta * std * eta.get(node, 1.0)
+
+        return self._network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
+
+    def _maximise_with_networks(self, played: list[Action], seed: int) -> Action:
+        noise = self._network.draw_noise(self.samples, seed)
+        few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
+        starts = screen(
+            lambda inputs: self._constant_eta(inputs, few),
+            self._with_eta,
+            played,
+            seed=seed,
+            restarts=self.restarts,
+            device=self.device,
+        )
+        best, _ = self.optimise(starts, noise, seed)
+        return self._with_eta.decode(best)
+
+    def optimise(self, starts: Tensor, noise: Mapping[str, Tensor], seed: int) -> tuple[Tensor, float]:
+        """Adam on actions and networks from all starts at once.
+
+        Args:
+            starts: search points of :class:`WithEta`, ``r x search_dim``.
+            noise: as :meth:`GPNetwork.draw_noise` gives it.
+            seed: of the networks' first layers.
+
+        Returns:
+            the search point with the highest value of the acquisition function on ``noise``, and that value.
+        """
+        points = starts.clone().requires_grad_(True)
+        networks = EtaNetworks(self._network, self._with_eta.split(starts)[0], seed)
+
+        def plausible(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+            return mean + self.beta * std * networks(node, inputs)
+
+        groups = [
+            {"params": [points], "lr": ACTION_RATE},
+            {"params": networks.parameters, "lr": NETWORK_RATE},
+        ]
+        adam = torch.optim.Adam(groups, maximize=True)
+        best, best_value = starts.clone(), torch.full((len(starts),), -torch.inf, dtype=starts.dtype)
+        best_value = best_value.to(starts.device)
+        for step in range(STEPS + 1):
+            inputs = self._with_eta.split(self._with_eta.inputs(points))[1]
+            values = self._network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
+            better = values.detach() > best_value
+            best_value = torch.where(better, values.detach(), best_value)
+            best = torch.where(better[:, None], points.detach(), best)
+            if step < STEPS:
+                adam.zero_grad()
+                values.sum().backward()
+                adam.step()
+                with torch.no_grad():
+                    points.clamp_(0.0, 1.0)
+        first = int(best_value.argmax())
+        return best[first], float(best_value[first])

@@ -1,0 +1,1 @@
+"""Methods for contexts: policy scopes as arms."""

@@ -1,0 +1,34 @@
+"""CoBO: contextual Bayesian optimisation that ignores the causal diagram (the baseline of Arsenyan et al., sec. 6).
+
+It is GP-UCB on the one scope "all that may be set, given all that is seen" (Krause & Ong 2011), with the model and the
+exploration of :class:`~cbo_gym.agents.scopes.cocabo.CoCaBO`, from which it differs by its arms alone.
+"""
+
+from __future__ import annotations
+
+from cbo_gym.agents.scopes.cocabo import CoCaBO, members
+from cbo_gym.agents.scopes.scope_arm import Backend
+
+
+class CoBO(CoCaBO):
+    """Contextual GP-UCB that sets everything by everything. Plays contextual tasks.
+
+    Args:
+        beta: factor of beta(n), whose square root multiplies the standard deviation; finite, at least 0.
+        backend: ``"plain"`` (Matern 5/2) or ``"warped"`` (inputs and outputs, after HEBO).
+        device: torch device.
+
+    Raises:
+        ValueError: if an argument is out of range; by :meth:`reset` if no scope of the task sets all variables.
+    """
+
+    def __init__(self, beta: float = 0.1, backend: Backend = "plain", device: str = "cpu") -> None:
+        super().__init__(beta=beta, backend=backend, device=device)
+
+    def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:
+        """The scope that sets all manipulable variables, with all contexts."""
+        everything = frozenset(self.task.manipulable)
+        for index, scope in enumerate(self.task.scopes):
+            if members(scope)[0] == everything:
+                return [(index, frozenset(self.task.contexts))]
+        raise ValueError(f"{self.task.env_id} has no scope that sets all of {sorted(everything)}")

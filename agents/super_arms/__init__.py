@@ -1,0 +1,1 @@
+"""Methods for masked feedback: combinations of base arms."""

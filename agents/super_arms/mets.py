@@ -1,0 +1,151 @@
+"""METS, mixed-effect Thompson sampling (Aouali, Kveton & Katariya 2023), on a separable system.
+
+As Bauschmann & Maghsudi (2026, sec. V) set it up: the method knows the family of the signals' distributions with the
+ranges of its parameters, and the effects of the base arms on the reward pass through a system of structural equations.
+Every round the parameters of every signal are drawn from their posterior, and so are the coefficients of the equations;
+played is the super arm with the highest expected payoff under the draw.
+
+* Signals: the posterior lives on a fixed set of parameters drawn from the prior. Likelihoods are of signals sorted into
+  bins, with a blur of the bins' own width since signals are observed with errors.
+* Coefficients: the edges are those of the sparse regression that SSEM-UCB-JO uses; given them the coefficients have a
+  normal posterior, node by node, with the prior N(0, 1).
+* Expected payoffs are means over draws of the signals, the same quantiles for all super arms.
+* Where there are many super arms, a random part of them is compared in every round, besides the last one played and
+  all that differ from it in one or two base arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.agent import UnsupportedModeError
+from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
+from cbo_gym.agents.surrogates.separable import SeparableModel, SeparableSystem, coefficient_posterior, fit_jointly
+from cbo_gym.scm.noise import DistributionFamily
+from cbo_gym.task import Action, Observation
+
+PARTICLES = 500
+BINS = 60
+QUANTILES = 400  # that stand for one distribution in the likelihood
+DRAWS = 32  # of the signals, for expected payoffs
+COMPARED = 1000  # super arms a round
+
+
+class METS(SuperArmAgent):
+    """Thompson sampling of signals and equations. Plays masked separable tasks that tell the signals' family.
+
+    Raises:
+        ValueError: from ``reset``, if there are too many super arms.
+        UnsupportedModeError: from ``reset``, if the task is no separable system or does not tell the family.
+    """
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        require_separable(self.task, "METS")
+        if self.task.signal_family is None:
+            raise UnsupportedModeError(
+                f"METS needs the family of the signals' distributions; {self.task.env_id} has none"
+            )
+        count = self.super_arms.shape[1]
+        self._prior = SignalPrior(self.task.signal_family, self.task.signal_range, self.rng)
+        self._likelihoods = np.zeros((count, PARTICLES))
+        self._counts = np.zeros(count)
+        self._payoff = payoff_of(self.task)
+        self.model = SeparableModel(
+            lambda _, exogenous, nodes: fit_jointly(
+                exogenous, nodes, self.task.components, self.task.diagram.is_acyclic
+            )
+        )
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+        super().update(action, observation, reward, info)
+        chosen, exogenous = np.flatnonzero(action), observation["exogenous"]
+        self._counts[chosen] += 1
+        self._likelihoods[chosen] += self._prior.log_likelihoods(exogenous[chosen])
+        self.model.add(np.asarray(action, dtype=float), exogenous, observation["nodes"][:-1])
+
+    def act(self, observation: Observation) -> Action:
+        if self._counts.min() < 1:
+            return self.covering(self._counts)
+        if self.model.refit_if_needed():
+            _, exogenous, nodes = self.model.rounds()
+            assert self.model.system is not None
+            self._coefficients = coefficient_posterior(self.model.system, exogenous, nodes)
+        rows = self._candidates()
+        scores = self._expected_payoffs(self.super_arms[rows], self._draw_signals())
+        return self.super_arms[rows[int(scores.argmax())]].copy()
+
+    def _candidates(self) -> np.ndarray:
+        """Rows of the super arms to compare."""
+        count = len(self.super_arms)
+        if count <= COMPARED:
+            return np.arange(count)
+        near = (self.super_arms != self.super_arms[self.played[-1]]).sum(axis=1) <= 2
+        return np.union1d(np.flatnonzero(near), self.rng.choice(count, COMPARED // 2, replace=False))
+
+    def _draw_signals(self) -> np.ndarray:
+        """Signals under one draw of their parameters, stratified, shape ``(DRAWS, N)``."""
+        noise = self.rng.gumbel(size=self._likelihoods.shape)
+        particles = (self._likelihoods + noise).argmax(axis=1)  # draws from the posterior
+        strata = self.rng.permuted(np.tile(np.arange(DRAWS)[:, None], len(particles)), axis=0)
+        uniforms = (strata + self.rng.random(strata.shape)) / DRAWS
+        return self._prior.signals(particles, uniforms)
+
+    def _expected_payoffs(self, super_arms: np.ndarray, signals: np.ndarray) -> np.ndarray:
+        by_node = super_arms.T[:, :, None] * signals.T[:, None, :]  # the layout in which equations are solved
+        exogenous = np.moveaxis(by_node, 0, -1)
+        assert self.model.system is not None
+        for coefficients in (self._coefficients.draw(self.rng), self.model.system.coefficients):
+            try:
+                nodes = SeparableSystem(self.task.components, coefficients).solve(exogenous)
+                return self._payoff(nodes).mean(axis=1)
+            except ArithmeticError:  # the draw has no solution that sweeps find
+                continue
+        return self.rng.random(len(super_arms))
+
+    def estimated_rewards(self) -> np.ndarray:
+        """Expected payoffs of the super arms played, under the likeliest parameters and the fitted equations."""
+        if self.model.system is None:
+            return super().estimated_rewards()
+        rows, place = np.unique(self.played, return_inverse=True)
+        uniforms = (np.arange(DRAWS)[:, None] + 0.5) / DRAWS * np.ones(len(self._counts))
+        signals = self._prior.signals(
+            self._likelihoods.argmax(axis=1), np.random.default_rng(0).permuted(uniforms, axis=0)
+        )
+        nodes = self.model.system.solve(self.super_arms[rows][:, None, :] * signals)
+        return self._payoff(nodes).mean(axis=1)[place]
+
+
+class SignalPrior:
+    """Distributions drawn from a family, as a discrete prior.
+
+    Args:
+        family: of the distributions.
+        signal_range: an interval that holds all signals.
+        rng: draws the distributions.
+    """
+
+    def __init__(self, family: DistributionFamily, signal_range: tuple[float, float], rng: np.random.Generator) -> None:
+        self._distributions = [family.draw(rng) for _ in range(PARTICLES)]
+        low, high = signal_range
+        width = (high - low) / BINS
+        self._edges = np.linspace(low - 3 * width, high + 3 * width, BINS + 7)[1:-1]
+        levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
+        quantiles = np.stack([d.from_uniform(levels) for d in self._distributions])
+        bins = np.searchsorted(self._edges, quantiles)
+        shares = np.stack([np.bincount(row, minlength=BINS + 6) for row in bins]) / QUANTILES
+        padded = np.pad(shares, ((0, 0), (1, 1)))
+        blurred = 0.25 * padded[:, :-2] + 0.5 * padded[:, 1:-1] + 0.25 * padded[:, 2:]
+        self._log_shares = np.log(blurred + 1e-3 / BINS)
+
+    def log_likelihoods(self, signals: np.ndarray) -> np.ndarray:
+        """Of each signal of shape ``(n,)`` under every distribution, shape ``(n, PARTICLES)``."""
+        return self._log_shares[:, np.searchsorted(self._edges, signals)].T
+
+    def signals(self, particles: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+        """Column i of ``uniforms`` as draws from distribution ``particles[i]``."""
+        columns = [self._distributions[p].from_uniform(u) for p, u in zip(particles, uniforms.T, strict=True)]
+        return np.stack(columns, axis=1)

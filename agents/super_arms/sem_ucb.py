@@ -1,0 +1,30 @@
+"""SEM-UCB (Nourani-Koliji, Ghoorchian & Maghsudi 2022): linear structural equations and bounds on the signals' means.
+
+With linear edges the payoff is a weighted sum of the signals, and a super arm's index is that sum at the upper
+confidence bounds of the means. There is no bonus for what is not known about the edges: the method identifies them from
+the first rounds, exactly if nothing is noisy. Here they are fitted to all rounds as in SSEM-UCB-JO, of which this is
+the case of degree 1 with linear components (Bauschmann & Maghsudi 2026, sec. V).
+"""
+
+from __future__ import annotations
+
+from cbo_gym.agents.super_arms.ssem_ucb import INTERNAL_SCALE, SSEMUCBJO
+from cbo_gym.agents.surrogates.separable import Component
+
+
+class SEMUCB(SSEMUCBJO):
+    """Linear SEM-UCB. Plays masked separable tasks.
+
+    Args:
+        internal_scale: factor of the confidence in the signals' means, at least 0; the theory has 1.
+
+    Raises:
+        ValueError: if the scale is out of range; from ``reset``, if there are too many super arms.
+        UnsupportedModeError: from ``reset``, if the task is no separable system.
+    """
+
+    def __init__(self, internal_scale: float = INTERNAL_SCALE) -> None:
+        super().__init__(degree=1, internal_scale=internal_scale, external_scale=0.0)
+
+    def components(self) -> tuple[Component, ...]:
+        return (lambda nodes: nodes,)

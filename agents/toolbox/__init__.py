@@ -1,0 +1,1 @@
+"""What the rooms share and no method owns: actions as inputs, search, argument checks."""

@@ -1,0 +1,173 @@
+"""maximise: the action with the highest value of an acquisition function.
+
+Random search points and points around the best actions played are screened in one batch. For each of the most
+promising target sets (or sets of changed coordinates) a few of them start a gradient ascent, and BoTorch's batched
+L-BFGS runs all of these at once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from botorch.exceptions.errors import OptimizationGradientError
+from botorch.exceptions.warnings import BadInitialCandidatesWarning, OptimizationWarning
+from botorch.optim import optimize_acqf
+from botorch.optim.initializers import initialize_q_batch
+from torch import Tensor
+
+from cbo_gym.agents.toolbox.features import ActionFeatures
+from cbo_gym.task import Action, Round
+
+INCUMBENTS = 3  # distinct actions played that are among the starts
+RAW_SAMPLES = 1024  # random points that are screened
+PERTURBED = 128  # random points around each of them
+GENERATIONS = 4  # of points around the best ones so far
+SURVIVORS = 32
+CHILDREN = 16  # around each survivor
+SUPPORTS = 8  # most target sets, or sets of changed coordinates, that are optimised
+RESTARTS = 12  # starts of the ascent, shared by these sets, at least two for each
+MAX_ITERATIONS = 60
+
+Acquisition = Callable[[Tensor], Tensor]
+
+
+def best_first(history: Sequence[Round], estimates: np.ndarray) -> list[Action]:
+    """The actions played, from the highest estimate to the lowest; ``estimates`` has one for each round."""
+    return [history[index].action for index in np.argsort(-estimates, kind="stable")]
+
+
+def maximise(
+    acquisition: Acquisition,
+    features: ActionFeatures,
+    played: Sequence[Action],
+    *,
+    seed: int,
+    screening: Acquisition | None = None,
+    raw_samples: int = RAW_SAMPLES,
+    restarts: int = RESTARTS,
+    device: str | torch.device = "cpu",
+) -> Action:
+    """Search for the action that maximises ``acquisition``.
+
+    Args:
+        acquisition: GP inputs of shape ``b x 1 x input_dim`` to values of shape ``b``, differentiable, each value
+            depending on its own row only.
+        features: of the task.
+        played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
+        seed: of the random starts. The global random state of torch is left as it was.
+        screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
+        raw_samples: random points that are screened.
+        restarts: starts of the ascent, shared by the target sets, at least two for each.
+        device: torch device on which ``acquisition`` computes.
+
+    Returns:
+        an element of the action space.
+    """
+    starts = screen(
+        screening or acquisition,
+        features,
+        played,
+        seed=seed,
+        raw_samples=raw_samples,
+        restarts=restarts,
+        device=device,
+    )
+
+    def value(points: Tensor) -> Tensor:
+        return acquisition(features.inputs(points))
+
+    finalists = torch.stack([starts[0], _ascend(value, starts)])
+    with torch.no_grad():
+        winner = value(finalists.unsqueeze(-2)).argmax()
+    return features.decode(finalists[winner])
+
+
+def screen(
+    acquisition: Acquisition,
+    features: ActionFeatures,
+    played: Sequence[Action],
+    *,
+    seed: int,
+    raw_samples: int = RAW_SAMPLES,
+    restarts: int = RESTARTS,
+    device: str | torch.device = "cpu",
+) -> Tensor:
+    """Promising search points, shape ``n x search_dim``, the best of all that were screened first.
+
+    Arguments are those of :func:`maximise`; the first distinct actions played come last.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def value(points: Tensor) -> Tensor:
+        with torch.no_grad():
+            return acquisition(features.inputs(points.unsqueeze(-2)))
+
+    incumbents = _first_distinct(played, features)
+    around = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)
+    candidates = torch.cat([features.draw(raw_samples, generator), around]).to(device)
+    values = value(candidates)
+    for _ in range(GENERATIONS):
+        fittest = candidates[values.topk(SURVIVORS).indices].cpu()
+        children = features.perturb(fittest.repeat_interleave(CHILDREN, 0), generator).to(device)
+        candidates, values = torch.cat([candidates, children]), torch.cat([values, value(children)])
+    best = candidates[values.argmax()][None]
+    starts = _choose_starts(candidates, values, features, restarts, generator)
+    return torch.cat([best, starts, incumbents.to(device)])
+
+
+def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tensor:
+    """The first ``INCUMBENTS`` search points that differ in their GP inputs."""
+    distinct: dict[tuple[float, ...], Tensor] = {}
+    for action in played:
+        point = features.encode(action)
+        distinct.setdefault(tuple(features.inputs(point).tolist()), point)
+        if len(distinct) == INCUMBENTS:
+            break
+    return torch.stack(list(distinct.values()))
+
+
+def _choose_starts(
+    candidates: Tensor, values: Tensor, features: ActionFeatures, restarts: int, generator: torch.Generator
+) -> Tensor:
+    """Starts for the ascent: in each of the best supports its best point, and others by their value."""
+    chosen = features.membership(candidates)
+    if chosen.shape[-1]:
+        _, group = chosen.unique(dim=0, return_inverse=True)
+    else:
+        group = torch.zeros(len(candidates), dtype=torch.long, device=candidates.device)
+    best = torch.stack([values[group == g].max() for g in range(int(group.max()) + 1)])
+    kept = best.topk(min(SUPPORTS, len(best))).indices
+    each = max(2, restarts // len(kept))
+    starts = []
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", BadInitialCandidatesWarning)  # a set without any effect
+        torch.default_generator.set_state(generator.get_state())
+        for g in kept:
+            members = (group == g).nonzero()[:, 0].cpu()
+            points, scores = candidates.cpu()[members].unsqueeze(-2), values.cpu()[members]
+            starts.append(initialize_q_batch(points, scores, min(each, len(members)))[0].squeeze(-2))
+    return torch.cat(starts).to(candidates)
+
+
+def _ascend(value: Acquisition, starts: Tensor) -> Tensor:
+    """The best end of gradient ascents from ``starts`` of shape ``n x search_dim``."""
+    bounds = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
+    try:
+        with warnings.catch_warnings():
+            # An ascent that stops early leaves a good enough point.
+            warnings.simplefilter("ignore", OptimizationWarning)
+            end, _ = optimize_acqf(
+                value,  # type: ignore[arg-type]  # any function of points will do
+                bounds,
+                q=1,
+                num_restarts=len(starts),
+                batch_initial_conditions=starts.unsqueeze(-2),
+                options={"maxiter": MAX_ITERATIONS},
+                retry_on_optimization_warning=False,
+            )
+    except OptimizationGradientError:  # where an acquisition has no slope, screening has to do
+        return starts[0]
+    return end[0]
