@@ -1,0 +1,39 @@
+"""Errors that a user can mend. All others are bugs, and their tracebacks are shown.
+
+Each class is also one of Python's own kinds, so that ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class CBOGymError(Exception):
+    """The root: something given to cbo-gym is wrong, or something that it needs is not there."""
+
+
+class ArgumentError(CBOGymError, ValueError):
+    """A value that is not allowed: an argument, a parameter, a name, the content of a file."""
+
+
+class ArgumentTypeError(CBOGymError, TypeError):
+    """A thing of another kind than what is needed."""
+
+
+class EnvironmentalError(CBOGymError, RuntimeError):
+    """What surrounds cbo-gym fails: a worker process, a cluster, a system of equations that does not settle."""
+
+
+class MissingExtraError(CBOGymError, ImportError):
+    """A library that an extra installs is not there."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs libraries that are not installed: pip install 'cbo-gym[{extra}]'")
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt one, else nothing."""
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(str(given).lower(), by_lower, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(by_lower[name]) for name in close)}?" if close else ""
