@@ -21,7 +21,7 @@ class ArgumentTypeError(CBOGymError, TypeError):
     """A thing of another kind than what is needed."""
 
 
-class EnvironmentalError(CBOGymError, RuntimeError):
+class OperationError(CBOGymError, RuntimeError):
     """What surrounds cbo-gym fails: a worker process, a cluster, a system of equations that does not settle."""
 
 
