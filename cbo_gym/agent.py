@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Mode, Observation, Round, Task
 
 
-class UnsupportedModeError(ValueError):
+class UnsupportedModeError(ArgumentError):
     """Raised by ``Agent.reset`` for a task whose feedback mode the agent does not play."""
 
 
@@ -63,10 +64,10 @@ class Agent(ABC):
         """The action that the agent would deploy: of those played, the one with the best estimate.
 
         Raises:
-            ValueError: if nothing has been played yet.
+            ArgumentError: if nothing has been played yet.
         """
         if not self.history:
-            raise ValueError("nothing has been played yet, so there is nothing to recommend")
+            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
         return self.history[int(np.argmax(self.estimated_rewards()))].action
 
     def estimated_rewards(self) -> np.ndarray:

@@ -7,14 +7,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cbo_gym.registry import EnvEntry, RecordedOptimum, RegistryError, entries, find_entry, registry_path, write_optimum
+from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.registry import EnvEntry, RecordedOptimum, entries, find_entry, registry_path, write_optimum
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
@@ -45,11 +46,9 @@ Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered
 @contextmanager
 def _plain_errors() -> Iterator[None]:
     """Turn errors that the user can mend into one line and exit status 2."""
-    from cbo_gym.agent import UnsupportedModeError
-
     try:
         yield
-    except (ValueError, TypeError, UnsupportedModeError, RegistryError, RuntimeError) as error:
+    except (CBOGymError, OSError) as error:  # anything else is a bug, whose traceback is wanted
         _fail(str(error))
 
 
@@ -99,33 +98,34 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
 
     Example: [b]cbo-gym show CBO/Alpine2-v0[/b]
     """
-    from cbo_gym.envs.base import CausalBanditEnv
-    from cbo_gym.evaluation.runner import make_env, name_scope
-    from cbo_gym.evaluation.specs import Spec
+    from cbo_gym.feedback.contextual import name_scope
+    from cbo_gym.oracle import oracle_of
+    from cbo_gym.specs import Spec, make_env
 
     with _plain_errors():
         spec = Spec.parse(env_id)
         made = make_env(spec)
-        env = made.unwrapped
-        assert isinstance(env, CausalBanditEnv)
         assert made.spec is not None
+        oracle = oracle_of(made)
         entry = find_entry(spec.name)
         with console.status("Looking for the optimum ..."):
-            best = env.oracle.optimum
-    problem = env.problem
+            best = oracle.optimum
+    feedback, problem = oracle.feedback, oracle.problem
+    codec, domains = feedback.codec, problem.domains
+    scopes = problem.contexts.scopes if problem.contexts else ()
     console.print(f"[b]{spec}[/b]  {problem.description}")
     rows: list[tuple[str, str]] = [
-        ("mode", f"{env.mode}, {made.spec.max_episode_steps} rounds"),
-        ("action space", str(env.action_space)),
-        ("observation space", str(env.observation_space)),
-        *((f"action[{i}]", f"{low:g} to {high:g}") for i, (low, high) in enumerate(problem.action_domains)),
-        *((f"do({name})", f"{low:g} to {high:g}") for name, (low, high) in problem.manipulable.items()),
+        ("mode", f"{feedback.mode}, {made.spec.max_episode_steps} rounds"),
+        ("action space", str(feedback.action_space)),
+        ("observation space", str(feedback.observation_space)),
         *(
-            (f"scope {i}", name_scope(scope))
-            for i, scope in enumerate(problem.contexts.scopes if problem.contexts else ())
+            (f"action[{i}]", f"{f'{name}, ' if domains.named else ''}{low:g} to {high:g}")
+            for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True))
         ),
+        *((f"do({name})", f"{low:g} to {high:g}") for name, (low, high) in problem.manipulable.items()),
+        *((f"scope {i}", name_scope(scope)) for i, scope in enumerate(scopes)),
         ("optimum", f"{best.value:.6g} (standard error {best.standard_error:.1g})"),
-        ("reached at", _action_text(env.record_action(best.action))),
+        ("reached at", codec.to_text(codec.to_record(best.action))),
         ("random action", f"{best.random_value:.6g} (standard error {best.random_standard_error:.1g})"),
         ("problem from", problem.citation),
     ]
@@ -136,21 +136,15 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         table.add_row(f"[dim]{name}[/dim]", escape(text))
     console.print(table)
     console.print("\n[dim]graph[/dim]")
-    for node in env.scm.nodes:
-        causes = [*env.scm.diagram.parents(node)]
-        causes += [f"action[{index}]" for index in env.scm.action_nodes.get(node, ())]
-        hidden = sorted(env.scm.diagram.confounding.neighbors(node))
+    diagram = feedback.scm.diagram
+    for node in feedback.scm.nodes:
+        causes = [*diagram.parents(node)]
+        own = feedback.scm.action_nodes.get(node, ())
+        causes += [domains.names[i] if domains.named else f"action[{i}]" for i in own]
+        hidden = sorted(diagram.confounding.neighbors(node))
         line = f"  {node} <- {', '.join(causes) or '(noise)'}"
         line += f"   confounded with {', '.join(hidden)}" if hidden else ""
-        console.print(escape(line) + ("   [b]reward[/b]" if node == env.scm.reward else ""))
-
-
-def _action_text(recorded: list[float] | dict[str, float] | str) -> str:
-    if isinstance(recorded, str):
-        return recorded
-    if isinstance(recorded, dict):
-        return "do(" + ", ".join(f"{name} = {value:.5g}" for name, value in recorded.items()) + ")"
-    return "[" + ", ".join(f"{value:.5g}" for value in recorded) + "]"
+        console.print(escape(line) + ("   [b]reward[/b]" if node == feedback.scm.reward else ""))
 
 
 @app.command()
@@ -412,29 +406,35 @@ def optimum(
         by_id = {entry.id: entry for entry in entries()}
         wanted = env_ids or list(by_id)
         if unknown := [name for name in wanted if name not in by_id]:
-            raise ValueError(f"not registered: {', '.join(unknown)}; see cbo-gym list")
+            raise ArgumentError(f"not registered: {', '.join(unknown)}; see cbo-gym list")
         with progress_bar() as progress:
             for name in progress.track(wanted, description="optima"):
-                found = _compute_optimum(by_id[name])
+                found, action = _compute_optimum(by_id[name])
                 best = f"{found.value:.8g} (standard error {found.standard_error:.1g})"
                 progress.console.print(
-                    f"{name}: {best} at {escape(_action_text(found.action))}; random action {found.random_value:.6g}",
+                    f"{name}: {best} at {escape(action)}; random action {found.random_value:.6g}",
                     soft_wrap=True,
                 )
                 if write:
                     write_optimum(registry_path(), name, found)
 
 
-def _compute_optimum(entry: EnvEntry) -> RecordedOptimum:
+def _compute_optimum(entry: EnvEntry) -> tuple[RecordedOptimum, str]:
+    """The optimum as it is recorded, and its action in words."""
     import gymnasium as gym
 
-    env: Any = gym.make(entry.id).unwrapped
-    found = env.oracle.find_optimum()
-    return RecordedOptimum(
+    from cbo_gym.oracle import oracle_of
+
+    oracle = oracle_of(gym.make(entry.id))
+    found = oracle.find_optimum()
+    codec = oracle.feedback.codec
+    record = codec.to_record(found.action)
+    optimum = RecordedOptimum(
         value=found.value,
-        action=env.record_action(found.action),
+        action=record,
         standard_error=found.standard_error,
         random_value=found.random_value,
         random_standard_error=found.random_standard_error,
         command=f"cbo-gym optimum {entry.id} --write",
     )
+    return optimum, codec.to_text(record)

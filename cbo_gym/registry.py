@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from functools import cache
+import re
+import warnings
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import gymnasium as gym
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
+from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.files import write_text
 from cbo_gym.task import Mode
 
 FILE_NAME = "envs_registry.yaml"
-ENTRY_POINTS = {
-    Mode.SOFT: ("cbo_gym.envs.soft:SoftEnv", "cbo_gym.envs.vector:SoftVectorEnv"),
-    Mode.HARD: ("cbo_gym.envs.hard:HardEnv", "cbo_gym.envs.vector:HardVectorEnv"),
-    Mode.CONTEXTUAL: ("cbo_gym.envs.contextual:ContextualEnv", "cbo_gym.envs.vector:ContextualVectorEnv"),
-    Mode.AGGREGATED: ("cbo_gym.envs.aggregated:AggregatedEnv", "cbo_gym.envs.vector:AggregatedVectorEnv"),
-    Mode.MASKED: ("cbo_gym.envs.masked:MaskedEnv", "cbo_gym.envs.vector:MaskedVectorEnv"),
-}
+ENTRY_POINT = "cbo_gym.envs:CausalBanditEnv"
+VECTOR_ENTRY_POINT = "cbo_gym.envs:CausalBanditVectorEnv"
 CUSTOM_ROUNDS = 100
 ID_PATTERN = r"^CBO/[A-Za-z0-9]+(-[A-Za-z0-9]+)*-v\d+$"
 
 
-class RegistryError(ValueError):
+class RegistryError(ArgumentError):
     """The registry file is broken; the message names the entry and the field."""
 
 
 def custom_id(mode: Mode) -> str:
     """The id under which a problem of the user's own is made: ``gym.make(id, problem=...)``."""
     return "CBO/Custom-v0" if mode is Mode.SOFT else f"CBO/Custom-{mode.capitalize()}-v0"
+
+
+def is_custom(env_id: str) -> bool:
+    """Whether an id is that of a problem of the user's own."""
+    return env_id in map(custom_id, Mode)
 
 
 class _Strict(BaseModel):
@@ -81,11 +84,23 @@ class EnvEntry(_Strict):
     tags: list[str] = []
     optimum: RecordedOptimum | None = None
 
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """The keyword arguments of the environment."""
+        return {"problem": self.problem, "mode": self.mode.value, **self.kwargs}
+
 
 def registry_path() -> Path:
     """Where envs_registry.yaml lies: inside the installed package, or at the top of a checkout."""
     packaged = Path(str(files("cbo_gym"))) / FILE_NAME
     return packaged if packaged.is_file() else packaged.parent.parent / FILE_NAME
+
+
+class Registry(NamedTuple):
+    """What a registry file holds: the entries that are right, and for the others what is wrong, by id or place."""
+
+    entries: tuple[EnvEntry, ...]
+    broken: dict[str, RegistryError]
 
 
 def load_registry(path: Path | None = None) -> tuple[EnvEntry, ...]:
@@ -94,6 +109,18 @@ def load_registry(path: Path | None = None) -> tuple[EnvEntry, ...]:
     Raises:
         RegistryError: if the file is missing or no YAML list, an entry is invalid, or an id comes twice.
     """
+    loaded = read_registry(path)
+    for error in loaded.broken.values():
+        raise error
+    return loaded.entries
+
+
+def read_registry(path: Path | None = None) -> Registry:
+    """Read a registry file, entries that are wrong apart.
+
+    Raises:
+        RegistryError: if the file is missing or no YAML list.
+    """
     path = path or registry_path()
     try:
         loaded = yaml.load(path.read_bytes(), Loader=_SafeLoader)
@@ -101,34 +128,54 @@ def load_registry(path: Path | None = None) -> tuple[EnvEntry, ...]:
         raise RegistryError(f"cannot read {path}: {error}") from error
     if not isinstance(loaded, list):
         raise RegistryError(f"{path} must hold a list of environments; it holds {type(loaded).__name__}")
-    entries = tuple(_parse(path, place, item) for place, item in enumerate(loaded, start=1))
-    seen: set[str] = set()
-    for entry in entries:
-        if entry.id in seen:
-            raise RegistryError(f"{path}: the id {entry.id} is given twice")
-        seen.add(entry.id)
-    return entries
+    right: dict[str, EnvEntry] = {}
+    broken: dict[str, RegistryError] = {}
+    for place, item in enumerate(loaded, start=1):
+        try:
+            entry = _parse(path, place, item)
+            if entry.id in right:
+                raise RegistryError(f"{path}: the id {entry.id} is given twice")
+            right[entry.id] = entry
+        except RegistryError as error:
+            broken[_id_of(item) or f"entry {place}"] = error
+    return Registry(tuple(right.values()), broken)
 
 
 _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def _id_of(item: Any) -> str | None:
+    name = item.get("id") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else None
+
+
 def _parse(path: Path, place: int, item: Any) -> EnvEntry:
-    name = item.get("id", "without id") if isinstance(item, dict) else "not a mapping"
+    name = (_id_of(item) or "without id") if isinstance(item, dict) else "not a mapping"
     try:
         return EnvEntry.model_validate(item)
     except ValidationError as error:
-        problems = "; ".join(
-            f"field {'.'.join(map(str, e['loc'])) or '(the entry)'}: {e['msg']}, given {e['input']!r}"
-            for e in error.errors()
-        )
-        raise RegistryError(f"{path}, entry {place} ({name}): {problems}") from error
+        wrong = "; ".join(field_errors(error, EnvEntry))
+        raise RegistryError(f"{path}, entry {place} ({name}): {wrong}") from error
+
+
+def field_errors(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """What is wrong with each field of a file, for people; misspelt fields with what may have been meant."""
+    found = []
+    for one in error.errors():
+        where = ".".join(map(str, one["loc"])) or "(the entry)"
+        hint = did_you_mean(str(one["loc"][-1]), model.model_fields) if one["type"] == "extra_forbidden" else ""
+        found.append(f"field {where}: {one['msg']}, given {one['input']!r}{hint}")
+    return found
 
 
 @cache
+def _own() -> Registry:
+    return read_registry()
+
+
 def entries() -> tuple[EnvEntry, ...]:
     """The package's own registry, read once."""
-    return load_registry()
+    return _own().entries
 
 
 def find_entry(env_id: str) -> EnvEntry | None:
@@ -136,40 +183,32 @@ def find_entry(env_id: str) -> EnvEntry | None:
     return next((entry for entry in entries() if entry.id == env_id), None)
 
 
-def initial_data_of(env_id: str) -> InitialData:
-    """The registered sizes; for a problem of the user's own, those that the papers use in its mode."""
-    entry = find_entry(env_id)
-    if entry is not None:
-        return entry.initial_data
-    if env_id == custom_id(Mode.SOFT):
-        return InitialData(observational=0, random="2q+1")
-    if env_id == custom_id(Mode.HARD):
-        return InitialData(observational=10, random=2)
-    return InitialData(observational=0, random=0)
-
-
 def register_all() -> None:
     """Register every environment with Gymnasium; those already registered are left alone.
 
     ``CBO/Custom-v0`` (and ``-Hard-``, ``-Aggregated-`` ...) take a problem of the user's own as the keyword
-    ``problem``.
+    ``problem``. An entry that is wrong is named in a warning, and again by whoever makes its environment; the others
+    are registered all the same.
     """
-    for mode, (scalar, vector) in ENTRY_POINTS.items():
-        if custom_id(mode) not in gym.registry:
-            gym.register(
-                custom_id(mode), entry_point=scalar, vector_entry_point=vector, max_episode_steps=CUSTOM_ROUNDS
-            )
+    for mode in Mode:
+        _register(custom_id(mode), {"mode": mode.value}, CUSTOM_ROUNDS)
     for entry in entries():
-        if entry.id in gym.registry:
-            continue
-        scalar, vector = ENTRY_POINTS[entry.mode]
+        _register(entry.id, entry.made_with, entry.horizon)
+    for name, error in _own().broken.items():
+        warnings.warn(f"left out of the registry: {error}", stacklevel=2)
+        if re.match(ID_PATTERN, name) and name not in gym.registry:
+            gym.register(name, entry_point=partial(_raise, error))
+
+
+def _register(env_id: str, made_with: dict[str, Any], horizon: int) -> None:
+    if env_id not in gym.registry:
         gym.register(
-            entry.id,
-            entry_point=scalar,
-            vector_entry_point=vector,
-            max_episode_steps=entry.horizon,
-            kwargs={"problem": entry.problem, **entry.kwargs},
+            env_id, ENTRY_POINT, max_episode_steps=horizon, kwargs=made_with, vector_entry_point=VECTOR_ENTRY_POINT
         )
+
+
+def _raise(error: RegistryError, **keywords: Any) -> NoReturn:
+    raise error
 
 
 def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:

@@ -14,8 +14,8 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv as BaseVecEnv
 
-from cbo_gym.envs.vector import CausalBanditVectorEnv
-from cbo_gym.flat import PolicyActions
+from cbo_gym.actions.policies import PolicyActions
+from cbo_gym.envs import CausalBanditVectorEnv
 
 
 class VecEnv(BaseVecEnv):
@@ -30,7 +30,7 @@ class VecEnv(BaseVecEnv):
         parameters: keyword arguments of the environment.
 
     Raises:
-        ValueError: if ``num_envs`` is below 1 or ``discrete`` below 2.
+        ArgumentError: if ``num_envs`` is below 1 or ``discrete`` below 2.
         gymnasium.error.Error: for an unknown id.
     """
 
@@ -40,7 +40,7 @@ class VecEnv(BaseVecEnv):
         made = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
         assert isinstance(made, CausalBanditVectorEnv)
         self._env = made
-        self._actions = PolicyActions(made.single_action_space, discrete)
+        self._actions = PolicyActions(made.feedback.codec, discrete)
         super().__init__(num_envs, made.single_observation_space, self._actions.space)
         self._seed = seed
         self._pending: Any = None  # actions between step_async and step_wait

@@ -1,27 +1,28 @@
-"""Task: all that an agent is allowed to know about the environment that it plays."""
+"""Task: all that an agent is allowed to know about the environment that it plays. One class a feedback mode."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium import spaces
 
+from cbo_gym.actions.codec import Action, Codec
+from cbo_gym.actions.domains import Interval
+from cbo_gym.actions.spaces import Space
 from cbo_gym.scm.components import Component
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import Distribution, DistributionFamily
 from cbo_gym.scm.scopes import Scope
 
-Action = Any  # an element of the task's action space
 Observation = dict[str, np.ndarray]
-Interval = tuple[float, float]
+Composition = Callable[[Mapping[str, Any]], Any]  # name -> array or tensor, to the reward
 
 
 class Mode(StrEnum):
-    """The feedback modes: what an action means and what comes back."""
+    """The feedback modes: what an action means and what comes back. Each is a module of ``cbo_gym.feedback``."""
 
     SOFT = "soft"
     HARD = "hard"
@@ -38,9 +39,11 @@ class Round(NamedTuple):
     reward: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """What an agent is told at ``reset``. It holds no mechanism, no environment and no optimum.
+    """What an agent is told at ``reset``, in every mode. It holds no mechanism, no environment and no optimum.
+
+    It is a copy: nothing that an agent does to it reaches the environment.
 
     Args:
         env_id: id of the environment.
@@ -51,34 +54,9 @@ class Task:
         horizon: number of rounds.
         action_space: as the environment's; actions are in [0, 1] per coordinate.
         observation_space: as the environment's.
-        action_nodes: soft, aggregated and masked mode: node -> indices of the action coordinates that enter its
-            mechanism. In a separable SEM base arm i belongs to node i: ``nodes[i]`` is ``y[i]``, fed by
-            ``observation["exogenous"][i]``.
-        action_domains: soft and aggregated mode: native ``(low, high)`` of each coordinate.
-        null_action: soft mode: the action that counts as no intervention.
-        max_interventions: soft mode: how many coordinates may differ from ``null_action``; None if all.
-        manipulable: hard and contextual mode: variable -> native ``(low, high)``, in the order of the action's
-            ``values``.
-        targets: hard mode: the target sets, in the order of the action's ``target``; one is empty.
-        contexts: contextual mode: the context variables, in the order of ``observation["context"]``.
-        scopes: contextual mode: the scopes, in the order of the action's ``scope``: for each variable that is set the
-            contexts that its value may depend on.
-        arity: aggregated mode: the number K of parts into which a cell is split.
-        representative_points: aggregated mode: the number S of points over which feedback is the mean.
-        integral: aggregated mode: feedback is the mean over the whole cell instead.
-        kernel: aggregated mode: ``(lengthscale, variance)`` of the squared-exponential kernel of a zero-mean Gaussian
-            process over [0, 1] coordinates from which the reward function is drawn, where the method's paper takes it
-            as known; else None.
-        super_arm_size: masked mode: the largest number s of base arms in a super arm; N is ``len(action_domains)``.
-        signal_range: masked mode: an interval that holds the signals b of all base arms.
-        signal_family: masked mode: the family of distributions and the ranges of parameters from which those of the
-            signals were drawn, for methods whose paper takes them as a known prior; else None.
-        components: masked mode: one function of each family that the equations ``y = F(y) + z`` are made of, up to
-            factors (which are not told, nor which edge has which); empty where the equations are not of that kind.
+        codec: between actions and points of a unit box, for methods that search one.
         noise: variable -> exogenous distribution, for methods whose paper takes it as known; None where agents
             are not told.
-        composition: the reward as a known function of the other nodes (name -> array or tensor), or None. The payoff
-            h of a separable SEM, which is always known.
         initial_data: rounds that every agent of one seed is given before it acts.
     """
 
@@ -88,24 +66,116 @@ class Task:
     nodes: tuple[str, ...]
     reward: str
     horizon: int
-    action_space: spaces.Space[Any]
-    observation_space: spaces.Space[Any]
-    action_nodes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    action_domains: tuple[Interval, ...] = ()
-    null_action: tuple[float, ...] = ()
+    action_space: Space
+    observation_space: Space
+    codec: Codec
+    noise: Mapping[str, Distribution] | None = None
+    initial_data: tuple[Round, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParametricTask(Task):
+    """A task whose actions are parameters of mechanisms.
+
+    Args:
+        action_nodes: node -> indices of the action coordinates that enter its mechanism. In a separable SEM base arm
+            i belongs to node i: ``nodes[i]`` is ``y[i]``, fed by ``observation["exogenous"][i]``.
+        action_domains: native ``(low, high)`` of each coordinate.
+        action_names: one a coordinate; ``a0``, ``a1``, ... where they have none of their own.
+    """
+
+    action_nodes: Mapping[str, tuple[int, ...]]
+    action_domains: tuple[Interval, ...]
+    action_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftTask(ParametricTask):
+    """Soft mode.
+
+    Args:
+        null_action: the action that counts as no intervention.
+        max_interventions: how many coordinates may differ from ``null_action``; None if all.
+        composition: the reward as a known function of the other nodes, or None.
+    """
+
+    null_action: tuple[float, ...]
     max_interventions: int | None = None
-    manipulable: Mapping[str, Interval] = field(default_factory=dict)
-    targets: tuple[frozenset[str], ...] = ()
-    contexts: tuple[str, ...] = ()
-    scopes: tuple[Scope, ...] = ()
+    composition: Composition | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregatedTask(ParametricTask):
+    """Aggregated mode.
+
+    Args:
+        arity: the number K of parts into which a cell is split.
+        representative_points: the number S of points over which feedback is the mean.
+        integral: feedback is the mean over the whole cell instead.
+        kernel: ``(lengthscale, variance)`` of the squared-exponential kernel of a zero-mean Gaussian process over
+            [0, 1] coordinates from which the reward function is drawn, where the method's paper takes it as known;
+            else None.
+    """
+
     arity: int = 2
     representative_points: int = 1
     integral: bool = False
     kernel: tuple[float, float] | None = None
-    super_arm_size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedTask(ParametricTask):
+    """Masked mode.
+
+    Args:
+        super_arm_size: the largest number s of base arms in a super arm; N is ``len(action_domains)``.
+        signal_range: an interval that holds the signals b of all base arms.
+        signal_family: the family of distributions and the ranges of parameters from which those of the signals were
+            drawn, for methods whose paper takes them as a known prior; else None.
+        components: one function of each family that the equations ``y = F(y) + z`` are made of, up to factors (which
+            are not told, nor which edge has which); empty where the equations are not of that kind.
+        composition: the reward as a known function of the other nodes, or None. The payoff h of a separable SEM,
+            which is always known.
+    """
+
+    super_arm_size: int
     signal_range: Interval = (0.0, 1.0)
     signal_family: DistributionFamily | None = None
     components: tuple[Component, ...] = ()
-    noise: Mapping[str, Distribution] | None = None
-    composition: Callable[[Mapping[str, Any]], Any] | None = None
-    initial_data: tuple[Round, ...] = ()
+    composition: Composition | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceTask(Task):
+    """A task whose actions choose a set of variables and the values that they are set to.
+
+    Args:
+        manipulable: variable -> native ``(low, high)``, in the order of the action's ``values``.
+    """
+
+    manipulable: Mapping[str, Interval]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardTask(ChoiceTask):
+    """Hard mode.
+
+    Args:
+        targets: the target sets, in the order of the action's ``target``; one is empty.
+    """
+
+    targets: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextualTask(ChoiceTask):
+    """Contextual mode.
+
+    Args:
+        contexts: the context variables, in the order of ``observation["context"]``.
+        scopes: the scopes, in the order of the action's ``scope``: for each variable that is set the contexts that its
+            value may depend on.
+    """
+
+    contexts: tuple[str, ...]
+    scopes: tuple[Scope, ...]

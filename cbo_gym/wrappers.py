@@ -1,4 +1,4 @@
-"""Wrappers that give RL libraries the action spaces that they can handle."""
+"""Wrappers: action spaces that RL libraries can handle, and the truth for those who may see it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,30 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv, VectorWrapper
 
-from cbo_gym.envs.spaces import SparseBox
-from cbo_gym.flat import flat_actions, spread_points
+from cbo_gym.actions import BoxCodec, Codec, Domains, SparseBox
+from cbo_gym.actions.policies import spread_points
+from cbo_gym.errors import ArgumentTypeError
+from cbo_gym.oracle import Oracle, oracle_of
+from cbo_gym.task import Action, Observation
+
+Info = dict[str, Any]
+
+
+def codec_of(env: gym.Env[Any, Any]) -> Codec:
+    """The codec of an environment's actions, as they are outside of its wrappers.
+
+    Raises:
+        ArgumentTypeError: if they are not of a kind that cbo_gym has.
+    """
+    space = env.action_space
+    feedback = getattr(env.unwrapped, "feedback", None)
+    if feedback is not None and feedback.action_space == space:
+        return feedback.codec
+    if isinstance(space, spaces.Box) and len(space.shape) == 1:  # a wrapper has made it flat already
+        return BoxCodec(space, Domains([(0.0, 1.0)] * space.shape[0]))
+    raise ArgumentTypeError(f"no flat view of the action space {space}; only those of cbo_gym's environments have one")
 
 
 class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorArgs):
@@ -23,21 +44,21 @@ class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorAr
     which the highest ones above one half are selected, as many as the limit allows.
 
     Raises:
-        TypeError: if the environment's actions are not of a kind that cbo_gym has.
+        ArgumentTypeError: if the environment's actions are not of a kind that cbo_gym has.
         InvalidAction: from ``step``, if an action lies outside the box.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
-        self._flat = flat_actions(env.action_space)
-        self.action_space = spaces.Box(0.0, 1.0, (self._flat.dim,), dtype=np.float64)
+        self._codec = codec_of(env)
+        self.action_space = spaces.Box(0.0, 1.0, (self._codec.dim,), dtype=np.float64)
 
-    def action(self, action: np.ndarray) -> Any:
+    def action(self, action: np.ndarray) -> Action:
         point = np.asarray(action, dtype=np.float64)
         if point not in self.action_space:
             raise InvalidAction(f"the action must lie in {self.action_space}; given {action!r}")
-        return self._flat.to_action(point)
+        return self._codec.to_action(point)
 
 
 class DiscreteAction(gym.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
@@ -49,22 +70,22 @@ class DiscreteAction(gym.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
         seed: of the scrambled Sobol sequence that the actions come from.
 
     Raises:
-        TypeError: if the environment's actions are not of a kind that cbo_gym has.
-        ValueError: if ``count`` is below 2.
+        ArgumentTypeError: if the environment's actions are not of a kind that cbo_gym has.
+        ArgumentError: if ``count`` is below 2.
         InvalidAction: from ``step``, if an action is not one of 0..count-1.
     """
 
     def __init__(self, env: gym.Env[Any, Any], count: int = 64, seed: int = 0) -> None:
         RecordConstructorArgs.__init__(self, count=count, seed=seed)
         super().__init__(env)
-        self._flat = flat_actions(env.action_space)
-        self._points = spread_points(self._flat.dim, count, seed)
+        self._codec = codec_of(env)
+        self._points = spread_points(self._codec.dim, count, seed)
         self.action_space = spaces.Discrete(count)
 
-    def action(self, action: int) -> Any:
+    def action(self, action: int) -> Action:
         if action not in self.action_space:
             raise InvalidAction(f"the action must be one of 0..{len(self._points) - 1}; given {action!r}")
-        return self._flat.to_action(self._points[int(action)])
+        return self._codec.to_action(self._points[int(action)])
 
 
 class TopKMask(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorArgs):
@@ -74,16 +95,91 @@ class TopKMask(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorArgs):
     set to null.
 
     Raises:
-        TypeError: if the environment has no cardinality limit.
+        ArgumentTypeError: if the environment has no cardinality limit.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
         if not isinstance(env.action_space, SparseBox):
-            raise TypeError(f"TopKMask needs an environment with max_interventions; it has {env.action_space}")
+            raise ArgumentTypeError(f"TopKMask needs an environment with max_interventions; it has {env.action_space}")
         self._sparse = env.action_space
         self.action_space = spaces.Box(0.0, 1.0, self._sparse.shape, dtype=np.float64)
 
     def action(self, action: np.ndarray) -> np.ndarray:
         return self._sparse.keep_largest(np.asarray(action))
+
+
+class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordConstructorArgs):
+    """Put ``expected_reward`` and ``instant_regret`` into ``info``. For teaching and evaluation: agents may not see it.
+
+    In contextual mode the expected reward is E[Y | x, c] of the action in the context in which it is played, and the
+    regret the expected reward of the best policy less that.
+
+    Args:
+        env: an environment of this package whose actions no wrapper has changed.
+
+    Raises:
+        ArgumentTypeError: if it is no such environment.
+    """
+
+    def __init__(self, env: gym.Env[Observation, Action]) -> None:
+        RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+        self.oracle = oracle_of(env)
+        self._seen: Observation = {}
+        if env.action_space != self.oracle.feedback.action_space:
+            raise ArgumentTypeError(f"OracleInfo goes inside of wrappers that change actions; given {env}")
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._seen = _copied(observation)
+        return observation, info
+
+    def step(self, action: Action) -> tuple[Observation, Any, bool, bool, Info]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        info |= _expected(self.oracle, self.oracle.feedback.decode(action), self._seen)
+        self._seen = _copied(observation)
+        return observation, reward, terminated, truncated, info
+
+
+class VectorOracleInfo(VectorWrapper):
+    """:class:`OracleInfo` for a vectorised environment.
+
+    Args:
+        env: a vectorised environment of this package.
+
+    Raises:
+        ArgumentTypeError: if it is no such environment.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        super().__init__(env)
+        self.oracle = oracle_of(env)
+        self._seen: Observation = {}
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: Info | None = None
+    ) -> tuple[Observation, Info]:
+        observation, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
+        self._seen = _copied(observation)
+        return observation, info
+
+    def step(self, actions: Action) -> tuple[Observation, Any, Any, Any, Info]:
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        if info["round"][0]:  # else the step was a reset
+            intervention = self.oracle.feedback.decode_batch(actions)
+            for key, number in _expected(self.oracle, intervention, self._seen).items():
+                info[key] = np.broadcast_to(number, self.num_envs)
+                info[f"_{key}"] = info["_round"]
+        self._seen = _copied(observation)
+        return observation, reward, terminated, truncated, info
+
+
+def _expected(oracle: Oracle, intervention: Any, seen: Observation) -> Info:
+    expected = oracle.expected_in_round(intervention, seen).value
+    return {"expected_reward": expected[()], "instant_regret": (oracle.optimum.value - expected)[()]}
+
+
+def _copied(observation: Observation) -> Observation:
+    return {key: value.copy() for key, value in observation.items()}

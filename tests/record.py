@@ -26,6 +26,7 @@ import gymnasium as gym
 import numpy as np
 
 import cbo_gym
+from cbo_gym.oracle import oracle_of
 from cbo_gym.registry import entries
 from cbo_gym.task import Task
 
@@ -140,8 +141,7 @@ def oracles() -> dict[str, Any]:
     """The optimum of every registered environment, searched for anew."""
     found = {}
     for entry in entries():
-        base: Any = gym.make(entry.id).unwrapped
-        best = base.oracle.find_optimum()
+        best = oracle_of(gym.make(entry.id)).find_optimum()
         found[entry.id] = {
             "optimum": digest(
                 [best.value, best.action, best.standard_error, best.random_value, best.random_standard_error]
@@ -169,7 +169,7 @@ def runs(agent: str) -> dict[str, Any]:
 
 
 def agents() -> dict[str, Any]:
-    from cbo_gym.evaluation.specs import known_agents
+    from cbo_gym.specs import known_agents
 
     return {key: value for name in known_agents() for key, value in runs(name).items()}
 

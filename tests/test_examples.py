@@ -30,7 +30,7 @@ def test_a_package_of_its_own_is_found_by_its_entry_point(tmp_path):
     listed = "".join(f"{name} = {path}\n" for name, path in points.items())
     (installed / "entry_points.txt").write_text(f"[{group}]\n{listed}")
     code = (
-        "from cbo_gym import evaluate; from cbo_gym.evaluation.specs import known_agents;"
+        "from cbo_gym import evaluate; from cbo_gym.specs import known_agents;"
         "assert 'HillClimber' in known_agents();"
         "print(evaluate('HillClimber(first=0.2)', 'CBO/Rosenbrock-v0', 0, horizon=60).table['expected_reward'][-1])"
     )
@@ -67,7 +67,7 @@ def test_the_guide_code_runs(path, tmp_path):
 
 
 def test_the_readme_names_every_environment_and_agent():
-    from cbo_gym.evaluation.specs import known_agents
+    from cbo_gym.specs import known_agents
     from cbo_gym.registry import entries
 
     text = (ROOT / "README.md").read_text()

@@ -12,7 +12,7 @@ def test_every_environment_and_agent_is_recorded():
     kept = record.load()
     names = {entry.id for entry in record.entries()}
     assert set(kept["environments"]) == set(kept["oracles"]) == names
-    from cbo_gym.evaluation.specs import known_agents
+    from cbo_gym.specs import known_agents
 
     assert {key.partition(" on ")[0] for key in kept["agents"]} == set(known_agents())
 

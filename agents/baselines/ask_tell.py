@@ -1,6 +1,6 @@
 """AskTell: the adapter for optimisers that are asked for a point and told its reward.
 
-An optimiser that knows nothing of causal diagrams searches the unit box of :mod:`cbo_gym.flat`, so it plays every
+An optimiser that knows nothing of causal diagrams searches the unit box of ``task.codec``, so it plays every
 mode; in contextual mode it does not see the context. A subclass is a few lines::
 
     class Annealing(AskTell):
@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.agent import Agent
-from cbo_gym.flat import flat_actions
 from cbo_gym.task import Action, Mode, Observation
 
 
@@ -36,10 +35,9 @@ class AskTell(Agent):
     modes = frozenset(Mode)
 
     def setup(self, seed: int) -> None:
-        self._flat = flat_actions(self.task.action_space)
         self._asked: np.ndarray | None = None
         self._points: list[np.ndarray] = []
-        self.start(self._flat.dim, seed)
+        self.start(self.task.codec.dim, seed)
 
     def start(self, dim: int, seed: int) -> None:
         """Build the optimiser; called at every reset, before anything is told."""
@@ -53,7 +51,7 @@ class AskTell(Agent):
 
     @property
     def points(self) -> np.ndarray:
-        return np.reshape(self._points, (-1, self._flat.dim))
+        return np.reshape(self._points, (-1, self.task.codec.dim))
 
     @property
     def rewards(self) -> np.ndarray:
@@ -61,12 +59,12 @@ class AskTell(Agent):
 
     def act(self, observation: Observation) -> Action:
         self._asked = np.clip(np.asarray(self.ask(), dtype=np.float64), 0.0, 1.0)
-        return self._flat.to_action(self._asked)
+        return self.task.codec.to_action(self._asked)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
         # The optimiser hears of the very point that it proposed, not of another one that means the same action.
-        point = self._flat.to_point(action) if self._asked is None else self._asked
+        point = self.task.codec.to_point(action) if self._asked is None else self._asked
         self._asked = None
         self._points.append(point)
         self.tell(point, float(reward))

@@ -25,8 +25,8 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from cbo_gym.actions.policies import PolicyActions
 from cbo_gym.agent import Agent
-from cbo_gym.flat import PolicyActions
 from cbo_gym.task import Action, Mode, Observation
 
 #: defaults for experiments of some hundred rounds; by the library's own, PPO would learn for the first time after 2,048
@@ -112,7 +112,7 @@ class StableBaselines3(Agent):
 
     def setup(self, seed: int) -> None:
         self._stop()
-        self._actions = PolicyActions(self.task.action_space, self._count)
+        self._actions = PolicyActions(self.task.codec, self._count)
         self._mailbox = _Mailbox()
         self._thread: Thread | None = None
         self._learner_seed = seed % 2**31

@@ -34,7 +34,7 @@ from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, Mode, Observation, SoftTask
 
 
 class EICF(Agent):
@@ -61,7 +61,8 @@ class EICF(Agent):
     def setup(self, seed: int) -> None:
         task = self.task
         self._features = features_of(task)
-        composite = task.composition is not None
+        self._composition = task.composition if isinstance(task, SoftTask) else None
+        composite = self._composition is not None
         self._modelled = [node for node in task.nodes if (node != task.reward) == composite]
         self._columns = [task.nodes.index(node) for node in self._modelled]
         self._surrogates = [
@@ -79,10 +80,10 @@ class EICF(Agent):
 
     def _compose(self, samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803
         """Samples of the nodes, ``... x m``, to those of the reward, ``...``."""
-        if self.task.composition is None:
+        if self._composition is None:
             return samples[..., 0]
         nodes = dict(zip(self._modelled, samples.unbind(-1), strict=True))
-        return self.task.composition(nodes)
+        return self._composition(nodes)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)

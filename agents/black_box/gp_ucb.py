@@ -27,7 +27,7 @@ from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, ContextualTask, Mode, Observation
 
 
 class GPUCB(Agent):
@@ -52,15 +52,16 @@ class GPUCB(Agent):
     def setup(self, seed: int) -> None:
         self._features = features_of(self.task)
         dim = self._features.input_dim
-        noiseless = not self.task.contexts and is_noiseless(self.task, self.task.reward)
+        self._contexts = self.task.contexts if isinstance(self.task, ContextualTask) else ()
+        noiseless = not self._contexts and is_noiseless(self.task, self.task.reward)
         self._surrogate = GaussianProcess(
             self.task.reward,
-            dim + len(self.task.contexts),
+            dim + len(self._contexts),
             noise_std=0.0 if noiseless else None,
-            rescale=range(dim, dim + len(self.task.contexts)),
+            rescale=range(dim, dim + len(self._contexts)),
             device=self.device,
         )
-        self._context = torch.zeros(len(self.task.contexts), dtype=torch.float64, device=self.device)
+        self._context = torch.zeros(len(self._contexts), dtype=torch.float64, device=self.device)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
@@ -77,7 +78,7 @@ class GPUCB(Agent):
         return maximise(self._upper_bound, self._features, played, seed=seed, device=self.device)
 
     def _see(self, observation: Observation) -> None:
-        if self.task.contexts:
+        if self._contexts:
             self._context = torch.as_tensor(observation["context"]).to(self._context)
 
     def _with_context(self, inputs: Tensor) -> Tensor:

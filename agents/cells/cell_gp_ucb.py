@@ -20,7 +20,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, CellModel, require_schedule
 from cbo_gym.agents.toolbox.arguments import require_count, require_probability
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, AggregatedTask, Mode, Observation
 
 
 class CellGPUCB(Agent):
@@ -37,6 +37,7 @@ class CellGPUCB(Agent):
     """
 
     modes = frozenset({Mode.AGGREGATED})
+    task: AggregatedTask
 
     def __init__(self, beta: str = "practical", error: float = 0.1, max_cells: int = 2048, fit: bool = False) -> None:
         require_schedule(beta)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cbo_gym.envs.cells import require_arity, split, unit_cell
+from cbo_gym.actions.cells import require_arity, split, unit_cell
 
 
 class PartitionTree:

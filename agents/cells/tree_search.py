@@ -20,7 +20,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import CellModel
 from cbo_gym.agents.toolbox.arguments import require_count
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, AggregatedTask, Mode, Observation
 
 
 class TreeSearch(Agent):
@@ -39,6 +39,7 @@ class TreeSearch(Agent):
     """
 
     modes = frozenset({Mode.AGGREGATED})
+    task: AggregatedTask
     tree: PartitionTree
     draws: np.ndarray
 

@@ -10,17 +10,17 @@ offer are left out. Where it offers no empty scope, there is no observing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
+from cbo_gym.actions import ChoiceCodec
 from cbo_gym.agent import Agent
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.scopes.cocabo import members
 from cbo_gym.scm.scopes import pomis
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, ContextualTask, HardTask, Mode, Observation
 
 
 class CaBO(Agent):
@@ -36,6 +36,7 @@ class CaBO(Agent):
     """
 
     modes = frozenset({Mode.CONTEXTUAL})
+    task: ContextualTask
 
     def __init__(self, max_observations: int = 60, device: str = "cpu") -> None:
         self._blind = CBO(max_observations=max_observations, device=device)
@@ -51,7 +52,23 @@ class CaBO(Agent):
         assert isinstance(task.action_space, spaces.Dict)
         choices = spaces.Dict({"target": spaces.Discrete(len(targets)), "values": task.action_space["values"]})
         self._blind.targets = tuple(explored)
-        self._blind.reset(replace(task, mode=Mode.HARD, targets=targets, action_space=choices), seed)
+        names = [task.codec.choices[index] for index in self._scopes]
+        hard = HardTask(
+            env_id=task.env_id,
+            mode=Mode.HARD,
+            diagram=task.diagram,
+            nodes=task.nodes,
+            reward=task.reward,
+            horizon=task.horizon,
+            action_space=choices,
+            observation_space=task.observation_space,
+            codec=ChoiceCodec(choices, task.codec.domains, "target", targets, names),
+            noise=task.noise,
+            initial_data=task.initial_data,
+            manipulable=task.manipulable,
+            targets=targets,
+        )
+        self._blind.reset(hard, seed)
 
     def act(self, observation: Observation) -> Action:
         return self._with_scope(self._blind.act(observation))

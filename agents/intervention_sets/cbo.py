@@ -37,12 +37,13 @@ from scipy.spatial import ConvexHull, QhullError
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, ObservationalModel
 from cbo_gym.agents.toolbox.arguments import require_count, require_positive
 from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
-from cbo_gym.task import Action, Mode, Observation, Task
+from cbo_gym.task import Action, HardTask, Mode, Observation
 
 CANDIDATES = 128  # quasi-random points for every variable of a set
 SURVIVORS = 4
@@ -68,6 +69,7 @@ class CBO(Agent):
     """
 
     modes = frozenset({Mode.HARD})
+    task: HardTask
 
     def __init__(
         self,
@@ -127,7 +129,7 @@ class CBO(Agent):
 
     def _observe(self) -> Action:
         empty = self.task.targets.index(frozenset())
-        return {"target": np.int64(empty), "values": np.full(len(self.task.manipulable), 0.5)}
+        return {"target": np.int64(empty), "values": np.full(len(self.task.manipulable), UNSET)}
 
     @property
     def epsilon(self) -> float:
@@ -166,7 +168,7 @@ class _Arm:
 
     def __init__(
         self,
-        task: Task,
+        task: HardTask,
         index: int,
         model: ObservationalModel,
         costs: Mapping[str, float],
@@ -213,7 +215,7 @@ class _Arm:
             points = torch.cat([points, children])
             values = torch.cat([values, self._log_improvement(children, best)])
         winner = values.argmax()
-        chosen = np.full(self._count, 0.5)
+        chosen = np.full(self._count, UNSET)
         chosen[self._members] = points[winner].cpu().numpy()
         return {"target": np.int64(self._index), "values": chosen}, float(values[winner]) - math.log(self._cost)
 
@@ -268,7 +270,7 @@ def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
         return 0.0
 
 
-def _explored(task: Task, targets: Collection[frozenset[str]] | str | None) -> Collection[frozenset[str]]:
+def _explored(task: HardTask, targets: Collection[frozenset[str]] | str | None) -> Collection[frozenset[str]]:
     """The sets to intervene on; raises ValueError where the task does not offer those that are given."""
     if targets is None:
         return task.targets

@@ -11,7 +11,7 @@ import numpy as np
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 
 
 class NetworkAgent(Agent):
@@ -21,6 +21,7 @@ class NetworkAgent(Agent):
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
+    task: SoftTask | HardTask
     _network: GPNetwork
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:

@@ -45,7 +45,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.scopes.scope_arm import BACKENDS, Backend, ScopeArm
 from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.scm.scopes import Scope, pomps
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, ContextualTask, Mode, Observation
 
 Members = tuple[frozenset[str], frozenset[str]]  # variables that are set, contexts that are seen
 
@@ -67,6 +67,7 @@ class CoCaBO(Agent):
     """
 
     modes = frozenset({Mode.CONTEXTUAL})
+    task: ContextualTask
 
     def __init__(
         self,

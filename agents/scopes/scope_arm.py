@@ -11,11 +11,12 @@ import torch
 from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
 from torch import Tensor
 
+from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 from cbo_gym.agents.surrogates.warped_gp import WarpedGP
 from cbo_gym.agents.toolbox.features import BoxFeatures
 from cbo_gym.agents.toolbox.search import RAW_SAMPLES, RESTARTS, maximise
-from cbo_gym.task import Action, Task
+from cbo_gym.task import Action, ContextualTask
 
 Backend = Literal["warped", "plain"]
 BACKENDS: dict[str, Callable[..., GaussianProcess]] = {
@@ -41,7 +42,9 @@ class ScopeArm:
         rounds: the numbers of the rounds in which it played, from 0.
     """
 
-    def __init__(self, task: Task, scope: int, contexts: Collection[str], backend: Backend, device: str) -> None:
+    def __init__(
+        self, task: ContextualTask, scope: int, contexts: Collection[str], backend: Backend, device: str
+    ) -> None:
         variables = {variable for variable, _ in task.scopes[scope]}
         self.scope = scope
         self.rounds: list[int] = []
@@ -136,6 +139,6 @@ class ScopeArm:
         return torch.cat([values, seen.expand(*values.shape[:-1], -1)], -1)
 
     def _action(self, values: np.ndarray) -> Action:
-        full = np.full(self._count, 0.5)
+        full = np.full(self._count, UNSET)
         full[self._members] = values
         return {"scope": np.int64(self.scope), "values": full}

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent, UnsupportedModeError
-from cbo_gym.envs.spaces import SuperArmSpace
-from cbo_gym.task import Action, Mode, Observation, Task
+from cbo_gym.task import Action, MaskedTask, Mode, Observation
 
 MAX_SUPER_ARMS = 200_000  # what a table with a row a super arm can hold in a gigabyte
 
 
-def require_separable(task: Task, agent: str) -> None:
+def require_separable(task: MaskedTask, agent: str) -> None:
     """Raise UnsupportedModeError unless the masked task is a separable SEM whose signals are masked."""
     if not task.components:
         raise UnsupportedModeError(
@@ -25,7 +25,7 @@ def require_separable(task: Task, agent: str) -> None:
         raise UnsupportedModeError(f"{agent} masks exogenous signals; in {task.env_id} the mask is on the nodes")
 
 
-def payoff_of(task: Task) -> Callable[[np.ndarray], np.ndarray]:
+def payoff_of(task: MaskedTask) -> Callable[[np.ndarray], np.ndarray]:
     """h of a separable task: from nodes of shape ``(..., N)`` to payoffs of shape ``(...)``."""
     names, composition = task.nodes[:-1], task.composition
     assert composition is not None
@@ -42,6 +42,7 @@ class SuperArmAgent(Agent):
     """
 
     modes = frozenset({Mode.MASKED})
+    task: MaskedTask
 
     super_arms: np.ndarray
     limit: int

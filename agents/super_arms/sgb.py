@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
-from cbo_gym.envs.spaces import SuperArmSpace
 from cbo_gym.task import Action, Mode, Observation
 
 

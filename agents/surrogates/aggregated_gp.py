@@ -16,8 +16,8 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import erf
 
+from cbo_gym.actions.cells import representative_points, require_points
 from cbo_gym.agents.toolbox.arguments import require_positive
-from cbo_gym.envs.cells import representative_points, require_points
 
 SMALLEST_PIVOT = 1e-12  # of a new row's squared diagonal, relative to the cell's own variance
 NARROW = 1e-3  # edges below this many lengthscales are integrated by their Taylor series

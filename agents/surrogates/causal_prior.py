@@ -18,11 +18,12 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.actions import Domains
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.kernels import VarianceKernel
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.task import Action, Observation, Task
+from cbo_gym.task import Action, HardTask, Observation
 
 FUNCTIONS = 16  # plausible networks whose spread is the uncertainty of a simulated effect
 NOISE_SAMPLES = 16  # passes through each of them
@@ -51,7 +52,7 @@ class ObservationalModel:
         device: torch device.
     """
 
-    def __init__(self, task: Task, device: str = "cpu") -> None:
+    def __init__(self, task: HardTask, device: str = "cpu") -> None:
         self._task = task
         self._device = device
         self._network = GPNetwork(task, device)
@@ -136,10 +137,9 @@ class ObservationalModel:
                 device=self._device,
             )
             self._add_to_regression(target, self._observed)
-        bounds = [self._task.manipulable[name] for name in self._task.manipulable if name in target]
-        low, high = values.new_tensor(bounds).T
-        natives = low + (high - low) * values
-        adjusted = self._observed[:, [self._place[name] for name in self._covariates(target)[len(bounds) :]]]
+        domains = Domains({name: domain for name, domain in self._task.manipulable.items() if name in target})
+        natives = torch.stack(domains.to_native(values.unbind(-1)), -1)
+        adjusted = self._observed[:, [self._place[name] for name in self._covariates(target)[len(domains) :]]]
         count = len(adjusted)
         points = torch.cat([natives[:, None].expand(-1, count, -1), adjusted.expand(len(values), -1, -1)], -1)
         mean, std = self._regressions[target].posterior(points)

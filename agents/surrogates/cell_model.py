@@ -14,7 +14,7 @@ import numpy as np
 
 from cbo_gym.agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel, CellKernel, IntegralKernel
 from cbo_gym.scm.noise import Zero
-from cbo_gym.task import Task
+from cbo_gym.task import AggregatedTask
 
 EVERY_TIME = 10  # refits follow every one of so many rewards
 GROWTH = 1.2  # afterwards they follow when the data grew by this factor
@@ -44,7 +44,7 @@ class CellModel:
         hyperparameters: in the same units.
     """
 
-    def __init__(self, task: Task, fit: bool = False) -> None:
+    def __init__(self, task: AggregatedTask, fit: bool = False) -> None:
         self._task = task
         self._noiseless = task.noise is not None and all(isinstance(noise, Zero) for noise in task.noise.values())
         self.location, self.scale = 0.0, 1.0

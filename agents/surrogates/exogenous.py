@@ -25,7 +25,7 @@ from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
 from cbo_gym.agents.surrogates.kernels import VarianceKernel
 from cbo_gym.scm.noise import GaussianMixture
-from cbo_gym.task import Task
+from cbo_gym.task import HardTask, SoftTask
 
 MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
 REFIT_ITERATIONS = 8
@@ -219,7 +219,7 @@ class ExogenousNetwork(GPNetwork):
         device: torch device.
     """
 
-    def __init__(self, task: Task, components: Components, seed: int, device: str = "cpu") -> None:
+    def __init__(self, task: SoftTask | HardTask, components: Components, seed: int, device: str = "cpu") -> None:
         self._components = components
         self._seed = seed
         self.exogenous: dict[str, EncoderDecoder] = {}

@@ -16,12 +16,13 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.actions import Domains
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 from cbo_gym.agents.surrogates.kernels import VarianceKernel
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
-from cbo_gym.task import Action, Mode, Observation, Task
+from cbo_gym.task import Action, HardTask, Observation, SoftTask
 
 #: node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
 Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
@@ -40,16 +41,19 @@ class GPNetwork:
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
     """
 
-    def __init__(self, task: Task, device: str = "cpu") -> None:
+    def __init__(self, task: SoftTask | HardTask, device: str = "cpu") -> None:
         self.task = task
         self.device = device
+        self._targets = task.targets if isinstance(task, HardTask) else ()
+        self._settable = Domains(task.manipulable if isinstance(task, HardTask) else {})
+        actions = task.action_nodes if isinstance(task, SoftTask) else {}
         needed = task.diagram.ancestors([task.reward])
         self.nodes = tuple(node for node in task.nodes if node in needed)
         self.parents = {node: task.diagram.parents(node) for node in self.nodes}
-        self.actions = {node: task.action_nodes.get(node, ()) for node in self.nodes}
+        self.actions = {node: actions.get(node, ()) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._place = {name: place for place, name in enumerate(task.nodes)}
-        minimal = [target for target in task.targets if is_minimal(task.diagram, task.reward, target)]
+        minimal = [target for target in self._targets if is_minimal(task.diagram, task.reward, target)]
         self.features = features_of(task, minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
 
@@ -62,7 +66,7 @@ class GPNetwork:
             max(1, len(parents) + len(actions)),  # a root has a constant input: its GP learns a constant
             noise_std=None if noise is None or confounded else noise.std,
             covariance=partial(MechanismKernel, parents=len(parents)) if parents else None,
-            rescale=[column for column, name in enumerate(parents) if name not in self.task.manipulable],
+            rescale=[column for column, name in enumerate(parents) if name not in self._settable.names],
             device=self.device,
         )
 
@@ -77,8 +81,7 @@ class GPNetwork:
         played = self.features.inputs(self.features.encode(action)).to(self.inputs)
         self.inputs = torch.cat([self.inputs, played[None]])
         values = observation["nodes"]
-        hard = self.task.mode is Mode.HARD
-        target = self.task.targets[int(action["target"])] if hard else frozenset()
+        target = self._targets[int(action["target"])] if self._targets else frozenset()
         for node in self.nodes:
             if node not in target:
                 inputs = [self._in_domain(parent, values[self._place[parent]]) for parent in self.parents[node]]
@@ -148,19 +151,17 @@ class GPNetwork:
 
     def _in_domain(self, parent: str, values: Any) -> Any:
         """Values of a parent that can be set in units of its domain, others unchanged."""
-        if parent not in self.task.manipulable:
-            return values
-        low, high = self.task.manipulable[parent]
-        return (values - low) / (high - low)
+        names = self._settable.names
+        return self._settable.one_to_unit(names.index(parent), values) if parent in names else values
 
     def _forced(self, inputs: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
         """Hard mode: variable -> mask and native value, both ``b x 1``."""
-        count = len(self.task.manipulable)
+        count = len(self._settable)
         forced = {}
-        for place, (name, (low, high)) in enumerate(self.task.manipulable.items()):
+        for place, name in enumerate(self._settable.names):
             mask = inputs[:, [count + place]] > 0.5
             if name in self.surrogates and mask.any():
-                forced[name] = (mask, low + (high - low) * inputs[:, [place]])
+                forced[name] = (mask, self._settable.one_to_native(place, inputs[:, [place]]))
         return forced
 
 

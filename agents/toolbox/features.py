@@ -23,12 +23,13 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.envs.spaces import SparseBox
-from cbo_gym.task import Action, Mode, Task
+from cbo_gym.actions import BoxCodec, ChoiceCodec, SparseBox, SparseCodec
+from cbo_gym.actions.codec import UNSET
+from cbo_gym.errors import ArgumentError
+from cbo_gym.task import Action, Task
 
 PERTURBATION = 0.05  # standard deviation of the values of points around another
 REDRAWN = 2  # values that are drawn anew, on average
-NOT_SET = 0.5  # GP input of a variable outside the target set: the middle, so that no value is far from it
 
 
 class ActionFeatures(ABC):
@@ -106,10 +107,10 @@ class BoxFeatures(ActionFeatures):
 class SparseFeatures(ActionFeatures):
     """Soft actions that may differ from the null action in a limited number of coordinates."""
 
-    def __init__(self, task: Task, space: SparseBox) -> None:
-        self.input_dim = len(task.null_action)
+    def __init__(self, space: SparseBox) -> None:
+        self.input_dim = len(space.null)
         self.search_dim = 2 * self.input_dim
-        self._null = torch.tensor(task.null_action, dtype=torch.float64)
+        self._null = torch.tensor(space.null, dtype=torch.float64)
         self._limit = space.max_interventions
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
@@ -173,7 +174,7 @@ class ChoiceFeatures(ActionFeatures):
 
     def inputs(self, points: Tensor) -> Tensor:
         members = self.membership(points)
-        values = points[..., : self._count].where(members, torch.full_like(points[..., :1], NOT_SET))
+        values = points[..., : self._count].where(members, torch.full_like(points[..., :1], UNSET))
         return torch.cat([values, members.to(points)], -1)
 
     def membership(self, points: Tensor) -> Tensor:
@@ -184,21 +185,19 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
     """The features of a soft, hard or contextual task; contexts are no part of them.
 
     Args:
-        searched: of a hard task, the target sets of the points that are drawn; None for all of them.
+        searched: of a hard or contextual task, the sets of the points that are drawn; None for all of them.
 
     Raises:
-        ValueError: for any other mode.
+        ArgumentError: for any other mode.
     """
-    if task.mode is Mode.HARD:
-        return ChoiceFeatures("target", task.targets, task.manipulable, searched)
-    if task.mode is Mode.CONTEXTUAL:
-        scopes = [frozenset(variable for variable, _ in scope) for scope in task.scopes]
-        return ChoiceFeatures("scope", scopes, task.manipulable)
-    if task.mode is not Mode.SOFT:
-        raise ValueError(f"features exist for soft, hard and contextual tasks; {task.env_id} is {task.mode}")
-    if isinstance(task.action_space, SparseBox):
-        return SparseFeatures(task, task.action_space)
-    return BoxFeatures(len(task.null_action))
+    codec = task.codec
+    if isinstance(codec, ChoiceCodec):
+        return ChoiceFeatures(codec.key, codec.sets, codec.domains.names, searched)
+    if isinstance(codec, SparseCodec):
+        return SparseFeatures(codec.space)
+    if isinstance(codec, BoxCodec):
+        return BoxFeatures(codec.dim)
+    raise ArgumentError(f"features exist for soft, hard and contextual tasks; {task.env_id} is {task.mode}")
 
 
 def _normal(like: Tensor, generator: torch.Generator) -> Tensor:

@@ -1,21 +1,6 @@
-"""Gymnasium environments, one file a feedback mode."""
+"""Gymnasium environments: one scalar and one vectorised class, which play any feedback."""
 
-from cbo_gym.envs.aggregated import AggregatedEnv
-from cbo_gym.envs.base import CausalBanditEnv
-from cbo_gym.envs.contextual import ContextualEnv
-from cbo_gym.envs.hard import HardEnv
-from cbo_gym.envs.masked import MaskedEnv
-from cbo_gym.envs.soft import SoftEnv
-from cbo_gym.envs.spaces import CellBox, SparseBox, SuperArmSpace
+from cbo_gym.envs.scalar import CausalBanditEnv
+from cbo_gym.envs.vector import CausalBanditVectorEnv
 
-__all__ = [
-    "AggregatedEnv",
-    "CausalBanditEnv",
-    "CellBox",
-    "ContextualEnv",
-    "HardEnv",
-    "MaskedEnv",
-    "SoftEnv",
-    "SparseBox",
-    "SuperArmSpace",
-]
+__all__ = ["CausalBanditEnv", "CausalBanditVectorEnv"]

@@ -9,8 +9,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
-from cbo_gym.envs.base import CausalBanditEnv
-from cbo_gym.registry import InitialData, initial_data_of
+from cbo_gym.envs.scalar import CausalBanditEnv
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
+from cbo_gym.feedback import Feedback
+from cbo_gym.registry import InitialData, find_entry, is_custom
 from cbo_gym.task import Round, Task
 
 INITIAL_DATA_STREAM = 1  # keeps the initial data's random stream apart from the rounds' noise
@@ -32,52 +34,66 @@ def make_task(
         initial_data: sizes of the initial data; None for the registry's, or none for an unregistered environment.
 
     Raises:
-        TypeError: if ``env`` is not an environment of this package.
-        ValueError: if the horizon is neither given nor known, or the seed is negative.
+        ArgumentTypeError: if ``env`` is not an environment of this package.
+        ArgumentError: if the horizon is neither given nor known, or the seed is negative.
     """
     base = env.unwrapped
     if not isinstance(base, CausalBanditEnv):
-        raise TypeError(f"a Task needs an environment of cbo_gym; given {type(base).__name__}")
+        raise ArgumentTypeError(f"a Task needs an environment of cbo_gym; given {type(base).__name__}")
     if seed < 0:
-        raise ValueError(f"seed must be at least 0; given {seed}")
+        raise ArgumentError(f"seed must be at least 0; given {seed}")
     spec = env.spec
     if horizon is None and spec is not None:
         horizon = spec.max_episode_steps
     if horizon is None:
-        raise ValueError("give a horizon; the environment was made without max_episode_steps")
+        raise ArgumentError("give a horizon; the environment was made without max_episode_steps")
     if horizon < 1:
-        raise ValueError(f"horizon must be at least 1; given {horizon}")
-    sizes = initial_data or (initial_data_of(spec.id) if spec else InitialData(observational=0, random=0))
-    problem = base.problem
-    noise = {v.name: v.noise for v in base.scm.variables if v.observed}
-    return Task(
-        env_id=spec.id if spec else problem.name,
-        mode=base.mode,
-        diagram=base.scm.diagram,
-        nodes=base.scm.nodes,
-        reward=base.scm.reward,
+        raise ArgumentError(f"horizon must be at least 1; given {horizon}")
+    feedback, scm = base.feedback, base.scm
+    sizes = initial_data or _sizes(base)
+    noise = {v.name: v.noise for v in scm.variables if v.observed}
+    task = feedback.task_class(
+        env_id=spec.id if spec else base.problem.name,
+        mode=feedback.mode,
+        diagram=scm.diagram,
+        nodes=scm.nodes,
+        reward=scm.reward,
         horizon=horizon,
-        action_space=deepcopy(base.action_space),  # an agent's draws must not move the environment's
-        observation_space=deepcopy(base.observation_space),
-        noise=noise if problem.noise_known else None,
-        initial_data=_draw_initial_data(base, seed, sizes),
-        **base.task_fields(),
+        action_space=feedback.action_space,
+        observation_space=feedback.observation_space,
+        codec=feedback.codec,
+        noise=noise if base.problem.noise_known else None,
+        initial_data=_draw_initial_data(feedback, seed, sizes),
+        **feedback.task_fields(),
     )
+    return deepcopy(task)  # nothing that an agent does to it reaches the environment
 
 
-def _draw_initial_data(env: CausalBanditEnv, seed: int, sizes: InitialData) -> tuple[Round, ...]:
+def _sizes(env: CausalBanditEnv) -> InitialData:
+    """The registered sizes; for a problem of the user's own, those that the papers use in its mode."""
+    entry = find_entry(env.spec.id) if env.spec else None
+    if entry is not None and entry.mode == env.mode:
+        return entry.initial_data
+    if env.spec is None or not (entry or is_custom(env.spec.id)):
+        return InitialData(observational=0, random=0)
+    observational, random = env.feedback.usual_initial_data
+    return InitialData(observational=observational, random="2q+1" if random is None else random)
+
+
+def _draw_initial_data(feedback: Feedback, seed: int, sizes: InitialData) -> tuple[Round, ...]:
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
     random = None if sizes.random == "2q+1" else sizes.random
-    actions = env.initial_actions(rng, sizes.observational, random)
+    actions = feedback.initial_actions(rng, sizes.observational, random)
     count = len(next(iter(actions.values())) if isinstance(actions, dict) else actions)
     if count == 0:
         return ()
-    intervention = env.decode_batch(actions)
-    values = env.play(env.scm.draw_noise(rng, count), intervention)
-    nodes = np.broadcast_to(env.scm.stack(values), (count, len(env.scm.nodes)))
-    single = iterate(batch_space(env.action_space, count), actions)
-    seen = env.observation(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
+    intervention = feedback.decode_batch(actions)
+    values = feedback.play(feedback.scm.draw_noise(rng, count), intervention)
+    nodes = np.broadcast_to(feedback.scm.stack(values), (count, len(feedback.scm.nodes)))
+    rewards = np.broadcast_to(feedback.problem.outcomes.reward(values), count)
+    single = iterate(batch_space(feedback.action_space, count), actions)
+    seen = feedback.after(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
     return tuple(
-        Round(action, {key: part[i].copy() for key, part in seen.items()}, float(nodes[i, -1]))
+        Round(action, {key: part[i].copy() for key, part in seen.items()}, float(rewards[i]))
         for i, action in enumerate(single)
     )

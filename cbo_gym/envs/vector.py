@@ -6,7 +6,7 @@ Sub-environment ``i`` meets the noise of the scalar environment seeded with ``se
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -14,53 +14,61 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cbo_gym.envs.aggregated import AggregatedEnv
-from cbo_gym.envs.base import NOISE_BLOCK, CausalBanditEnv
-from cbo_gym.envs.contextual import ContextualEnv
-from cbo_gym.envs.hard import HardEnv
-from cbo_gym.envs.masked import MaskedEnv
-from cbo_gym.envs.soft import SoftEnv
+from cbo_gym.envs.rendering import render, require_render_mode
+from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
+from cbo_gym.envs.snapshot import Snapshot
+from cbo_gym.errors import ArgumentError
+from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
+from cbo_gym.scm.system import Draws
+from cbo_gym.task import Mode
+
+Observations = dict[str, np.ndarray]
+Infos = dict[str, Any]
 
 
-class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
+class CausalBanditVectorEnv(VectorEnv[Observations, Any, np.ndarray]):
     """Many independent experiments on one problem, stepped together.
 
     Args:
         num_envs: number of sub-environments, at least 1.
         problem: as for the scalar environment.
+        mode: the feedback mode.
         max_episode_steps: rounds after which every sub-environment is truncated; None for never.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``; ``render`` returns a tuple, one frame a sub-environment.
         parameters: as for the scalar environment.
 
     Raises:
-        ValueError: if ``num_envs`` is below 1, or as the scalar environment.
+        ArgumentError: if ``num_envs`` is below 1, or as the scalar environment.
     """
 
     metadata: dict[str, Any] = {
         **CausalBanditEnv.metadata,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
-    env_class: ClassVar[type[CausalBanditEnv]]
 
     def __init__(
         self,
         num_envs: int,
         problem: str | Problem,
         *,
+        mode: Mode | str = Mode.SOFT,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
         if num_envs < 1:
-            raise ValueError(f"num_envs must be at least 1; given {num_envs}")
+            raise ArgumentError(f"num_envs must be at least 1; given {num_envs}")
+        require_render_mode(render_mode)
         self.num_envs = num_envs
         self.max_episode_steps = max_episode_steps
         self.render_mode = render_mode
-        # The scalar environment lends its spaces, its reading of actions and its rendering.
-        self._one = self.env_class(problem, render_mode=render_mode, **parameters)
-        self.single_action_space = self._one.action_space
-        self.single_observation_space = self._one.observation_space
+        self.feedback = make_feedback(problem, mode, **parameters)
+        self.mode = self.feedback.mode
+        self.problem = self.feedback.problem
+        self.scm = self.feedback.scm
+        self.single_action_space = self.feedback.action_space
+        self.single_observation_space = self.feedback.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._generators: list[np.random.Generator] = []
@@ -77,27 +85,28 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    ) -> tuple[Observations, Infos]:
         """Start all experiments. Without a seed the noise goes on where the random streams are.
 
         Raises:
-            ValueError: for another number of seeds than sub-environments, or for the option ``reset_mask``.
+            ArgumentError: for another number of seeds than sub-environments, or for the option ``reset_mask``.
         """
         if options and "reset_mask" in options:
-            raise ValueError("all sub-environments play the same round, so reset_mask is not supported")
+            raise ArgumentError("all sub-environments play the same round, so reset_mask is not supported")
         if isinstance(seed, int):
             seed = [seed + i for i in range(self.num_envs)]
         if seed is not None and len(seed) != self.num_envs:
-            raise ValueError(f"give one seed for each of {self.num_envs} environments; given {len(seed)}")
+            raise ArgumentError(f"give one seed for each of {self.num_envs} environments; given {len(seed)}")
         seeds: list[int | None] = seed or [None] * self.num_envs
         kept = self._generators or [seeding.np_random(one)[0] for one in seeds]
         self._generators = [
             old if one is None else seeding.np_random(one)[0] for one, old in zip(seeds, kept, strict=True)
         ]
         self._begin()
-        return self._empty_observation(), self._info({})
+        empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.feedback.empty_observation().items()}
+        return self._with_next(empty), self._info({})
 
-    def step(self, actions: Any) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, Infos]:
         """Play one round everywhere; after a truncated round, reset everywhere and ignore ``actions``.
 
         Raises:
@@ -110,25 +119,21 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
         if self._truncated:
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
-        intervention = self._one.decode_batch(actions)
+        intervention = self.feedback.decode_batch(actions)
         self._require_one_each(actions)
-        values = self._one.play(self._next_noise(), intervention)
-        nodes = np.empty((self.num_envs, len(self._one.scm.nodes)))
-        for place, name in enumerate(self._one.scm.nodes):
+        values = self.feedback.play(self._next_noise(), intervention)
+        nodes = np.empty((self.num_envs, len(self.scm.nodes)))
+        for place, name in enumerate(self.scm.nodes):
             nodes[:, place] = values[name]
-        reward = nodes[:, -1].copy()
+        reward = np.array(np.broadcast_to(self.problem.outcomes.reward(values), self.num_envs))
         self._round += 1
         self._values = values
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
-        truncated = np.full(self.num_envs, self._truncated)
         self._masks = {name: mask for name, (mask, _) in intervention.hard.items()}
-        info = self._info(self._one.describe_batch(intervention))
-        if self._one.with_oracle:
-            for key, number in self._one.oracle_info(intervention).items():
-                info[key] = np.broadcast_to(number, self.num_envs)
-                info[f"_{key}"] = info["_round"]
-        return self._one.observation(nodes, values), reward, false, truncated, info
+        info = self._info(self.feedback.describe_batch(intervention))
+        observation = self._with_next(self.feedback.after(nodes, values))
+        return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def _require_one_each(self, actions: Any) -> None:
         for part in actions.values() if isinstance(actions, dict) else [actions]:
@@ -137,19 +142,21 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
                     f"give one action for each of {self.num_envs} environments; given {len(part)}"
                 )
 
-    def _next_noise(self) -> tuple[np.ndarray, ...]:
+    def _with_next(self, observation: Observations) -> Observations:
+        """With what is seen of the round that is played next."""
+        if self.feedback.looks_ahead:
+            observation |= self.feedback.before(self._next_noise())
+        return observation
+
+    def _next_noise(self) -> Draws:
         """The noise of the round that is played next."""
         if self._round == self._drawn:
-            draws = [self._one.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
+            draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
             self._block = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
             self._drawn += NOISE_BLOCK
         return tuple(column[self._round % NOISE_BLOCK] for column in self._block)
 
-    def _empty_observation(self) -> dict[str, np.ndarray]:
-        one = self._one.empty_observation()
-        return {key: np.tile(value, (self.num_envs, 1)) for key, value in one.items()}
-
-    def _info(self, intervention: dict[str, Any]) -> dict[str, Any]:
+    def _info(self, intervention: Infos) -> Infos:
         everywhere = np.ones(self.num_envs, dtype=bool)
         return {
             "round": np.full(self.num_envs, self._round),
@@ -160,59 +167,15 @@ class CausalBanditVectorEnv(VectorEnv[Any, Any, Any]):
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame for each sub-environment."""
-        self._one.spec = self.spec
-        frames = []
-        for index in range(self.num_envs):
-            self._one.round = self._round
-            self._one.total_reward = float(self._total_reward[index])
-            self._one.values = {
-                name: float(np.broadcast_to(value, self.num_envs)[index]) for name, value in self._values.items()
-            }
-            self._one.intervened = frozenset(name for name, mask in self._masks.items() if mask[index])
-            frames.append(self._one.render())
-        return None if self.render_mode is None else tuple(frames)
+        if self.render_mode is None:
+            gym.logger.warn("render() was called on an environment that was made without a render_mode")
+            return None
+        return tuple(render(self._snapshot(index), self.render_mode) for index in range(self.num_envs))
 
-
-class SoftVectorEnv(CausalBanditVectorEnv):
-    """Vectorised :class:`SoftEnv`."""
-
-    env_class = SoftEnv
-
-
-class HardVectorEnv(CausalBanditVectorEnv):
-    """Vectorised :class:`HardEnv`."""
-
-    env_class = HardEnv
-
-
-class AggregatedVectorEnv(CausalBanditVectorEnv):
-    """Vectorised :class:`AggregatedEnv`."""
-
-    env_class = AggregatedEnv
-
-
-class MaskedVectorEnv(CausalBanditVectorEnv):
-    """Vectorised :class:`MaskedEnv`."""
-
-    env_class = MaskedEnv
-
-
-class ContextualVectorEnv(CausalBanditVectorEnv):
-    """Vectorised :class:`ContextualEnv`."""
-
-    env_class = ContextualEnv
-    _one: ContextualEnv
-
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        observation, info = super().reset(seed=seed, options=options)
-        return self._with_next_context(observation), info
-
-    def step(self, actions: Any) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = super().step(actions)
-        return self._with_next_context(observation), reward, terminated, truncated, info
-
-    def _with_next_context(self, observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        self._one.context = self._one.natural_contexts(self._next_noise())
-        return {**observation, "context": self._one.context.copy()}
+    def _snapshot(self, index: int) -> Snapshot:
+        values = {name: float(np.broadcast_to(value, self.num_envs)[index]) for name, value in self._values.items()}
+        intervened = frozenset(
+            name for name, mask in self._masks.items() if np.broadcast_to(mask, self.num_envs)[index]
+        )
+        env_id = self.spec.id if self.spec else None
+        return Snapshot(self.feedback, env_id, self._round, float(self._total_reward[index]), values, intervened)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
+
 Array = np.ndarray
 
 CONFIDENCE = 0.95
@@ -20,11 +22,11 @@ def equal_weights(scores: Array) -> Array:
     """The same share for every environment and, within one, for every run; shape ``(envs, seeds)``, sum 1.
 
     Raises:
-        ValueError: if ``scores`` is no matrix, or an environment has no run.
+        ArgumentError: if ``scores`` is no matrix, or an environment has no run.
     """
     present = ~np.isnan(scores)
     if present.ndim != 2 or not present.any(axis=1).all() or not present.size:
-        raise ValueError(f"scores must be (envs, seeds) with a run in every environment; given shape {scores.shape}")
+        raise ArgumentError(f"scores must be (envs, seeds) with a run in every environment; given shape {scores.shape}")
     return present / (len(scores) * present.sum(axis=1, keepdims=True))
 
 
@@ -39,7 +41,7 @@ def bootstrap_weights(scores: Array, draws: int, rng: np.random.Generator) -> Ar
         shape ``(draws, envs, seeds)``, each draw with sum 1.
 
     Raises:
-        ValueError: as :func:`equal_weights`.
+        ArgumentError: as :func:`equal_weights`.
     """
     weights = np.zeros((draws, *scores.shape))
     for row, present in enumerate(equal_weights(scores) > 0):
@@ -103,10 +105,10 @@ def probability_of_improvement(scores: Array, others: Array, weights: Array, oth
         shape ``(...)``.
 
     Raises:
-        ValueError: if the numbers of environments differ.
+        ArgumentError: if the numbers of environments differ.
     """
     if len(scores) != len(others):
-        raise ValueError(f"both need the same environments; given {len(scores)} and {len(others)}")
+        raise ArgumentError(f"both need the same environments; given {len(scores)} and {len(others)}")
     wins = 0.5 + 0.5 * np.sign(np.nan_to_num(scores)[:, :, None] - np.nan_to_num(others)[:, None, :])
     left = weights.reshape(-1, *scores.shape).swapaxes(0, 1)
     right = other_weights.reshape(-1, *others.shape).swapaxes(0, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from cbo_gym.errors import OperationError
 from cbo_gym.evaluation.results import package_version
 
 Item = TypeVar("Item")
@@ -27,7 +28,7 @@ def completed(
         address: of the Dask scheduler: ``tcp://host:8786``.
 
     Raises:
-        RuntimeError: if Dask is not installed, no scheduler or worker answers, a worker has another version of this
+        OperationError: if Dask is not installed, no scheduler or worker answers, a worker has another version of this
             package or more than one thread, or the scheduler goes away.
     """
     client = _connect(address)
@@ -40,30 +41,32 @@ def _connect(address: str) -> Any:
     try:
         from distributed import Client  # late: an extra, and slow to import
     except ImportError as error:
-        raise RuntimeError("sweeps on a cluster need Dask: pip install 'cbo-gym[dask]'") from error
+        raise OperationError("sweeps on a cluster need Dask: pip install 'cbo-gym[dask]'") from error
     try:
         return Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:  # a timeout is an OSError
-        raise RuntimeError(f"no Dask scheduler answers at {address}: {error}") from error
+        raise OperationError(f"no Dask scheduler answers at {address}: {error}") from error
 
 
 def _check_workers(client: Any, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError as error:
-        raise RuntimeError(f"the Dask scheduler at {address} has no workers; start some with 'dask worker'") from error
+        raise OperationError(
+            f"the Dask scheduler at {address} has no workers; start some with 'dask worker'"
+        ) from error
     if crowded := [worker for worker, threads in client.nthreads().items() if threads > 1]:
         # runs share what a process has once: torch's settings, seeds of global generators, the cores' time
-        raise RuntimeError(
+        raise OperationError(
             f"every worker must have one thread; {', '.join(crowded)} have more: "
             "start workers with 'dask worker --nthreads 1 --nworkers CORES'"
         )
     try:
         versions = set(client.run(package_version).values())
     except Exception as error:  # whatever a worker raises when it cannot import this module
-        raise RuntimeError(f"the workers at {address} cannot import cbo_gym: {error}") from error
+        raise OperationError(f"the workers at {address} cannot import cbo_gym: {error}") from error
     if versions != {package_version()}:
-        raise RuntimeError(f"the workers have cbo-gym {', '.join(sorted(versions))}; this is {package_version()}")
+        raise OperationError(f"the workers have cbo-gym {', '.join(sorted(versions))}; this is {package_version()}")
 
 
 def _results(
@@ -75,6 +78,6 @@ def _results(
     for future in as_completed(list(waiting), loop=client.loop):
         item = waiting.pop(future)
         if future.cancelled():
-            raise RuntimeError(f"the Dask scheduler at {address} went away")
+            raise OperationError(f"the Dask scheduler at {address} went away")
         yield item, future.exception() if future.status == "error" else future.result()
         future.release()  # or the cluster keeps the result

@@ -13,10 +13,11 @@ import polars as pl
 from packaging.version import Version
 from scipy.special import stdtrit
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import aggregate
 from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score, selection_frequencies
 from cbo_gym.evaluation.results import Run, load_runs
-from cbo_gym.evaluation.specs import matches
+from cbo_gym.specs import matches
 
 BOOTSTRAP_DRAWS = 2000
 THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
@@ -100,11 +101,11 @@ def leaderboard(
     Args:
         source: a folder that a sweep wrote, or runs.
         modes: only these feedback modes; all if empty.
-        envs: only environments that match one of these, see :func:`cbo_gym.evaluation.specs.matches`.
+        envs: only environments that match one of these, see :func:`cbo_gym.specs.matches`.
         agents: only agents that do.
 
     Raises:
-        ValueError: if no run, or no finished one, is left.
+        ArgumentError: if no run, or no finished one, is left.
     """
     found = list(load_runs(Path(source)) if isinstance(source, str | Path) else source)
     chosen = [
@@ -115,13 +116,13 @@ def leaderboard(
         and (not agents or matches(run.agent, agents))
     ]
     if not chosen and found:
-        raise ValueError(
+        raise ArgumentError(
             f"none of the {len(found)} runs matches; there are the modes {_listed(run.mode for run in found)}, "
             f"the environments {_listed(run.env for run in found)} and the agents {_listed(run.agent for run in found)}"
         )
     runs = newest(chosen)
     if not any(run.status == "finished" for run in runs):
-        raise ValueError(f"there is no finished run among {len(runs)}")
+        raise ArgumentError(f"there is no finished run among {len(runs)}")
     table = pl.DataFrame([final_numbers(run) for run in runs], infer_schema_length=None)
     finished = table.filter(pl.col("status") == "finished")
     compared = [_compare(group, part) for group, part in _groups(finished)]

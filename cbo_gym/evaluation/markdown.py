@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.tables import MISSING, number, overall_table, provenance
 from cbo_gym.files import write_text
@@ -18,13 +19,13 @@ def write_results(path: Path, board: Leaderboard) -> None:
     """Put :func:`results` between the lines :data:`BEGIN` and :data:`END` of a file; the rest of it stays.
 
     Raises:
-        ValueError: if the file is missing, or has not each of the two lines once, in this order.
+        ArgumentError: if the file is missing, or has not each of the two lines once, in this order.
     """
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     before, begin, rest = text.partition(BEGIN)
     inside, end, after = rest.partition(END)
     if not (begin and end) or BEGIN in inside + after or END in before + after:
-        raise ValueError(f"{path} must have the lines {BEGIN!r} and {END!r} once each, in this order")
+        raise ArgumentError(f"{path} must have the lines {BEGIN!r} and {END!r} once each, in this order")
     write_text(path, f"{before}{BEGIN}\n{results(board)}{END}{after}")
 
 

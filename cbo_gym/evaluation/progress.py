@@ -34,7 +34,7 @@ def run_with_progress(jobs: Sequence[Job], n_jobs: int = -1) -> list[Run]:
         a run for each job, in their order, whatever its status.
 
     Raises:
-        RuntimeError: if a worker process is killed.
+        OperationError: if a worker process is killed.
     """
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(jobs))

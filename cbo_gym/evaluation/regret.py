@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
+
 Array = np.ndarray
+Optima = float | Array  # mu*, or the best expected reward in each round
 
 TIE_DECIMALS = 9  # scores that agree to as many decimals differ by rounding alone
 
 
-def instant_regret(optimum: float, expected: Array) -> Array:
+def instant_regret(optimum: Optima, expected: Array) -> Array:
     """r_t = mu* - mu(a_t)."""
     return optimum - np.asarray(expected, dtype=float)
 
@@ -38,12 +41,12 @@ def average_reward(expected: Array) -> Array:
     return running_mean(expected)
 
 
-def best_so_far_regret(optimum: float, expected: Array) -> Array:
+def best_so_far_regret(optimum: Optima, expected: Array) -> Array:
     """mu* - max over s <= t of mu(a_s)."""
     return np.minimum.accumulate(instant_regret(optimum, expected), axis=-1)
 
 
-def simple_regret(optimum: float, recommended: Array) -> Array:
+def simple_regret(optimum: Optima, recommended: Array) -> Array:
     """mu* - mu(the action that the agent recommends after round t).
 
     In aggregated mode mu of a cell X is Fbar(X), the mean of f over its representative points, and mu* is f(x*): this
@@ -62,11 +65,11 @@ def normalised_score(optimum: float, random_value: float, expected: Array) -> Ar
     """(mu - mu_random) / (mu* - mu_random): 1 at the optimum, 0 for random play, below 0 for worse.
 
     Raises:
-        ValueError: if a random action is as good as the optimum, so that nothing can be told apart.
+        ArgumentError: if a random action is as good as the optimum, so that nothing can be told apart.
     """
     gap = optimum - random_value
     if gap <= 0:
-        raise ValueError(f"the optimum {optimum} must exceed the random value {random_value}")
+        raise ArgumentError(f"the optimum {optimum} must exceed the random value {random_value}")
     return (np.asarray(expected, dtype=float) - random_value) / gap
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.files import replacing
 
 METADATA_KEY = "cbo_gym"
@@ -79,24 +80,24 @@ def load_run(path: Path) -> Run:
     """Read a run back.
 
     Raises:
-        ValueError: if the file is no run of this package.
+        ArgumentError: if the file is no run of this package.
     """
     try:
         stored: dict[str, Any] = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
         stored["choices"] = tuple(stored["choices"])
         return Run(**stored, table=pl.read_parquet(path))
     except (OSError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise ValueError(f"{path} is not a result of cbo-gym: {error}") from error
+        raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
 
 
 def run_files(folder: Path) -> list[Path]:
     """The files of the runs in a folder, in the order of their names.
 
     Raises:
-        ValueError: if the folder is missing.
+        ArgumentError: if the folder is missing.
     """
     if not folder.is_dir():
-        raise ValueError(f"there is no folder {folder}; a sweep makes one")
+        raise ArgumentError(f"there is no folder {folder}; a sweep makes one")
     # a leading dot: a temporary file of a run that is being written
     return sorted(path for path in folder.glob("*.parquet") if not path.name.startswith("."))
 

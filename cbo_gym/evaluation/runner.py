@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import polars as pl
-from gymnasium import spaces
 
-from cbo_gym.envs.base import CausalBanditEnv
-from cbo_gym.envs.choice import ChoiceEnv
-from cbo_gym.envs.contextual import ContextualEnv
 from cbo_gym.envs.tasks import make_task
+from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import regret
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.evaluation.results import Run, today
-from cbo_gym.evaluation.specs import Spec, create_agent, require_agent
-from cbo_gym.oracle import Estimate
-from cbo_gym.scm.scopes import Scope
-from cbo_gym.task import Action, Task
+from cbo_gym.feedback import Feedback
+from cbo_gym.oracle import Oracle, oracle_of
+from cbo_gym.specs import Spec, create_agent, make_env, require_agent
+from cbo_gym.task import Observation, Task
+from cbo_gym.wrappers import OracleInfo
 
 AGENT_STREAM = 2  # keeps an agent's random stream apart from the noise of the same seed
-LONGEST_LIST = 4  # names that are written out
 
 
-class AgentError(RuntimeError):
+class AgentError(OperationError):
     """An agent failed in a run; the message says which, where and in what round. The cause is chained."""
 
 
@@ -59,7 +56,7 @@ def evaluate(
         the run, with a table of one row a round.
 
     Raises:
-        ValueError: for an unknown agent or environment, or bad parameters.
+        ArgumentError: for an unknown agent or environment, or bad parameters.
         UnsupportedModeError: if the agent does not play the environment's mode.
         AgentError: if the agent raises, or returns an action that the environment rejects.
     """
@@ -71,13 +68,13 @@ def evaluate(
         agent = create_agent(agent)
     label = label or type(require_agent(agent)).__name__
     made = make_env(spec, horizon)
+    _refuse_the_truth(made)
     try:
         task = make_task(made, seed)
         played = _play(agent, label, made, task, seed, on_round)
-        base = made.unwrapped
-        assert isinstance(base, CausalBanditEnv)
-        table = _score(played, base)
-        optimum = base.oracle.optimum
+        oracle = oracle_of(made)
+        table = _score(played, oracle)
+        optimum = oracle.optimum
     finally:
         made.close()
     return Run(
@@ -91,41 +88,16 @@ def evaluate(
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,
         random_value=optimum.random_value,
-        choices=tuple(map(name_target, task.targets)) or tuple(map(name_scope, task.scopes)),
+        choices=oracle.feedback.codec.choices,
         table=table,
     )
 
 
-def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Any, Any]:
-    """``gym.make`` for a Spec, with the registered horizon replaced if one is given.
-
-    Raises:
-        ValueError: if the id is unknown, a parameter is wrong, or the horizon is below 1.
-    """
-    if horizon is not None and horizon < 1:
-        raise ValueError(f"horizon must be at least 1; given {horizon}")
-    try:
-        return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
-    except gym.error.UnregisteredEnv as error:
-        raise ValueError(f"cannot make the environment {spec}: {error} See cbo-gym list.") from error
-    except (gym.error.Error, TypeError) as error:
-        raise ValueError(f"cannot make the environment {spec}: {error}") from error
-
-
-def name_target(target: frozenset[str]) -> str:
-    """``{X1, X2}``; long lists are counted."""
-    return "{" + _listed(target, "variables") + "}"
-
-
-def name_scope(scope: Scope) -> str:
-    """``{X1, X2 | C}``: the variables of a scope and the contexts on which any of them may depend."""
-    variables = _listed([variable for variable, _ in scope], "variables")
-    contexts = _listed(frozenset().union(*[given for _, given in scope]), "contexts")
-    return "{" + (f"{variables} | {contexts}" if contexts else variables) + "}"
-
-
-def _listed(names: Collection[str], what: str) -> str:
-    return f"{len(names)} {what}" if len(names) > LONGEST_LIST else ", ".join(sorted(names))
+def _refuse_the_truth(env: gym.Env[Any, Any]) -> None:
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, OracleInfo):
+            raise ArgumentError(f"{env} tells expected rewards; agents that are evaluated may not see them")
+        env = env.env
 
 
 def _play(
@@ -136,14 +108,14 @@ def _play(
     seed: int,
     on_round: Callable[[int, int], None] | None,
 ) -> dict[str, list[Any]]:
-    """The rounds as lists, one entry a round; of contexts one more, the one after the last round."""
+    """The rounds as lists, one entry a round; of what is ``seen`` before one, one more: after the last round."""
+    feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
     stream = np.random.SeedSequence(seed, spawn_key=(AGENT_STREAM,))
     observation, _ = env.reset(seed=seed)
     agent.reset(task, seed=int(stream.generate_state(1)[0]))
-    names = ("action", "recommended", "nodes", "reward", "act_seconds", "update_seconds", "context")
+    names = ("action", "recommended", "nodes", "reward", "act_seconds", "update_seconds", "seen")
     played: dict[str, list[Any]] = {name: [] for name in names}
-    if "context" in observation:
-        played["context"].append(observation["context"])
+    played["seen"].append(observation)
     for round_number in range(1, task.horizon + 1):
         try:
             start = perf_counter()
@@ -154,7 +126,7 @@ def _play(
             agent.update(action, observation, reward, info)
             learned = perf_counter()
             recommended = agent.recommend()
-            env.unwrapped.decode(recommended)  # type: ignore[attr-defined]  # raises if it is no action
+            feedback.decode(recommended)  # raises if it is no action
         except Exception as error:
             raise AgentError(
                 f"{label} on {task.env_id}, seed {seed}, round {round_number}: {type(error).__name__}: {error}"
@@ -162,8 +134,7 @@ def _play(
         played["action"].append(action)
         played["recommended"].append(recommended)
         played["nodes"].append(observation["nodes"].tolist())
-        if "context" in observation:
-            played["context"].append(observation["context"])
+        played["seen"].append(observation)
         played["reward"].append(reward)
         played["act_seconds"].append(chosen - start)
         played["update_seconds"].append(learned - stepped)
@@ -172,61 +143,38 @@ def _play(
     return played
 
 
-def _score(played: dict[str, list[Any]], env: CausalBanditEnv) -> pl.DataFrame:
-    rounds = len(played["reward"])
-    best = env.oracle.optimum.value
+def _score(played: dict[str, list[Any]], oracle: Oracle) -> pl.DataFrame:
+    codec = oracle.feedback.codec
+    best = oracle.optimum.value
     reward = np.asarray(played["reward"], dtype=float)
+    seen: list[Observation] = played["seen"]
+    verdict = oracle.judge(played["action"], played["recommended"], seen)
+    expected = verdict.expected.value
     columns: dict[str, Any] = {
-        "round": np.arange(1, rounds + 1),
-        "action": [_flat(env.action_space, action) for action in played["action"]],
+        "round": np.arange(1, len(reward) + 1),
+        "action": [codec.to_numbers(action) for action in played["action"]],
         "nodes": played["nodes"],
         "reward": reward,
     }
-    if isinstance(env, ContextualEnv):
-        columns["context"] = np.stack(played["context"][:-1]).tolist()
-        expected, in_context, recommended, simple = _expected_in_context(played, env)
-        columns["context_regret"] = in_context
-        columns["best_so_far_regret"] = np.minimum.accumulate(in_context)
-        columns["simple_regret"] = simple
-    else:
-        both = env.oracle.expected_rewards([*played["action"], *played["recommended"]])
-        expected, recommended = (Estimate(*parts) for parts in zip(*[np.split(p, [rounds]) for p in both], strict=True))
-        columns["best_so_far_regret"] = regret.best_so_far_regret(best, expected.value)
-        columns["simple_regret"] = regret.simple_regret(best, recommended.value)
+    if "context" in seen[0]:
+        columns["context"] = [one["context"].tolist() for one in seen[:-1]]
+        columns["context_regret"] = regret.instant_regret(verdict.best, expected)
     columns |= {
-        "expected_reward": expected.value,
-        "expected_reward_standard_error": expected.standard_error,
-        "recommended_reward": recommended.value,
-        "recommended_reward_standard_error": recommended.standard_error,
-        "instant_regret": regret.instant_regret(best, expected.value),
-        "cumulative_regret": regret.cumulative_regret(best, expected.value),
-        "average_regret": regret.average_regret(best, expected.value),
-        "average_reward": regret.average_reward(expected.value),
+        "best_so_far_regret": regret.best_so_far_regret(verdict.best, expected),
+        "simple_regret": regret.simple_regret(verdict.best_next, verdict.recommended.value),
+        "expected_reward": expected,
+        "expected_reward_standard_error": verdict.expected.standard_error,
+        "recommended_reward": verdict.recommended.value,
+        "recommended_reward_standard_error": verdict.recommended.standard_error,
+        "instant_regret": regret.instant_regret(best, expected),
+        "cumulative_regret": regret.cumulative_regret(best, expected),
+        "average_regret": regret.average_regret(best, expected),
+        "average_reward": regret.average_reward(expected),
         "pseudo_regret": regret.pseudo_regret(best, reward),
         "average_pseudo_regret": regret.running_mean(regret.pseudo_regret(best, reward)),
         "act_seconds": played["act_seconds"],
         "update_seconds": played["update_seconds"],
     }
-    if isinstance(env, ChoiceEnv):
-        columns["choice"] = [int(action[env.choice]) for action in played["action"]]
+    if codec.choices:
+        columns["choice"] = [codec.chosen(action) for action in played["action"]]
     return pl.DataFrame(columns)
-
-
-def _expected_in_context(
-    played: dict[str, list[Any]], env: ContextualEnv
-) -> tuple[Estimate, np.ndarray, Estimate, np.ndarray]:
-    """E[Y | x, c] of what was played and how much it lacks, and the same of what was recommended for the next context.
-
-    What is lacking is counted from max over x of E[Y | x, c], so that the luck of the context is no part of it.
-    """
-    contexts = np.stack(played["context"])
-    best = env.oracle.best_given(contexts).value
-    expected = env.oracle.expected_given(played["action"], contexts[:-1])
-    recommended = env.oracle.expected_given(played["recommended"], contexts[1:])
-    return expected, best[:-1] - expected.value, recommended, best[1:] - recommended.value
-
-
-def _flat(space: spaces.Space[Any], action: Action) -> list[float]:
-    if isinstance(space, spaces.Dict):  # the values alone: the target has a column of its own
-        return np.asarray(action["values"], dtype=float).tolist()
-    return np.asarray(action, dtype=float).ravel().tolist()  # of a cell: its lower corner, then its upper

@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 import yaml
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.results import Run
-from cbo_gym.evaluation.specs import Spec
 from cbo_gym.files import write_text
+from cbo_gym.specs import Spec
 
 #: metric -> what it is; all are normalised scores after the last round, so environments can be averaged
 METRICS = {
@@ -68,12 +69,12 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
         metric: one of :data:`METRICS`.
 
     Raises:
-        ValueError: if the metric is unknown; if there are fewer than two values or two environments; if a value is no
-            number; if some value lacks a finished run on some environment with some seed; or if there are several runs
-            of one value, environment and seed.
+        ArgumentError: if the metric is unknown; if there are fewer than two values or two environments; if a value is
+            no number; if some value lacks a finished run on some environment with some seed; or if there are several
+            runs of one value, environment and seed.
     """
     if metric not in METRICS:
-        raise ValueError(f"no metric is called {metric!r}; choose from {', '.join(METRICS)}")
+        raise ArgumentError(f"no metric is called {metric!r}; choose from {', '.join(METRICS)}")
     shared = Spec.parse(agent)
     stated = [(run, _stated_value(run, shared, parameter)) for run in runs if run.status != "skipped"]
     candidates = [(run, value) for run, value in stated if value is not None]
@@ -124,11 +125,11 @@ def _grid(candidates: list[tuple[Run, Any]], shared: Spec, parameter: str) -> tu
     """Environments, values and seeds that occur, each sorted."""
     found = {value for _, value in candidates}
     if strange := [value for value in found if not isinstance(value, int | float)]:
-        raise ValueError(f"the values of {parameter} must be numbers; found {', '.join(map(repr, strange))}")
+        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(repr, strange))}")
     envs = sorted({run.env for run, _ in candidates})
     for count, what in ((len(found), f"values of {parameter}"), (len(envs), "environments")):
         if count < 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"the choice needs runs of {shared} with at least two {what}; found {count}. "
                 f"Sweep it with {parameter}=VALUE among its parameters, once for each value"
             )
@@ -142,7 +143,7 @@ def _finished_cells(candidates: list[tuple[Run, Any]], parameter: str) -> dict[C
             continue
         other = cells.setdefault((run.env, value, run.seed), run)
         if other is not run:
-            raise ValueError(
+            raise ArgumentError(
                 f"there are two runs of {parameter}={value!r} on {run.env} with seed {run.seed}: "
                 f"{_origin(other)}, and {_origin(run)}; give those of one sweep"
             )
@@ -164,7 +165,7 @@ def _require_complete(
     if missing:
         named = [f"{pair}, seeds {', '.join(map(str, lacking))}" for pair, lacking in missing.items()]
         more = f"; and {len(named) - SHOWN_PROBLEMS} more" if len(named) > SHOWN_PROBLEMS else ""
-        raise ValueError(f"finished runs are missing: {'; '.join(named[:SHOWN_PROBLEMS])}{more}")
+        raise ArgumentError(f"finished runs are missing: {'; '.join(named[:SHOWN_PROBLEMS])}{more}")
 
 
 def write_choice(path: Path, choice: Choice, command: str) -> None:
@@ -173,7 +174,7 @@ def write_choice(path: Path, choice: Choice, command: str) -> None:
     The file maps agent -> parameter -> metric -> what :func:`read_chosen` reads and where it comes from.
 
     Raises:
-        ValueError: if the file is there and is no such file.
+        ArgumentError: if the file is there and is no such file.
     """
     stored = _load(path)
     record = {
@@ -192,13 +193,13 @@ def read_chosen(path: Path, agent: str, parameter: str, metric: str) -> dict[str
     """Environment -> chosen value, as :func:`write_choice` recorded it; empty if there is no record or no file.
 
     Raises:
-        ValueError: if the file is not one that :func:`write_choice` writes.
+        ArgumentError: if the file is not one that :func:`write_choice` writes.
     """
     record = _load(path).get(agent, {}).get(parameter, {}).get(metric, {"chosen": {}})
     try:
         return dict(record["chosen"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {agent}, {parameter}, {metric} must hold a mapping 'chosen'") from error
+        raise ArgumentError(f"{path}: {agent}, {parameter}, {metric} must hold a mapping 'chosen'") from error
 
 
 def _load(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
@@ -207,8 +208,10 @@ def _load(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     try:
         stored = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
+        raise ArgumentError(f"cannot read {path}: {error}") from error
     parameters = stored.values() if isinstance(stored, dict) else [None]
     if not all(isinstance(p, dict) and all(isinstance(m, dict) for m in p.values()) for p in parameters):
-        raise ValueError(f"{path} is no file of chosen parameters: it must map agent, parameter and metric to a choice")
+        raise ArgumentError(
+            f"{path} is no file of chosen parameters: it must map agent, parameter and metric to a choice"
+        )
     return stored

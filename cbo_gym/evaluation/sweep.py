@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
+from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.evaluation.results import Run, Status, load_run, run_path, save_run, today
-from cbo_gym.evaluation.runner import evaluate, make_env
-from cbo_gym.evaluation.specs import Spec, create_agent, expand, known_agents
+from cbo_gym.evaluation.runner import evaluate
 from cbo_gym.registry import entries
+from cbo_gym.specs import Spec, create_agent, expand, make_env, usable_agents
 
 TORCH_THREADS = 1  # a process; the parallelism is over runs
 
@@ -75,14 +76,14 @@ def sweep(
         how many runs of the grid are ``finished``, ``failed`` and ``skipped``, and how many were ``resumed``.
 
     Raises:
-        ValueError: before anything runs, if an agent or an environment cannot be made, a seed is negative, or the
+        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is negative, or the
             backend is unknown or does not go with the address.
-        RuntimeError: if a worker process on this machine is killed, or the cluster is not there or not fit.
+        OperationError: if a worker process on this machine is killed, or the cluster is not there or not fit.
     """
     if backend not in get_args(Backend):
-        raise ValueError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
+        raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
     if (backend == "dask") != (address is not None):
-        raise ValueError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
+        raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
     jobs = plan(agents, envs, seeds, Path(folder), horizon)
     return run_jobs(jobs, n_jobs=n_jobs, address=address, on_start=on_start, on_run=on_run)
 
@@ -119,7 +120,7 @@ def _on_this_machine(jobs: Sequence[Job], n_jobs: int) -> Iterator[tuple[Job, Ru
     try:
         yield from parallel(delayed(_with_run)(job) for job in jobs)
     except TerminatedWorkerError as error:
-        raise RuntimeError(
+        raise OperationError(
             "a worker process was killed, perhaps for want of memory; finished runs are kept, "
             "and the same sweep started again does only the others"
         ) from error
@@ -148,13 +149,13 @@ def plan(
     horizon: int | None = None,
 ) -> list[Job]:
     """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
-    agent_specs = [Spec.parse(text) for text in expand(agents, known_agents())]
-    env_specs = [Spec.parse(text) for text in expand(envs, [entry.id for entry in entries()])]
+    agent_specs = [Spec.parse(text) for text in expand(agents, usable_agents)]
+    env_specs = [Spec.parse(text) for text in expand(envs, lambda: [entry.id for entry in entries()])]
     seed_list: Sequence[int] = list(dict.fromkeys(seeds))
     if not (agent_specs and env_specs and seed_list):
-        raise ValueError("give at least one agent, one environment and one seed")
+        raise ArgumentError("give at least one agent, one environment and one seed")
     if min(seed_list) < 0:
-        raise ValueError(f"seeds must be at least 0; given {min(seed_list)}")
+        raise ArgumentError(f"seeds must be at least 0; given {min(seed_list)}")
     for spec in agent_specs:
         create_agent(spec)
     played = {spec: _mode_and_horizon(spec, horizon) for spec in env_specs}

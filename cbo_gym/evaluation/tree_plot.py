@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -38,7 +40,7 @@ class TreeSnapshot:
         variation: delta(h), how much the function may vary in the cell.
 
     Raises:
-        ValueError: if the arrays differ in length.
+        ArgumentError: if the arrays differ in length.
     """
 
     lower: np.ndarray
@@ -54,7 +56,7 @@ class TreeSnapshot:
     def __post_init__(self) -> None:
         lengths = {name: len(array) for name, array in vars(self).items()}
         if len(set(lengths.values())) != 1:
-            raise ValueError(f"every array needs one entry a node; given lengths {lengths}")
+            raise ArgumentError(f"every array needs one entry a node; given lengths {lengths}")
 
     @property
     def centre(self) -> np.ndarray:

@@ -1,5 +1,7 @@
-"""The benchmark problems: one file a family, each function builds a Problem."""
+"""The named benchmark systems, and how systems of one's own become problems."""
 
-from cbo_gym.problems.base import Contexts, Problem, SuperArms, build_problem
+from cbo_gym.problems.base import Contexts, Problem, SuperArms
+from cbo_gym.problems.build import build_problem
+from cbo_gym.problems.outcomes import Outcomes
 
-__all__ = ["Contexts", "Problem", "SuperArms", "build_problem"]
+__all__ = ["Contexts", "Outcomes", "Problem", "SuperArms", "build_problem"]

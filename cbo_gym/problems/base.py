@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions import Domains, Interval
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.scm import (
     Component,
     Distribution,
     DistributionFamily,
     GaussianMixture,
     Normal,
-    StructuralCausalModel,
+    System,
     Zero,
 )
 from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
 
-Interval = tuple[float, float]
 Columns = Mapping[str, np.ndarray]  # variable -> array
-Components = Sequence[Sequence[float]]
+MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Problem:
         description: one or two sentences for users.
         citation: paper and section.
         action_domains: native ``(low, high)`` of each soft action coordinate.
+        action_names: the coordinates' own names, one each, or none: they are then known by the nodes that they feed.
         null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" under a
             cardinality limit; the lower corner by default.
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
@@ -98,16 +100,18 @@ class Problem:
             in [0, 1], where agents are told it; else None.
         super_arms: for a masked system; its soft parameters then have the domains (0, 1).
         contexts: what the contextual mode needs; None where there is none.
+        outcomes: what counts of a round; None for the system's reward as the objective.
 
     Raises:
-        ValueError: if domains, null action, targets, scopes and SCM do not fit together.
+        ArgumentError: if domains, null action, targets, scopes and SCM do not fit together.
     """
 
     name: str
-    scm: StructuralCausalModel
+    scm: System
     description: str
     citation: str
     action_domains: Sequence[Interval] = ()
+    action_names: Sequence[str] = ()
     null_action: Sequence[float] = ()
     manipulable: Mapping[str, Interval] = field(default_factory=dict)
     targets: Sequence[frozenset[str]] = ()
@@ -118,59 +122,74 @@ class Problem:
     kernel: tuple[float, float] | None = None
     super_arms: SuperArms | None = None
     contexts: Contexts | None = None
+    outcomes: Outcomes = field(default=None)  # type: ignore[assignment]  # see __post_init__
 
     def __post_init__(self) -> None:
         q = self.scm.action_dim
         if len(self.action_domains) != q:
-            raise ValueError(f"{self.name}: action_domains needs {q} intervals; given {len(self.action_domains)}")
+            raise ArgumentError(f"{self.name}: action_domains needs {q} intervals; given {len(self.action_domains)}")
+        if self.action_names and len(set(self.action_names)) != q:
+            raise ArgumentError(
+                f"{self.name}: action_names needs {q} different names or none; given {list(self.action_names)}"
+            )
+        if self.outcomes is None:
+            object.__setattr__(self, "outcomes", Outcomes(self.scm.reward))
         if not self.null_action:
             object.__setattr__(self, "null_action", (0.0,) * q)
         if len(self.null_action) != q or not all(0 <= a <= 1 for a in self.null_action):
-            raise ValueError(f"{self.name}: null_action needs {q} numbers in [0, 1]")
+            raise ArgumentError(f"{self.name}: null_action needs {q} numbers in [0, 1]")
         for what, (low, high) in [*enumerate(self.action_domains), *self.manipulable.items()]:
             if not (np.isfinite([low, high]).all() and low < high):
-                raise ValueError(f"{self.name}: the domain of {what!r} must be low < high; given {low, high}")
+                raise ArgumentError(f"{self.name}: the domain of {what!r} must be low < high; given {low, high}")
         settable = set(self.scm.nodes) - {self.scm.reward}
         for name in [*self.manipulable, *frozenset().union(*self.targets)]:
             if name not in settable:
-                raise ValueError(f"{self.name}: {name!r} cannot be set; choose from {sorted(settable)}")
+                raise ArgumentError(f"{self.name}: {name!r} cannot be set; choose from {sorted(settable)}")
         arms = self.super_arms
         if arms is not None and not (len(arms.exogenous) == q and arms.size in range(1, q + 1)):
-            raise ValueError(
+            raise ArgumentError(
                 f"{self.name}: a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
                 f"signal; given the size {arms.size!r} and {len(arms.exogenous)} signals"
             )
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
-            raise ValueError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
+            raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
         if self.contexts:
             self._check_contexts(self.contexts)
 
     def _check_contexts(self, contexts: Contexts) -> None:
         free = [name for name in self.scm.nodes[:-1] if name not in self.manipulable]
         if unknown := [name for name in contexts.names if name not in free]:
-            raise ValueError(f"{self.name}: {unknown} cannot be contexts; choose from {free}")
+            raise ArgumentError(f"{self.name}: {unknown} cannot be contexts; choose from {free}")
         if not contexts.scopes:
-            raise ValueError(f"{self.name}: give at least one scope")
+            raise ArgumentError(f"{self.name}: give at least one scope")
         for scope in contexts.scopes:
             self._check_scope(scope, contexts.names)
 
     def _check_scope(self, scope: Scope, contexts: Sequence[str]) -> None:
         for variable, given in sorted(scope, key=itemgetter(0)):  # errors do not hang on the hash seed
             if variable not in self.manipulable:
-                raise ValueError(f"{self.name}: a scope cannot set {variable!r}; choose from {list(self.manipulable)}")
+                raise ArgumentError(
+                    f"{self.name}: a scope cannot set {variable!r}; choose from {list(self.manipulable)}"
+                )
             if unknown := sorted(given.difference(contexts)):
-                raise ValueError(
+                raise ArgumentError(
                     f"{self.name}: {unknown} cannot be contexts of {variable}; choose from {list(contexts)}"
                 )
         scope_diagram(self.scm.diagram, scope)  # raises for a cycle
 
+    @cached_property
+    def domains(self) -> Domains:
+        """Native units of the soft action coordinates, with their own names where they have any."""
+        if self.action_names:
+            return Domains(dict(zip(self.action_names, self.action_domains, strict=True)))
+        return Domains(self.action_domains)
+
     def to_native(self, action: Any) -> np.ndarray:
         """Map a soft action of shape ``(..., q)`` from [0, 1] to native units."""
-        low, high = np.asarray(self.action_domains, dtype=float).reshape(-1, 2).T
-        return low + (high - low) * np.asarray(action, dtype=float)
+        return self.domains.points_to_native(action)
 
 
-def minimal_targets(scm: StructuralCausalModel, manipulable: Iterable[str]) -> list[frozenset[str]]:
+def minimal_targets(scm: System, manipulable: Iterable[str]) -> list[frozenset[str]]:
     """The minimal intervention sets of the manipulable variables, smaller ones first, the empty one included."""
     names = list(manipulable)
     found = minimal_intervention_sets(scm.diagram, scm.reward, names)
@@ -181,14 +200,14 @@ def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
     """Zero-mean normal noise; none at all for ``std == 0``.
 
     Raises:
-        ValueError: if ``std`` is negative or not finite; ``name`` is what the user knows it by.
+        ArgumentError: if ``std`` is negative or not finite; ``name`` is what the user knows it by.
     """
     if not (np.isfinite(std) and std >= 0):
-        raise ValueError(f"{name} must be a finite number of at least 0; given {std!r}")
+        raise ArgumentError(f"{name} must be a finite number of at least 0; given {std!r}")
     return Normal(0.0, std) if std else Zero()
 
 
-def mixture_noise(components: Components, noise_std: float, noise_scale: float = 1.0) -> GaussianMixture:
+def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: float = 1.0) -> GaussianMixture:
     """Noise with several modes, as Ren et al. (2024) write it, Eq. 6 and 15.
 
     Args:
@@ -198,17 +217,17 @@ def mixture_noise(components: Components, noise_std: float, noise_scale: float =
         noise_scale: lambda, which multiplies the draws.
 
     Raises:
-        ValueError: if a component is not three finite numbers, weight and c above 0, or sigma or lambda not above 0.
+        ArgumentError: if a component is not three finite numbers, weight and c above 0, or sigma or lambda not above 0.
     """
     for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
         if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a finite number above 0; given {value!r}")
+            raise ArgumentError(f"{name} must be a finite number above 0; given {value!r}")
     table = np.array([tuple(component) for component in components], dtype=object)
     if table.ndim != 2 or table.shape[1] != 3:
-        raise ValueError(f"components must be triples (weight, mean, c), at least one; given {components!r}")
+        raise ArgumentError(f"components must be triples (weight, mean, c), at least one; given {components!r}")
     weights, means, variances = table.astype(float).T
     if not (np.isfinite(table.astype(float)).all() and weights.min() > 0 and variances.min() > 0):
-        raise ValueError(f"components need finite numbers, weight and c above 0; given {components!r}")
+        raise ArgumentError(f"components need finite numbers, weight and c above 0; given {components!r}")
     stds = noise_scale * noise_std * np.sqrt(variances)
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)
 
@@ -223,30 +242,3 @@ def clip_fraction(x: Any) -> Any:
     twice_low = x + abs(x)
     twice_rest = 2.0 - twice_low
     return 1.0 - 0.25 * (twice_rest + abs(twice_rest))
-
-
-def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
-    """A problem from its builder's import path, ``"package.module:function"``, or from a YAML file's path.
-
-    A Problem is returned as it is. An import path runs that module's code; a YAML file is read without running any.
-
-    Raises:
-        ValueError: if the path leads nowhere, or a parameter is not one of the builder's.
-    """
-    if isinstance(builder, Problem) or builder.endswith((".yaml", ".yml")):
-        if parameters:
-            raise ValueError(f"a ready Problem takes no parameters; given {sorted(parameters)}")
-        if isinstance(builder, Problem):
-            return builder
-        from cbo_gym.problems.custom import load_problem
-
-        return load_problem(builder)
-    module_name, _, attribute = builder.partition(":")
-    try:
-        function = getattr(import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"no problem builder at {builder!r}; give 'package.module:function' ({error})") from error
-    allowed = inspect.signature(function).parameters
-    if unknown := sorted(set(parameters) - set(allowed)):
-        raise ValueError(f"{builder} takes the parameters {sorted(allowed)}; given also {unknown}")
-    return function(**parameters)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.scm import StructuralCausalModel, Variable
 
@@ -52,10 +53,10 @@ def binary_tree(depth: int = 2, noise_std: float = 0.0) -> Problem:
         noise_std: standard deviation of the noise on each node (1 in the noisy version).
 
     Raises:
-        ValueError: if ``depth`` is out of range.
+        ArgumentError: if ``depth`` is out of range.
     """
     if not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
-        raise ValueError(f"depth must be a whole number from 1 to {MAX_DEPTH}; given {depth!r}")
+        raise ArgumentError(f"depth must be a whole number from 1 to {MAX_DEPTH}; given {depth!r}")
     noise = gaussian_noise(noise_std)
     size = 2 ** (depth + 1) - 1
     signs = {1: 1.0}

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.exogenous import PAPER
 from cbo_gym.scm import GaussianMixture, StructuralCausalModel, Variable
@@ -123,17 +124,17 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
     """Read fitted coefficients; None for the package's own.
 
     Raises:
-        ValueError: if the file cannot be read, or a field is missing or invalid; the message names it.
+        ArgumentError: if the file cannot be read, or a field is missing or invalid; the message names it.
     """
     source = Path(path) if path is not None else Path(str(files("cbo_gym.problems"))) / FILE_NAME
     try:
         return Coefficients.model_validate(yaml.safe_load(source.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError) as error:
-        raise ValueError(f"cannot read the coefficients {source}: {error}") from error
+        raise ArgumentError(f"cannot read the coefficients {source}: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "(the file)"
-        raise ValueError(f"{source}: field {where}: {first['msg']}, given {first['input']!r}") from error
+        raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {first['input']!r}") from error
 
 
 def _algae_uptake(nitrogen: Any) -> Any:
@@ -233,7 +234,7 @@ def chemostat(coefficients: str | None = None) -> Problem:
         coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
 
     Raises:
-        ValueError: if the file cannot be read or is invalid.
+        ArgumentError: if the file cannot be read or is invalid.
     """
     fitted = load_coefficients(coefficients)
     yesterday = dict(fitted.yesterday)

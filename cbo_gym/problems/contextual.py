@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Columns, Contexts, Interval, Problem, build_problem, gaussian_noise
+from cbo_gym.actions import Interval
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import Columns, Contexts, Problem, gaussian_noise
+from cbo_gym.problems.build import build_problem
 from cbo_gym.problems.hard_graphs import age_and_bmi, natural_doses, psa_variables
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
@@ -326,8 +329,8 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
 def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: float = 0.0) -> Problem:
     """A soft problem in which some action coordinates are contexts and the others variables that may be set.
 
-    Coordinate i becomes the variable Ai, uniform over its domain when nobody sets it. The scopes are all others by all
-    contexts, and none.
+    Coordinate i becomes a variable, Ai where it has no name of its own, uniform over its domain when nobody sets it.
+    The scopes are all others by all contexts, and none.
 
     Args:
         network: import path ``"package.module:function"`` of the soft problem's builder.
@@ -335,14 +338,18 @@ def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: 
         noise_std: standard deviation of the noise on each node, for networks that have a noisy version.
 
     Raises:
-        ValueError: if the coordinates are not of that kind, or the network has no noisy version.
+        ArgumentError: if the coordinates are not of that kind, or the network has no noisy version.
     """
     soft = build_problem(network, **({"noise_std": noise_std} if noise_std else {}))
+    if not isinstance(soft.scm, StructuralCausalModel):
+        raise ArgumentError(f"{network} must build a StructuralCausalModel; it builds a {type(soft.scm).__name__}")
     dim = soft.scm.action_dim
     chosen = sorted(set(contexts))
     if not chosen or not set(chosen) < set(range(dim)):
-        raise ValueError(f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {list(contexts)}")
-    names = [f"A{i}" for i in range(dim)]
+        raise ArgumentError(
+            f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {list(contexts)}"
+        )
+    names = list(soft.action_names) or [f"A{i}" for i in range(dim)]
     domains: dict[str, Interval] = dict(zip(names, soft.action_domains, strict=True))
     seen = tuple(names[i] for i in chosen)
     manipulable = {name: domain for name, domain in domains.items() if name not in seen}

@@ -10,21 +10,23 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cbo_gym.problems.base import Interval, Problem, gaussian_noise, minimal_targets
+from cbo_gym.actions import Interval
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.problems.expression import RESERVED, compile_equation
 from cbo_gym.scm import CausalDiagram, Distribution, StructuralCausalModel, Variable, Zero
 from cbo_gym.scm import noise as distributions
 
 OWN_NOISE = "u"  # the argument of a mechanism that stands for the variable's own exogenous noise
 
-Noise = Mapping[str, Distribution | float]
+NoiseOf = Mapping[str, Distribution | float]  # variable -> distribution, or the std of a normal one
 
 
 def custom_problem(
     mechanisms: Mapping[str, Callable[..., Any]],
     *,
     reward: str,
-    noise: Noise | None = None,
+    noise: NoiseOf | None = None,
     diagram: CausalDiagram | None = None,
     actions: Mapping[str, Interval] | None = None,
     manipulable: Mapping[str, Interval] | None = None,
@@ -63,7 +65,7 @@ def custom_problem(
         description: for users.
 
     Raises:
-        ValueError: naming what is unknown, unused, missing, or contradicts the diagram; for a cycle; for a reward
+        ArgumentError: naming what is unknown, unused, missing, or contradicts the diagram; for a cycle; for a reward
             that is not observed or has children.
     """
     actions, manipulable, noise = dict(actions or {}), dict(manipulable or {}), dict(noise or {})
@@ -71,14 +73,14 @@ def custom_problem(
     _require_known("noise", noise, mechanisms)
     _require_known("latent", hidden, mechanisms)
     if clash := sorted(set(mechanisms) & set(actions)):
-        raise ValueError(f"{clash} are both variables and soft parameters; rename one of them")
+        raise ArgumentError(f"{clash} are both variables and soft parameters; rename one of them")
     variables = [
         _variable(variable, function, list(mechanisms), list(actions), noise.get(variable), variable not in hidden)
         for variable, function in mechanisms.items()
     ]
     used = {index for variable in variables for index in variable.actions}
     if unused := [action for index, action in enumerate(actions) if index not in used]:
-        raise ValueError(f"no mechanism takes the soft parameters {unused}; use or remove them")
+        raise ArgumentError(f"no mechanism takes the soft parameters {unused}; use or remove them")
     scm = StructuralCausalModel(variables, reward)
     if diagram is not None:
         _require_equal(diagram, scm.diagram)
@@ -88,6 +90,7 @@ def custom_problem(
         description=description,
         citation="your own",
         action_domains=list(actions.values()),
+        action_names=list(actions),
         manipulable=manipulable,
         targets=minimal_targets(scm, manipulable) if targets is None else [frozenset(target) for target in targets],
     )
@@ -103,13 +106,13 @@ def _variable(
 ) -> Variable:
     arguments = list(inspect.signature(function).parameters)
     if unknown := [a for a in arguments if a not in (*known, *actions, OWN_NOISE)]:
-        raise ValueError(
+        raise ArgumentError(
             f"the mechanism of {name} takes {unknown}, which are neither variables {known}, "
             f"soft parameters {actions}, nor {OWN_NOISE!r} for its noise"
         )
     if (OWN_NOISE in arguments) != (noise is not None):
         has, lacks = ("takes u", "noise") if noise is None else ("does not take u", "use of it")
-        raise ValueError(f"the mechanism of {name} {has}, but there is no {lacks}; give both or neither")
+        raise ArgumentError(f"the mechanism of {name} {has}, but there is no {lacks}; give both or neither")
     parents = [a for a in arguments if a in known]
     own = [a for a in arguments if a in actions]
     return Variable(
@@ -132,7 +135,7 @@ def _in_order(function: Callable[..., Any], arguments: list[str], given: list[st
 
 def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, Any]) -> None:
     if unknown := sorted(set(names) - set(mechanisms)):
-        raise ValueError(f"{what} names {unknown}; the variables are {list(mechanisms)}")
+        raise ArgumentError(f"{what} names {unknown}; the variables are {list(mechanisms)}")
 
 
 def _require_equal(wanted: CausalDiagram, found: CausalDiagram) -> None:
@@ -151,7 +154,7 @@ def _require_equal(wanted: CausalDiagram, found: CausalDiagram) -> None:
             problems.append(f"{kind} only in the diagram {sorted(declared - real)}, only in the mechanisms "
                             f"{sorted(real - declared)}")  # fmt: skip
     if problems:
-        raise ValueError("the diagram and the mechanisms disagree: " + "; ".join(problems))
+        raise ArgumentError("the diagram and the mechanisms disagree: " + "; ".join(problems))
 
 
 class _Strict(BaseModel):
@@ -190,7 +193,7 @@ def load_problem(path: str | Path) -> Problem:
     standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order.
 
     Raises:
-        ValueError: naming the file and what is wrong in it.
+        ArgumentError: naming the file and what is wrong in it.
     """
     path = Path(path)
     try:
@@ -201,7 +204,7 @@ def load_problem(path: str | Path) -> Problem:
         }
         for name in [*variables, *parsed.actions]:
             if not name.isidentifier() or name in RESERVED or name == OWN_NOISE:
-                raise ValueError(f"{name!r} cannot be a name in equations; use letters, digits and _, and none of "
+                raise ArgumentError(f"{name!r} cannot be a name in equations; use letters, digits and _, and none of "
                                  f"{sorted([*RESERVED, OWN_NOISE])}")  # fmt: skip
         return custom_problem(
             {name: compile_equation(entry.equation) for name, entry in variables.items()},
@@ -215,7 +218,7 @@ def load_problem(path: str | Path) -> Problem:
             description=parsed.description,
         )
     except (OSError, yaml.YAMLError, ValidationError, ValueError) as error:
-        raise ValueError(f"cannot load the problem {path}: {error}") from error
+        raise ArgumentError(f"cannot load the problem {path}: {error}") from error
 
 
 def _distribution(written: float | dict[str, list[Any]]) -> Distribution:
@@ -227,9 +230,9 @@ def _distribution(written: float | dict[str, list[Any]]) -> Distribution:
         if isinstance(kind, type) and issubclass(kind, Distribution) and kind is not Distribution
     }
     if len(written) != 1 or not set(written) <= set(known):
-        raise ValueError(f"noise is a standard deviation or one of {sorted(known)} with arguments; given {written}")
+        raise ArgumentError(f"noise is a standard deviation or one of {sorted(known)} with arguments; given {written}")
     ((kind, arguments),) = written.items()
     try:
         return known[kind](*arguments)
     except TypeError as error:
-        raise ValueError(f"noise {kind}: {error}") from error
+        raise ArgumentError(f"noise {kind}: {error}") from error

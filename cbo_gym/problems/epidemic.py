@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Components, Problem, clip_fraction, mixture_noise
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
 from cbo_gym.scm import StructuralCausalModel, Variable
 
@@ -62,7 +63,7 @@ def _composition(reference: tuple[float, ...], nodes: Mapping[str, Any]) -> Any:
     return _misfit(reference, *[nodes[name] for name in _names()], 0.0)
 
 
-def epidemic(*, reference: Rates, noise: Components, noise_std: float) -> Problem:
+def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) -> Problem:
     """Epidemic: twelve contact rates, to be set so that three periods run as in a reference epidemic.
 
     I(i,t+1) = I(i,t) (1 - gamma) + (1 - I(i,t)) sum_j beta(i,j,t) I(j,t) + u with gamma = 0.5 and 1 % infectious in
@@ -80,11 +81,11 @@ def epidemic(*, reference: Rates, noise: Components, noise_std: float) -> Proble
         noise_std: sigma, in percent; 0.1 and 0.3 in the paper.
 
     Raises:
-        ValueError: if the rates or the noise are invalid.
+        ArgumentError: if the rates or the noise are invalid.
     """
     rates = np.asarray(reference, dtype=float)
     if rates.shape != (PERIODS, GROUPS, GROUPS) or not ((rates >= 0) & (rates <= 1)).all():
-        raise ValueError(
+        raise ArgumentError(
             f"reference must hold rates in [0, 1], shape {(PERIODS, GROUPS, GROUPS)}; given shape {rates.shape}, "
             f"from {rates.min(initial=0.0)} to {rates.max(initial=0.0)}"
         )

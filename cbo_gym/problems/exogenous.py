@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Components, Problem, mixture_noise, non_negative
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import MixtureComponents, Problem, mixture_noise, non_negative
 from cbo_gym.problems.function_networks import alpine_factor, norm, ripple
 from cbo_gym.scm import Distribution, StructuralCausalModel, Variable
 
@@ -24,7 +25,7 @@ PAPER = "Ren, Wang, Chen & Qian (2024), Causal Bayesian optimization via exogeno
 
 
 def dropwave_gmm(
-    *, radius_noise: Components, reward_noise: Components, noise_std: float, noise_scale: float = 1.0
+    *, radius_noise: MixtureComponents, reward_noise: MixtureComponents, noise_std: float, noise_scale: float = 1.0
 ) -> Problem:
     """Dropwave with multimodal noise on the radius and on the reward (sec. 7.2, 11.2).
 
@@ -36,7 +37,7 @@ def dropwave_gmm(
         noise_scale: lambda; 1, 2 and 3 in the paper.
 
     Raises:
-        ValueError: if the noise is invalid.
+        ArgumentError: if the noise is invalid.
     """
     variables = [
         Variable("X0", norm, (), (0, 1), mixture_noise(radius_noise, noise_std, noise_scale)),
@@ -85,7 +86,7 @@ def _dgm_next(previous: Any, x: Any, u: Any) -> Any:
     return alpine_factor(x) * previous + 0.1 * square * square * spread
 
 
-def alpine2_dgm(*, noise: Components, noise_std: float, noise_scale: float = 1.0) -> Problem:
+def alpine2_dgm(*, noise: MixtureComponents, noise_std: float, noise_scale: float = 1.0) -> Problem:
     """Alpine2 whose noise is scaled by a function of action and parent (Eq. 7).
 
     With f(x) = sqrt(x) sin(x) and x = 10 a: X0 = -f(x0) + (cos x0 + 1.2) lambda U0^4, then
@@ -100,10 +101,10 @@ def alpine2_dgm(*, noise: Components, noise_std: float, noise_scale: float = 1.0
         noise_scale: lambda, which multiplies U^4; 0.3 and 1 in the paper.
 
     Raises:
-        ValueError: if the noise is invalid.
+        ArgumentError: if the noise is invalid.
     """
     if not (np.isfinite(noise_scale) and noise_scale > 0):
-        raise ValueError(f"noise_scale must be a finite number above 0; given {noise_scale!r}")
+        raise ArgumentError(f"noise_scale must be a finite number above 0; given {noise_scale!r}")
     return _alpine2(
         "Alpine2-DGM",
         "Alpine2 whose noise, a fourth power, is scaled by a function of action and parent.",
@@ -126,7 +127,7 @@ def _nondgm_next(previous: Any, x: Any, u: Any) -> Any:
     return _shifted_factor(x, u) * previous
 
 
-def alpine2_nondgm(*, noise: Components, noise_std: float) -> Problem:
+def alpine2_nondgm(*, noise: MixtureComponents, noise_std: float) -> Problem:
     """Alpine2 with the noise inside the mechanism: f(max(10 a + U, 0)) in place of f(10 a) (Eq. 8).
 
     The paper leaves open what happens where 10 a + U is negative; here it counts as 0.
@@ -136,7 +137,7 @@ def alpine2_nondgm(*, noise: Components, noise_std: float) -> Problem:
         noise_std: sigma; 0.05, 0.1 and 0.2 in the paper.
 
     Raises:
-        ValueError: if the noise is invalid.
+        ArgumentError: if the noise is invalid.
     """
     return _alpine2(
         "Alpine2-NonDGM",

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
+
 FUNCTIONS: dict[str, Any] = {
     "abs": np.abs,
     "arctan": np.arctan,
@@ -41,19 +43,19 @@ def compile_equation(text: str) -> Callable[..., Any]:
     """The function of an equation's right-hand side; its argument names are the names in the text, sorted.
 
     Raises:
-        ValueError: if the text is no expression, or holds something that is not allowed.
+        ArgumentError: if the text is no expression, or holds something that is not allowed.
     """
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError as error:
-        raise ValueError(f"cannot read the equation {text!r}: {error.msg}") from error
+        raise ArgumentError(f"cannot read the equation {text!r}: {error.msg}") from error
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         _check(node, text)
         if isinstance(node, ast.Constant):
             node.value = _number(node.value, text)
         if isinstance(node, ast.Name) and node.id in FUNCTIONS and id(node) not in called:
-            raise ValueError(f"the function {node.id} in the equation {text!r} needs arguments: {node.id}(...)")
+            raise ArgumentError(f"the function {node.id} in the equation {text!r} needs arguments: {node.id}(...)")
     names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - RESERVED)
     arguments = ast.arguments(
         posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
@@ -67,19 +69,19 @@ def _number(value: Any, text: str) -> float:
     try:
         return float(value)
     except OverflowError as error:
-        raise ValueError(f"a number in the equation {text!r} is too large") from error
+        raise ArgumentError(f"a number in the equation {text!r} is too large") from error
 
 
 def _check(node: ast.AST, text: str) -> None:
     if not isinstance(node, _ALLOWED):
-        raise ValueError(f"{type(node).__name__} is not allowed in the equation {text!r}; write arithmetic")
+        raise ArgumentError(f"{type(node).__name__} is not allowed in the equation {text!r}; write arithmetic")
     if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
-        raise ValueError(f"{node.value!r} in the equation {text!r} is no number")
+        raise ArgumentError(f"{node.value!r} in the equation {text!r} is no number")
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
-        raise ValueError(
+        raise ArgumentError(
             f"comparisons in the equation {text!r} must be of two values: (a < x) * (x < b), not a < x < b"
         )
     if isinstance(node, ast.Call):
         named = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
         if named not in FUNCTIONS or node.keywords:
-            raise ValueError(f"{named}(...) is not allowed in the equation {text!r}; functions: {sorted(FUNCTIONS)}")
+            raise ArgumentError(f"{named}(...) is not allowed in the equation {text!r}; functions: {sorted(FUNCTIONS)}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cbo_gym.actions import Domains
+from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, SuperArms
 from cbo_gym.scm import StructuralCausalModel, Uniform, Variable
 
@@ -17,12 +19,12 @@ def _let_through(selected: Any, signal: Any) -> Any:
 class _NativeParameter:
     """The signal in native units where it is selected, else the null action."""
 
-    low: float
-    span: float
+    domains: Domains
+    place: int
     null: float
 
     def __call__(self, signal: Any, selected: Any, _: Any) -> Any:
-        return self.low + self.span * (signal + (1.0 - selected) * self.null)
+        return self.domains.one_to_native(self.place, signal + (1.0 - selected) * self.null)
 
 
 def with_random_signals(problem: Problem) -> Problem:
@@ -33,16 +35,18 @@ def with_random_signals(problem: Problem) -> Problem:
     several nodes is a latent common cause of them. At most half of the arms, rounded up, make a super arm.
 
     Raises:
-        ValueError: if the problem has no soft parameters.
+        ArgumentError: if the problem has no soft parameters.
     """
     scm = problem.scm
+    if not isinstance(scm, StructuralCausalModel):
+        raise ArgumentError(f"{problem.name}: signals need a StructuralCausalModel; given {type(scm).__name__}")
     if scm.action_dim == 0:
-        raise ValueError(f"{problem.name} has no soft parameters, so no masked mode")
+        raise ArgumentError(f"{problem.name} has no soft parameters, so no masked mode")
     signals = [f"z{i}" for i in range(scm.action_dim)]
     parameters = [f"a{i}" for i in range(scm.action_dim)]
     variables = []
-    for i, (low, high) in enumerate(problem.action_domains):
-        native = _NativeParameter(low, high - low, problem.null_action[i])
+    for i, null in enumerate(problem.null_action):
+        native = _NativeParameter(problem.domains, i, null)
         variables.append(Variable(signals[i], _let_through, (), (i,), Uniform(), observed=False))
         variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
     for v in scm.variables:

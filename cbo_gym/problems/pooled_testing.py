@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.problems.base import Components, Problem, clip_fraction, mixture_noise
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
 from cbo_gym.scm import StructuralCausalModel, Variable, own_noise
 
@@ -38,7 +39,7 @@ class PooledTest:
         isolation_cost: of a person isolated, in the same units; at least 0.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     sensitivity: float
@@ -58,7 +59,7 @@ class PooledTest:
         for name, (text, holds) in allowed.items():
             value = getattr(self, name)
             if not (holds and np.isfinite(value)):
-                raise ValueError(f"{name} must be a finite number {text}; given {value!r}")
+                raise ArgumentError(f"{name} must be a finite number {text}; given {value!r}")
 
     def infectious(self, infectious: Any, recovered: Any, pool_size: Any, u: Any) -> Any:
         """Percent infectious in the week after, those who are infected in this one."""
@@ -106,7 +107,7 @@ def _composition(nodes: Mapping[str, Any]) -> Any:
 
 def pooled_testing(
     *,
-    noise: Components,
+    noise: MixtureComponents,
     noise_std: float,
     sensitivity: float,
     dilution: float,
@@ -130,7 +131,7 @@ def pooled_testing(
         isolation_cost: of a person isolated.
 
     Raises:
-        ValueError: if a constant is out of range or the noise is invalid.
+        ArgumentError: if a constant is out of range or the noise is invalid.
     """
     test = PooledTest(sensitivity, dilution, false_positive_rate, test_cost, isolation_cost)
     u = mixture_noise(noise, noise_std)

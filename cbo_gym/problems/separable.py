@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Interval, Problem, SuperArms, gaussian_noise
 from cbo_gym.scm import (
     Arcsine,
@@ -92,7 +93,7 @@ def _instance(family: _Family, seed: int) -> _Instance:
         means = rewards.mean(axis=1)
         if remainders.mean() > LEAST_REMAINDER * means.max():
             return _Instance(signals, components, float(means.mean()))
-    raise ValueError(f"{family.name}: no instance of seed {seed} is nonlinear enough in {MOST_ATTEMPTS} draws")
+    raise ArgumentError(f"{family.name}: no instance of seed {seed} is nonlinear enough in {MOST_ATTEMPTS} draws")
 
 
 def _draw_edges(family: _Family, rng: np.random.Generator) -> dict[tuple[int, int], Component]:
@@ -138,10 +139,10 @@ def _problem(
     model_noise_std: float,
 ) -> Problem:
     if isinstance(instance_seed, bool) or not isinstance(instance_seed, int) or instance_seed < 0:
-        raise ValueError(f"instance_seed must be a whole number of at least 0; given {instance_seed!r}")
+        raise ArgumentError(f"instance_seed must be a whole number of at least 0; given {instance_seed!r}")
     for name, function in (("activation", activation), ("payoff", payoff)):
         if not isinstance(function, Component | None):
-            raise ValueError(f"{name} must be None or a Component such as Tanh(); given {function!r}")
+            raise ArgumentError(f"{name} must be None or a Component such as Tanh(); given {function!r}")
     instance = _instance(family, instance_seed)
     sem = SeparableSEM(
         instance.signals,

@@ -33,7 +33,7 @@ def network_sem(fitted: dict[str, Any]) -> SeparableSEM:
     """The system of a network as ``examples/fit_train_delay.py`` writes it.
 
     Raises:
-        ValueError: if it is not a contraction.
+        ArgumentError: if it is not a contraction.
     """
     names = [station["name"] for station in fitted["stations"]]
     place = {name: i for i, name in enumerate(names)}

@@ -16,6 +16,7 @@ from cbo_gym.scm.noise import (
     Zero,
 )
 from cbo_gym.scm.separable import SeparableSEM, Total
+from cbo_gym.scm.system import System
 
 __all__ = [
     "Arcsine",
@@ -33,6 +34,7 @@ __all__ = [
     "SeparableSEM",
     "StructuralCausalModel",
     "Sum",
+    "System",
     "Tanh",
     "Total",
     "TruncatedNormal",

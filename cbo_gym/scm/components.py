@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
+
 
 class Component(ABC):
     """An analytic function of one variable, evaluated elementwise on floats and arrays.
@@ -62,7 +64,7 @@ class Polynomial(Component):
     def __post_init__(self) -> None:
         object.__setattr__(self, "coefficients", tuple(float(c) for c in self.coefficients))
         if not self.coefficients:
-            raise ValueError("a polynomial needs at least one coefficient, that of x")
+            raise ArgumentError("a polynomial needs at least one coefficient, that of x")
 
     def __call__(self, x: Any) -> Any:
         value = 0.0
@@ -139,7 +141,7 @@ class Sum(Component):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         if not self.parts:
-            raise ValueError("a sum needs at least one component")
+            raise ArgumentError("a sum needs at least one component")
 
     def __call__(self, x: Any) -> Any:
         return sum(part(x) for part in self.parts)

@@ -7,6 +7,8 @@ from functools import cached_property
 
 import networkx as nx
 
+from cbo_gym.errors import ArgumentError
+
 Edge = tuple[str, str]
 
 
@@ -20,7 +22,7 @@ class CausalDiagram:
         allow_cycles: accept directed cycles (separable SEMs have them). Self loops are never accepted.
 
     Raises:
-        ValueError: for a repeated node, an edge to an unknown node, a self loop, or a cycle that is not allowed.
+        ArgumentError: for a repeated node, an edge to an unknown node, a self loop, or a cycle that is not allowed.
     """
 
     def __init__(
@@ -41,20 +43,20 @@ class CausalDiagram:
         known = set(self.nodes)
         if len(known) != len(self.nodes):
             repeated = sorted({name for name in self.nodes if self.nodes.count(name) > 1})
-            raise ValueError(f"nodes must be distinct; repeated: {repeated}")
+            raise ArgumentError(f"nodes must be distinct; repeated: {repeated}")
         for pair in [*self.directed, *self.bidirected]:
             self._require(pair)
             if len(set(pair)) != 2:
-                raise ValueError(f"an edge joins two different nodes; given a self loop at {set(pair)}")
+                raise ArgumentError(f"an edge joins two different nodes; given a self loop at {set(pair)}")
         if not self.allow_cycles and not self.is_acyclic:
             cycle = " -> ".join(edge[0] for edge in nx.find_cycle(self.graph))
-            raise ValueError(f"the diagram must be acyclic; it holds the cycle {cycle} -> ...")
+            raise ArgumentError(f"the diagram must be acyclic; it holds the cycle {cycle} -> ...")
 
     def _require(self, names: Iterable[str]) -> frozenset[str]:
         wanted = frozenset(names)
         unknown = sorted(wanted.difference(self.nodes))
         if unknown:
-            raise ValueError(f"unknown variables {unknown}; the diagram has {list(self.nodes)}")
+            raise ArgumentError(f"unknown variables {unknown}; the diagram has {list(self.nodes)}")
         return wanted
 
     @cached_property
@@ -82,10 +84,10 @@ class CausalDiagram:
         """Causes before effects; ties in the order of :attr:`nodes`.
 
         Raises:
-            ValueError: if the diagram has a directed cycle.
+            ArgumentError: if the diagram has a directed cycle.
         """
         if not self.is_acyclic:
-            raise ValueError("a cyclic diagram has no topological order")
+            raise ArgumentError("a cyclic diagram has no topological order")
         rank = {name: index for index, name in enumerate(self.nodes)}
         return tuple(nx.lexicographical_topological_sort(self.graph, key=rank.__getitem__))
 
@@ -119,11 +121,11 @@ class CausalDiagram:
             given: the conditioning set.
 
         Raises:
-            ValueError: for unknown variables, or if the sets overlap.
+            ArgumentError: for unknown variables, or if the sets overlap.
         """
         start, observed = self._require(names), self._require(given)
         if start & observed:
-            raise ValueError(f"paths cannot start in the conditioning set; in both: {sorted(start & observed)}")
+            raise ArgumentError(f"paths cannot start in the conditioning set; in both: {sorted(start & observed)}")
         opened = self.ancestors(observed)
         parents, children, siblings = self._neighbours
         # a walk's state: where it is, and whether it came there along an arrowhead
@@ -191,7 +193,7 @@ class CausalDiagram:
             inputs: variable -> its new parents.
 
         Raises:
-            ValueError: for unknown variables, or a cycle that is not allowed.
+            ArgumentError: for unknown variables, or a cycle that is not allowed.
         """
         cut = self.mutilate(inputs)
         added = {(cause, name) for name, causes in inputs.items() for cause in causes}

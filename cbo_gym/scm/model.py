@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.noise import Distribution, Zero
-
-Values = dict[str, Any]
-Noise = tuple[Any, ...]
-_NO_INTERVENTION = Intervention()
+from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
 
 
 def own_noise(u: Any) -> Any:
@@ -44,7 +43,7 @@ class Variable:
     observed: bool = True
 
 
-class StructuralCausalModel:
+class StructuralCausalModel(System):
     """Variables, their mechanisms and noise, and which of them is the reward.
 
     Args:
@@ -54,15 +53,14 @@ class StructuralCausalModel:
     Attributes:
         variables: in topological order, latent ones included, the reward last.
         nodes: names of the observed variables in that order, the reward last.
-        action_dim: number of action coordinates (soft parameters), q.
-        action_nodes: observed variable -> the action coordinates that enter its mechanism, directly or by latent
-            variables alone.
-        noisy: the variables whose exogenous part is not constant, in topological order.
+        full_diagram: the diagram with the latent variables in it.
 
     Raises:
-        ValueError: for a repeated name, an unknown parent, a cycle, a reward that is missing, latent or has
+        ArgumentError: for a repeated name, an unknown parent, a cycle, a reward that is missing, latent or has
             children, or action indices with gaps.
     """
+
+    variables: tuple[Variable, ...]
 
     def __init__(self, variables: Sequence[Variable], reward: str) -> None:
         by_name = {variable.name: variable for variable in variables}
@@ -70,18 +68,18 @@ class StructuralCausalModel:
         #: the diagram with the latent variables in it
         self.full_diagram = CausalDiagram([v.name for v in variables], edges)
         if reward not in by_name:
-            raise ValueError(f"the reward {reward!r} is none of the variables {list(by_name)}")
+            raise ArgumentError(f"the reward {reward!r} is none of the variables {list(by_name)}")
         if not by_name[reward].observed:
-            raise ValueError(f"the reward {reward!r} must be an observed variable")
+            raise ArgumentError(f"the reward {reward!r} must be an observed variable")
         if children := self.full_diagram.children(reward):
-            raise ValueError(f"the reward {reward!r} must have no children; it has {children}")
+            raise ArgumentError(f"the reward {reward!r} must have no children; it has {children}")
         order = [name for name in self.full_diagram.topological_order if name != reward]
         self.reward = reward
         self.variables = tuple(by_name[name] for name in [*order, reward])
         self.nodes = tuple(v.name for v in self.variables if v.observed)
         used = sorted({index for v in variables for index in v.actions})
         if used != list(range(len(used))):
-            raise ValueError(f"action indices must be 0..q-1 without gaps; the mechanisms use {used}")
+            raise ArgumentError(f"action indices must be 0..q-1 without gaps; the mechanisms use {used}")
         self.action_dim = len(used)
         self.action_nodes = {
             v.name: own for v in self.variables if v.observed and (own := self._actions_of(v, by_name))
@@ -98,84 +96,19 @@ class StructuralCausalModel:
         through = {index for latent in hidden for index in self._actions_of(latent, by_name)}
         return (*variable.actions, *sorted(through.difference(variable.actions)))
 
-    def draw_noise(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Noise:
-        """Independent exogenous draws: for each of ``noisy`` an array of shape ``size``."""
-        return tuple(v.noise.sample(rng, size) for v in self.noisy)
-
-    def noise_from_uniform(self, uniforms: np.ndarray) -> Noise:
-        """Exogenous draws from numbers in (0, 1) of shape ``(len(noisy), ...)``, for quasi-Monte Carlo."""
-        return tuple(v.noise.from_uniform(row) for v, row in zip(self.noisy, uniforms, strict=True))
-
-    def propagate(self, noise: Noise, intervention: Intervention = _NO_INTERVENTION) -> Values:
-        """Values of all variables, latent ones included, by name in topological order.
-
-        ``noise`` (as from :meth:`draw_noise`) and ``intervention`` broadcast together; with scalars in, scalars come
-        out. Nothing is validated here, since the environments call it once a step; :meth:`sample` validates.
-        """
+    def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
+        """Values of all variables, latent ones included, by name in topological order; see :class:`System`."""
         return self._straight_line(noise, intervention.soft, intervention.hard)
 
-    def sample(self, n: int, rng: np.random.Generator, intervention: Intervention | None = None) -> Values:
-        """``n`` independent samples under one intervention, or one under each of a batch of ``n``.
-
-        Args:
-            n: number of samples.
-            rng: source of the exogenous noise.
-            intervention: of batch shape ``()`` or ``(n,)``; None leaves the system alone (only for models
-                without soft parameters).
-
-        Returns:
-            name -> array of shape ``(n,)``, for every variable in topological order.
-
-        Raises:
-            ValueError: if ``n`` or the intervention does not fit the model.
-        """
-        if n < 1:
-            raise ValueError(f"n must be at least 1; given {n}")
-        checked = self.check(intervention or _NO_INTERVENTION, batch_shape=(n,))
-        values = self.propagate(self.draw_noise(rng, n), checked)
-        return {name: np.broadcast_to(value, (n,)) for name, value in values.items()}
-
-    def check(self, intervention: Intervention, batch_shape: tuple[int, ...]) -> Intervention:
-        """Return ``intervention`` if it fits the model and broadcasts to ``batch_shape``.
-
-        Raises:
-            ValueError: naming the variable or coordinate at fault.
-        """
-        if len(intervention.soft) != self.action_dim:
-            raise ValueError(f"the model takes {self.action_dim} soft parameters; given {len(intervention.soft)}")
-        known = [name for name in self.nodes if name != self.reward]
-        unknown = sorted(set(intervention.hard) - set(known))
-        if unknown:
-            raise ValueError(f"cannot set {unknown}; a hard intervention may set {known}")
-        named = {f"soft parameter {i}": column for i, column in enumerate(intervention.soft)}
-        named |= {f"the value of {name}": value for name, (_, value) in intervention.hard.items()}
-        for what, column in named.items():
-            array = np.asarray(column, dtype=float)
-            if not np.all(np.isfinite(array)):
-                raise ValueError(f"{what} must be finite; given {array}")
-        named |= {f"the mask of {name}": mask for name, (mask, _) in intervention.hard.items()}
-        for what, column in named.items():
-            if not _broadcasts_to(np.shape(column), batch_shape):
-                raise ValueError(f"{what} has shape {np.shape(column)}, which does not fit {batch_shape}")
-        return intervention
-
-    def stack(self, values: Mapping[str, Any]) -> np.ndarray:
-        """The observed variables as one array of shape ``(..., len(nodes))``."""
-        columns = np.broadcast_arrays(*[values[name] for name in self.nodes])
-        return np.stack(columns, axis=-1)
+    @cached_property
+    def driven(self) -> frozenset[str]:
+        return frozenset(self.full_diagram.descendants(v.name for v in self.variables if v.actions))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StructuralCausalModel, (self.variables, self.reward)
 
     def __repr__(self) -> str:
         return f"StructuralCausalModel({self.diagram!r}, reward={self.reward!r})"
-
-
-def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    try:
-        return np.broadcast_shapes(shape, target) == target
-    except ValueError:
-        return False
 
 
 def _set_value(entry: tuple[Any, Any], mechanism: Callable[..., Any], *causes: Any) -> Any:

@@ -15,6 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
+
 Array = np.ndarray
 
 
@@ -26,12 +28,12 @@ def _normal_quantile(uniforms: Array) -> Array:
 
 def _require_positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a finite number above 0; given {value!r}")
+        raise ArgumentError(f"{name} must be a finite number above 0; given {value!r}")
 
 
 def _require_finite(name: str, value: float) -> None:
     if not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number; given {value!r}")
+        raise ArgumentError(f"{name} must be a finite number; given {value!r}")
 
 
 class Distribution(ABC):
@@ -125,9 +127,9 @@ class GaussianMixture(Distribution):
         for field in ("weights", "means", "stds"):  # tuples keep the dataclass hashable
             object.__setattr__(self, field, tuple(float(x) for x in getattr(self, field)))
         if not len(self.weights) == len(self.means) == len(self.stds) >= 1:
-            raise ValueError("weights, means and stds must have one entry a component, at least one")
+            raise ArgumentError("weights, means and stds must have one entry a component, at least one")
         if min(self.weights) < 0 or not math.isclose(sum(self.weights), 1.0, abs_tol=1e-9):
-            raise ValueError(f"weights must be non-negative and sum to 1; given {self.weights}")
+            raise ArgumentError(f"weights must be non-negative and sum to 1; given {self.weights}")
         for mean, std in zip(self.means, self.stds, strict=True):
             _require_finite("every mean", mean)
             _require_positive("every std", std)
@@ -227,7 +229,7 @@ class Empirical(Distribution):
     def __post_init__(self) -> None:
         object.__setattr__(self, "quantiles", tuple(float(x) for x in self.quantiles))
         if len(self.quantiles) < 2 or not np.all(np.diff(self.quantiles) >= 0):
-            raise ValueError(f"quantiles must be at least two numbers in ascending order; given {self.quantiles}")
+            raise ArgumentError(f"quantiles must be at least two numbers in ascending order; given {self.quantiles}")
 
     @property
     def mean(self) -> float:

@@ -9,10 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.components import Component, Linear, Sum
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.model import StructuralCausalModel, Values, Variable, own_noise
+from cbo_gym.scm.intervention import Intervention
+from cbo_gym.scm.model import Variable, own_noise
 from cbo_gym.scm.noise import Distribution, Zero
+from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
 
 REWARD = "Y"
 NO_NOISE = Zero()
@@ -44,7 +47,7 @@ class Total:
         return sum(values if self.function is None else map(self.function, values))
 
 
-class SeparableSEM(StructuralCausalModel):
+class SeparableSEM(System):
     """``y = F(y) + G(z)`` with ``z = x * b``: N base arms with random signals b, of which x lets some through.
 
     Node i of N belongs to arm i: ``y[i] = sum_j F[i, j](y[j]) + G[i](x[i] b[i])``. The reward ``Y = h(y)`` comes
@@ -73,8 +76,8 @@ class SeparableSEM(StructuralCausalModel):
         contraction: spectral radius of the largest slopes, below 1, on a cyclic graph; 0 on an acyclic one.
 
     Raises:
-        ValueError: if the numbers of signals, names and activations differ, an edge is a self loop or names no node, an
-            option is unknown, or a cyclic system is not proven to be a contraction.
+        ArgumentError: if the numbers of signals, names and activations differ, an edge is a self loop or names no
+            node, an option is unknown, or a cyclic system is not proven to be a contraction.
 
     Source: Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. II; the keywords are the
     extensions of its appendix B1.
@@ -136,13 +139,17 @@ class SeparableSEM(StructuralCausalModel):
             self.contraction, self._box = self._prove_contraction()
         self._straight_line = self._compile()
 
+    def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
+        """Values of the signals let through, the nodes and the reward, by name; see :class:`System`."""
+        return self._straight_line(noise, intervention.soft, intervention.hard)
+
     @property
     def signals(self) -> tuple[Distribution, ...]:
         """The distributions of b, in the order of the arms."""
         return self._arguments["signals"]
 
     def _compile(self) -> Callable[..., Values]:
-        """One function that solves the system, written out node by node as in the superclass."""
+        """One function that solves the system, written out node by node as in :mod:`cbo_gym.scm.model`."""
         place = {variable.name: index for index, variable in enumerate(self.noisy)}
         names, given = self.nodes[:-1], self._arguments
         masked_in, masked_out = given["mask"] == "exogenous", given["mask"] == "endogenous"
@@ -219,7 +226,7 @@ class SeparableSEM(StructuralCausalModel):
                 image[:, i] += component.image(low[j], high[j])
             rate = float(np.abs(np.linalg.eigvals(slopes)).max())
             if rate >= 1.0:
-                raise ValueError(
+                raise ArgumentError(
                     "the cyclic system is not proven to be a contraction: the spectral radius of its largest slopes "
                     f"is {rate:.4g} and must be below 1; make the components on its cycles flatter"
                 )
@@ -227,7 +234,7 @@ class SeparableSEM(StructuralCausalModel):
                 return rate, (low[:, None], high[:, None])
             margin = 0.01 * (image[1] - image[0])
             low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
-        raise ValueError("the cyclic system is no contraction: its values diverge; make the components flatter")
+        raise ArgumentError("the cyclic system is no contraction: its values diverge; make the components flatter")
 
     def _driving_range(self) -> tuple[np.ndarray, np.ndarray]:
         """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise together."""
@@ -258,22 +265,22 @@ def _check(
     feedback: str,
 ) -> None:
     if count == 0:
-        raise ValueError("a separable SEM needs at least one signal")
+        raise ArgumentError("a separable SEM needs at least one signal")
     for i, j in components:
         if i == j or not (0 <= i < count and 0 <= j < count):
-            raise ValueError(f"components go between two different nodes from 0 to {count - 1}; given {(i, j)}")
+            raise ArgumentError(f"components go between two different nodes from 0 to {count - 1}; given {(i, j)}")
     if names is not None and len(names) != count:
-        raise ValueError(f"give one name for each of {count} nodes; given {len(names)}")
+        raise ArgumentError(f"give one name for each of {count} nodes; given {len(names)}")
     if activations is not None and len(activations) != count:
-        raise ValueError(f"give one activation for each of {count} nodes; given {len(activations)}")
+        raise ArgumentError(f"give one activation for each of {count} nodes; given {len(activations)}")
     if mask not in ("exogenous", "endogenous"):
-        raise ValueError(f"mask must be 'exogenous' or 'endogenous'; given {mask!r}")
+        raise ArgumentError(f"mask must be 'exogenous' or 'endogenous'; given {mask!r}")
     if feedback not in ("all", "selected"):
-        raise ValueError(f"feedback must be 'all' or 'selected'; given {feedback!r}")
+        raise ArgumentError(f"feedback must be 'all' or 'selected'; given {feedback!r}")
 
 
 def _refuse_hard_interventions(hard: Mapping[str, Any]) -> None:
-    raise ValueError(f"a separable SEM takes super arms, not hard interventions; given do({', '.join(hard)})")
+    raise ArgumentError(f"a separable SEM takes super arms, not hard interventions; given do({', '.join(hard)})")
 
 
 class _FixedPoint:
@@ -315,7 +322,7 @@ class _FixedPoint:
             if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
                 break
         else:
-            raise RuntimeError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")
+            raise OperationError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")
         if not ((self._low - SLACK <= y) & (y <= self._high + SLACK)).all():
-            raise RuntimeError("the cyclic system was driven by signals outside the ranges of their distributions")
+            raise OperationError("the cyclic system was driven by signals outside the ranges of their distributions")
         return y

@@ -16,7 +16,7 @@ from cbo_gym.agents.cells.gptree import GPTree
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.cells.stooo import AVEStoOO, StoOO
 from cbo_gym.envs.cells import representative_points
-from cbo_gym.evaluation.specs import create_agent
+from cbo_gym.specs import create_agent
 from cbo_gym.registry import InitialData
 
 AGENTS = ["GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 
 
@@ -35,7 +36,7 @@ def minimal_intervention_sets(
         the minimal intervention sets, the empty one included.
 
     Raises:
-        ValueError: for a cyclic diagram, unknown variables, or a manipulable reward.
+        ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward.
     """
     allowed = check_manipulable(diagram, reward, manipulable)
     found = {frozenset[str]()}
@@ -93,7 +94,7 @@ def pomis(diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None
         the possibly-optimal minimal intervention sets, at least one. The empty set among them means: observe.
 
     Raises:
-        ValueError: for a cyclic diagram, unknown variables, or a manipulable reward.
+        ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward.
     """
     allowed = check_manipulable(diagram, reward, manipulable)
     projected = diagram.latent_projection(set(diagram.nodes) - allowed - {reward})
@@ -123,15 +124,15 @@ def check_manipulable(diagram: CausalDiagram, reward: str, manipulable: Iterable
     """The manipulable variables, all but the reward where None is given.
 
     Raises:
-        ValueError: for a cyclic diagram, unknown variables, or a manipulable reward.
+        ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward.
     """
     if not diagram.is_acyclic:
-        raise ValueError("scopes are defined for acyclic diagrams; this one has a directed cycle")
+        raise ArgumentError("scopes are defined for acyclic diagrams; this one has a directed cycle")
     diagram.ancestors([reward])  # raises for an unknown name
     if manipulable is None:
         return frozenset(diagram.nodes) - {reward}
     allowed = frozenset(manipulable)
     diagram.ancestors(allowed)
     if reward in allowed:
-        raise ValueError(f"the reward {reward!r} cannot be manipulable; manipulable: {sorted(allowed)}")
+        raise ArgumentError(f"the reward {reward!r} cannot be manipulable; manipulable: {sorted(allowed)}")
     return allowed

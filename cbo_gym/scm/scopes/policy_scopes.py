@@ -32,6 +32,7 @@ from typing import Any
 
 import networkx as nx
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.scopes.intervention_sets import check_manipulable
 
@@ -43,15 +44,15 @@ def scope_diagram(diagram: CausalDiagram, scope: Scope) -> CausalDiagram:
     """G_S, the diagram under the policies of a scope (Lee & Bareinboim 2020, Definition 1).
 
     Raises:
-        ValueError: for unknown variables, a variable with two policies, or a scope that would create a cycle.
+        ArgumentError: for unknown variables, a variable with two policies, or a scope that would create a cycle.
     """
     policies = dict(scope)
     if len(policies) < len(scope):
-        raise ValueError(f"a scope has one policy a variable; given {_show(scope)}")
+        raise ArgumentError(f"a scope has one policy a variable; given {_show(scope)}")
     try:
         return diagram.with_inputs(policies)
     except ValueError as error:
-        raise ValueError(f"no mixed policy scope: {_show(scope)}; {error}") from None
+        raise ArgumentError(f"no mixed policy scope: {_show(scope)}; {error}") from None
 
 
 def mixed_policy_scopes(
@@ -108,7 +109,7 @@ def pomps(
         among them means: observe.
 
     Raises:
-        ValueError: for a cyclic diagram, unknown variables, or a reward that is manipulable or a context.
+        ArgumentError: for a cyclic diagram, unknown variables, or a reward that is manipulable or a context.
     """
     setting = _Setting.of(diagram, reward, manipulable, contexts)
     better = nx.DiGraph()
@@ -147,7 +148,7 @@ class _Setting:
         seen = frozenset(diagram.nodes) - actions - {reward} if contexts is None else frozenset(contexts)
         diagram.ancestors(seen)  # raises for unknown names
         if reward in seen:
-            raise ValueError(f"the reward {reward!r} cannot be a context; contexts: {sorted(seen)}")
+            raise ArgumentError(f"the reward {reward!r} cannot be a context; contexts: {sorted(seen)}")
         return cls(diagram.latent_projection(set(diagram.nodes) - actions - seen - {reward}), reward, actions, seen)
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,12 +12,17 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.envs.base import CausalBanditEnv, Region
+from cbo_gym.actions import ChoiceCodec, Domains
+from cbo_gym.actions.codec import UNSET
+from cbo_gym.feedback.base import Description, Feedback, Region
+from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 
+LONGEST_LIST = 4  # names that are written out
 
-class ChoiceEnv(CausalBanditEnv):
-    """A causal bandit with actions ``Dict(<choice>=Discrete(n), values=Box(0, 1, (n_manipulable,)))``.
+
+class ChoiceFeedback(Feedback):
+    """Actions ``Dict(<key>=Discrete(n), values=Box(0, 1, (n_manipulable,)))``.
 
     The whole number is the place of a set of variables in a list, the values are those of all manipulable variables,
     mapped to native units by the problem. Values of variables outside the chosen set have no effect. Soft parameters,
@@ -25,22 +30,33 @@ class ChoiceEnv(CausalBanditEnv):
     """
 
     #: the action's key for the set that is chosen
-    choice: ClassVar[str]
+    key: ClassVar[str]
+    codec_class: ClassVar[type[ChoiceCodec]] = ChoiceCodec
+    codec: ChoiceCodec
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._manipulable = self.domains.names
+        #: for each set, the places of its variables in the action's values
+        self._members = [
+            [place for place, name in enumerate(self._manipulable) if name in chosen] for chosen in self.codec.sets
+        ]
+        self._soft = tuple(problem.to_native(problem.null_action).tolist())
 
     @abstractmethod
     def variable_sets(self) -> Sequence[frozenset[str]]:
         """The sets of variables that can be chosen."""
 
-    def build_action_space(self) -> spaces.Space[Any]:
-        self._manipulable = tuple(self.problem.manipulable)
-        self._scales = {name: (low, high - low) for name, (low, high) in self.problem.manipulable.items()}
-        #: for each set, the places of its variables in the action's values
-        self._members = [
-            [place for place, name in enumerate(self._manipulable) if name in chosen] for chosen in self.variable_sets()
-        ]
-        self._soft = tuple(self.problem.to_native(self.problem.null_action).tolist())
-        values = spaces.Box(0.0, 1.0, (len(self._manipulable),), dtype=np.float64)
-        return spaces.Dict({self.choice: spaces.Discrete(len(self._members)), "values": values})
+    @abstractmethod
+    def set_names(self) -> Sequence[str]:
+        """Short names of these sets."""
+
+    def make_codec(self) -> ChoiceCodec:
+        sets = self.variable_sets()
+        domains = Domains(self.problem.manipulable)
+        values = spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)
+        space = spaces.Dict({self.key: spaces.Discrete(len(sets)), "values": values})
+        return self.codec_class(space, domains, self.key, sets, self.set_names())
 
     def decode(self, action: Any) -> Intervention:
         chosen, values = self._split(action)
@@ -54,12 +70,10 @@ class ChoiceEnv(CausalBanditEnv):
         for name, value in zip(self._manipulable, point, strict=True):
             if not 0.0 <= value <= 1.0:
                 raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
-        hard = {}
-        for place in members:
-            name = self._manipulable[place]
-            low, span = self._scales[name]
-            hard[name] = (True, low + span * point[place])
-        return Intervention(self._soft, hard)
+        native = self.domains.one_to_native
+        return Intervention(
+            self._soft, {self._manipulable[place]: (True, native(place, point[place])) for place in members}
+        )
 
     def _index(self, chosen: Any) -> int:
         try:
@@ -68,7 +82,7 @@ class ChoiceEnv(CausalBanditEnv):
             index = -1
         if not 0 <= index < len(self._members):
             raise InvalidAction(
-                f"{self.choice} must be a whole number from 0 to {len(self._members) - 1}; given {chosen!r}"
+                f"{self.key} must be a whole number from 0 to {len(self._members) - 1}; given {chosen!r}"
             )
         return index
 
@@ -76,10 +90,10 @@ class ChoiceEnv(CausalBanditEnv):
         chosen, values = self._split(actions)
         chosen = np.asarray(chosen)
         if chosen.dtype.kind not in "iu":
-            raise InvalidAction(f"every {self.choice} must be a whole number; given {chosen}")
+            raise InvalidAction(f"every {self.key} must be a whole number; given {chosen}")
         if chosen.ndim != 1 or values.shape != (len(chosen), len(self._manipulable)):
             raise InvalidAction(
-                f"{self.choice} and values must have shapes (n,) and (n, {len(self._manipulable)}); "
+                f"{self.key} and values must have shapes (n,) and (n, {len(self._manipulable)}); "
                 f"given {chosen.shape} and {values.shape}"
             )
         inside = (chosen >= 0) & (chosen < len(self._members))
@@ -87,53 +101,55 @@ class ChoiceEnv(CausalBanditEnv):
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
-                f"action {first} is outside {self.action_space}; "
-                f"given {self.choice} {chosen[first]}, values {values[first]}"
+                f"action {first} is outside {self.action_space}; given {self.key} {chosen[first]}, "
+                f"values {values[first]}"
             )
         membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
         for index, places in enumerate(self._members):
             membership[index, places] = True
         masks = membership[chosen]
-        hard = {}
-        for place, (name, (low, span)) in enumerate(self._scales.items()):
-            if masks[:, place].any():
-                hard[name] = (masks[:, place], low + span * values[:, place])
+        native = self.domains.to_native(values.T)
+        hard = {
+            name: (masks[:, place], native[place])
+            for place, name in enumerate(self._manipulable)
+            if masks[:, place].any()
+        }
         return Intervention(self._soft, hard)
 
     def _split(self, action: Any) -> tuple[Any, np.ndarray]:
         try:
-            return action[self.choice], np.asarray(action["values"], dtype=np.float64)
+            return action[self.key], np.asarray(action["values"], dtype=np.float64)
         except (TypeError, KeyError, IndexError, ValueError) as error:
             raise InvalidAction(
-                f"the action must be a dict with '{self.choice}' and numeric 'values'; given {action!r}"
+                f"the action must be a dict with '{self.key}' and numeric 'values'; given {action!r}"
             ) from error
 
-    def describe(self, intervention: Intervention) -> dict[str, Any]:
+    def describe(self, intervention: Intervention) -> Description:
         return {name: value for name, (_, value) in intervention.hard.items()}
 
-    def describe_batch(self, intervention: Intervention) -> dict[str, Any]:
-        described: dict[str, Any] = {}
+    def describe_batch(self, intervention: Intervention) -> Description:
+        described: Description = {}
         for name, (mask, values) in intervention.hard.items():
             described[name] = np.where(mask, values, 0.0)
             described[f"_{name}"] = mask
         return described
+
+    def acted_on(self) -> dict[str, str]:
+        return dict.fromkeys(self._manipulable, "do")
 
     def regions(self) -> list[Region]:
         return [Region(len(places), partial(self.actions_at, index)) for index, places in enumerate(self._members)]
 
     def actions_at(self, chosen: int, points: np.ndarray) -> dict[str, np.ndarray]:
         """A batch of actions that set the chosen set's variables to ``points`` of shape ``(n, size of the set)``."""
-        values = np.full((len(points), len(self._manipulable)), 0.5)
+        values = np.full((len(points), len(self._manipulable)), UNSET)
         values[:, self._members[chosen]] = points
-        return {self.choice: np.full(len(points), chosen), "values": values}
+        return {self.key: np.full(len(points), chosen), "values": values}
 
-    def record_action(self, action: Any) -> Any:
-        return {name: float(value) for name, value in self.describe(self.decode(action)).items()}
+    def task_fields(self) -> dict[str, Any]:
+        return {"manipulable": dict(self.problem.manipulable)}
 
-    def restore_action(self, recorded: Any) -> Any:
-        values = np.full(len(self._manipulable), 0.5)
-        for name, native in recorded.items():
-            low, span = self._scales[name]
-            values[self._manipulable.index(name)] = (native - low) / span
-        chosen = list(self.variable_sets()).index(frozenset(recorded))
-        return {self.choice: chosen, "values": values.clip(0.0, 1.0)}
+
+def listed(names: Collection[str], what: str) -> str:
+    """``X1, X2``; long lists are counted."""
+    return f"{len(names)} {what}" if len(names) > LONGEST_LIST else ", ".join(sorted(names))

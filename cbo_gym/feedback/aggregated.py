@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.envs.base import CausalBanditEnv, Region, as_numbers
-from cbo_gym.envs.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points
-from cbo_gym.envs.spaces import CellBox
+from cbo_gym.actions import CellBox, CellCodec
+from cbo_gym.actions.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points
+from cbo_gym.feedback.base import Description, Region, as_numbers
+from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
-from cbo_gym.scm.model import Noise, Values
-from cbo_gym.task import Mode, Observation
+from cbo_gym.scm.system import Draws, Values
+from cbo_gym.task import AggregatedTask, Mode, Observation
 
 POINT_LIKE = 2.0**-50  # half the width of a cell that stands for a point
 
@@ -28,8 +28,8 @@ class CellIntervention(Intervention):
     corners: np.ndarray
 
 
-class AggregatedEnv(CausalBanditEnv):
-    """Causal bandit with aggregated feedback on cells of the soft parameters.
+class AggregatedFeedback(ParametricFeedback):
+    """Aggregated feedback on cells of the soft parameters.
 
     ## Action space
     ``CellBox(0, 1, (2, d))``: the lower and the upper corner of a cell of the box of parameters, lower < upper in
@@ -46,11 +46,7 @@ class AggregatedEnv(CausalBanditEnv):
     The mean of the reward variable over the points. Regret is counted from f(x*), the best single point: it is the
     supremum over cells, approached by small ones.
 
-    ## Episode end
-    Never terminated; truncated after the registered number of rounds.
-
     ## Arguments
-    ``problem``, ``oracle``, ``render_mode`` and the problem's own parameters, see :class:`CausalBanditEnv`;
     ``points``: the number S of representative points, at least 1; ``arity``: the number K of parts into which agents
     split a cell, at least 2; ``integral``: feedback is the mean over the whole cell, computed on a lattice of
     1021 points, and ``points`` has no effect.
@@ -60,45 +56,29 @@ class AggregatedEnv(CausalBanditEnv):
     """
 
     mode = Mode.AGGREGATED
+    task_class = AggregatedTask
     own_axes = 1  # the representative points
 
-    def __init__(
-        self,
-        problem: str | Problem,
-        *,
-        points: int = 10,
-        arity: int = 2,
-        integral: bool = False,
-        oracle: bool = False,
-        render_mode: str | None = None,
-        **parameters: Any,
-    ) -> None:
+    def __init__(self, problem: Problem, *, points: int = 10, arity: int = 2, integral: bool = False) -> None:
         require_points(points)
         require_arity(arity)
         self.representative_points = points
         self.arity = arity
         self.integral = integral
         self._points = INTEGRAL_POINTS if integral else points
-        super().__init__(problem, oracle=oracle, render_mode=render_mode, **parameters)
-        self._action_nodes = self.scm.action_nodes
-        #: the variables whose values differ between the points of a cell
-        self._averaged = self.scm.full_diagram.descendants(v.name for v in self.scm.variables if v.actions)
-        self._low, high = np.array(self.problem.action_domains).T
-        self._span = high - self._low
+        super().__init__(problem)
+        self._averaged = self.scm.driven
 
-    def build_action_space(self) -> spaces.Space[Any]:
-        if self.problem.super_arms is not None:
-            raise ValueError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no aggregated mode")
-        if self.scm.action_dim == 0:
-            raise ValueError(f"{self.problem.name} has no soft parameters, so no aggregated mode")
-        return CellBox(self.scm.action_dim)
+    def make_codec(self) -> CellCodec:
+        domains = self.require_parameters()
+        return CellCodec(CellBox(len(domains)), domains)
 
-    def observation(self, nodes: np.ndarray, values: Values) -> Observation:
+    def after(self, nodes: np.ndarray, values: Values) -> Observation:
         return {"nodes": nodes, "aggregate": nodes.copy()}
 
-    def play(self, noise: Noise, intervention: Intervention) -> Values:
+    def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Means over the representative points, which lie on the intervention's first axis."""
-        values = super().play(noise, intervention)
+        values = self.scm.propagate(noise, intervention)
         for name in self._averaged:
             values[name] = np.add.reduce(values[name]) / self._points
         return values
@@ -130,27 +110,22 @@ class AggregatedEnv(CausalBanditEnv):
 
     def _at_points(self, cells: np.ndarray) -> CellIntervention:
         """Columns of shape ``(S,)`` for one cell, ``(S, n)`` for a batch, in native units."""
-        native = self._low + self._span * cells
+        native = self.domains.points_to_native(cells)
         intervention = CellIntervention(tuple(representative_points(native, self._points).T))
         intervention.corners = native
         return intervention
 
-    def describe(self, intervention: Intervention) -> dict[str, Any]:
-        """The interval of a node's parameter, ``(lower, upper)`` in native units; of several, one each."""
+    def describe(self, intervention: Intervention) -> Description:
+        """The interval of each parameter, ``(lower, upper)`` in native units; of a node with several, one each."""
         assert isinstance(intervention, CellIntervention)
-        intervals = list(zip(*intervention.corners.tolist(), strict=True))
-        return {
-            name: intervals[own[0]] if len(own) == 1 else tuple(intervals[i] for i in own)
-            for name, own in self._action_nodes.items()
-        }
+        return self.named_values(list(zip(*intervention.corners.tolist(), strict=True)))
 
-    def describe_batch(self, intervention: Intervention) -> dict[str, Any]:
+    def describe_batch(self, intervention: Intervention) -> Description:
         assert isinstance(intervention, CellIntervention)
-        intervals = intervention.corners.swapaxes(1, 2)
-        described: dict[str, Any] = {}
-        for name, own in self._action_nodes.items():
-            described[name] = intervals[:, own[0]] if len(own) == 1 else intervals[:, own]
-            described[f"_{name}"] = np.ones(len(intervals), dtype=bool)
+        described: Description = {}
+        for name, sides in self.named_values(intervention.corners.transpose(2, 0, 1)).items():
+            described[name] = np.stack(sides, axis=1) if isinstance(sides, tuple) else sides
+            described[f"_{name}"] = np.ones(len(intervention.corners), dtype=bool)
         return described
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
@@ -166,17 +141,9 @@ class AggregatedEnv(CausalBanditEnv):
         best = self.problem.optimal_action
         return None if best is None else _point_like(np.array(best, dtype=np.float64))
 
-    def record_action(self, action: Any) -> list[float]:
-        """The lower corner, then the upper one."""
-        return [float(value) for value in np.ravel(action)]
-
-    def restore_action(self, recorded: list[float]) -> np.ndarray:
-        return np.array(recorded, dtype=np.float64).reshape(2, -1)
-
     def task_fields(self) -> dict[str, Any]:
         return {
-            "action_nodes": dict(self._action_nodes),
-            "action_domains": tuple(self.problem.action_domains),
+            **super().task_fields(),
             "arity": self.arity,
             "representative_points": self.representative_points,
             "integral": self.integral,
@@ -196,3 +163,6 @@ def _what_is_wrong(place: int, lower: float, upper: float) -> str:
 def _point_like(points: np.ndarray) -> np.ndarray:
     """Cells so small that they stand for points: ``(..., d)`` to ``(..., 2, d)``."""
     return np.stack([points - POINT_LIKE, points + POINT_LIKE], axis=-2).clip(0.0, 1.0)
+
+
+FEEDBACK = AggregatedFeedback

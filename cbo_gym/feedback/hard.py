@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.envs.choice import ChoiceEnv
-from cbo_gym.task import Mode
+from cbo_gym.errors import ArgumentError
+from cbo_gym.feedback.choice import ChoiceFeedback, listed
+from cbo_gym.task import HardTask, Mode
 
 
-class HardEnv(ChoiceEnv):
-    """Causal bandit with hard interventions ``do(X_I = x_I)``.
+class HardFeedback(ChoiceFeedback):
+    """Hard interventions ``do(X_I = x_I)``.
 
     ## Action space
     ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (one is
@@ -26,36 +27,35 @@ class HardEnv(ChoiceEnv):
     ## Reward
     The value of the reward variable in this round.
 
-    ## Episode end
-    Never terminated; truncated after the registered number of rounds.
-
-    ## Arguments
-    ``problem``, ``oracle``, ``render_mode`` and the problem's own parameters, see
-    :class:`~cbo_gym.envs.base.CausalBanditEnv`.
-
     ## References
     Aglietti et al. (2020); Sussex et al. (2023), sec. 3, Algorithm 2.
     """
 
     mode = Mode.HARD
-    choice = "target"
+    task_class = HardTask
+    key = "target"
+    usual_initial_data = (10, 2)
 
     def variable_sets(self) -> Sequence[frozenset[str]]:
         if not self.problem.targets:
-            raise ValueError(f"{self.problem.name} lists no target sets, so it has no hard mode")
+            raise ArgumentError(f"{self.problem.name} lists no target sets, so it has no hard mode")
         if frozenset() not in self.problem.targets:
-            raise ValueError(f"{self.problem.name}: the empty set must be among the targets")
+            raise ArgumentError(f"{self.problem.name}: the empty set must be among the targets")
         return self.problem.targets
 
+    def set_names(self) -> Sequence[str]:
+        return ["{" + listed(target, "variables") + "}" for target in self.problem.targets]
+
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+        """By default 2 random interventions on each target set."""
         each = 2 if random is None else random
         empty = self.problem.targets.index(frozenset())
         others = [index for index in range(len(self.problem.targets)) if index != empty]
         chosen = np.repeat([empty, *others], [observational, *[each] * len(others)])
-        return {"target": chosen, "values": rng.random((len(chosen), len(self.problem.manipulable)))}
+        return {"target": chosen, "values": rng.random((len(chosen), len(self.domains)))}
 
     def task_fields(self) -> dict[str, Any]:
-        return {
-            "manipulable": dict(self.problem.manipulable),
-            "targets": tuple(self.problem.targets),
-        }
+        return {**super().task_fields(), "targets": tuple(self.problem.targets)}
+
+
+FEEDBACK = HardFeedback

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from gymnasium.error import InvalidAction
 
-from cbo_gym.envs.base import CausalBanditEnv, Region, as_numbers
-from cbo_gym.envs.spaces import SuperArmSpace
-from cbo_gym.problems import Problem, build_problem
+from cbo_gym.actions import SuperArmCodec, SuperArmSpace
+from cbo_gym.feedback.base import Description, Region, as_numbers
+from cbo_gym.feedback.parametric import ParametricFeedback
+from cbo_gym.problems import Problem
 from cbo_gym.problems.masking import with_random_signals
 from cbo_gym.scm import Intervention
-from cbo_gym.scm.model import Values
-from cbo_gym.task import Mode, Observation
+from cbo_gym.scm.system import Values
+from cbo_gym.task import MaskedTask, Mode, Observation
 
 
-class MaskedEnv(CausalBanditEnv):
+class MaskedFeedback(ParametricFeedback):
     """Combinatorial semi-bandit on the signals of a structural causal model.
 
     Each of N base arms has a random signal b in every round. The super arm x picks at most s of them; the system is
@@ -33,11 +34,7 @@ class MaskedEnv(CausalBanditEnv):
     ## Reward
     The value of the reward variable in this round.
 
-    ## Episode end
-    Never terminated; truncated after the registered number of rounds.
-
     ## Arguments
-    ``problem``, ``oracle``, ``render_mode`` and the problem's own parameters, see :class:`CausalBanditEnv`;
     ``super_arm_size``: the limit s, 1 to N, or None for the problem's own. A problem whose soft parameters are no
     super arm becomes a masked one: each parameter is a base arm whose signal is uniform on [0, 1], mapped to native
     units where it is selected; unselected arms sit at the null action. Its own limit is half of the arms, rounded up.
@@ -47,28 +44,23 @@ class MaskedEnv(CausalBanditEnv):
     """
 
     mode = Mode.MASKED
+    task_class = MaskedTask
+    codec: SuperArmCodec
 
-    def __init__(
-        self,
-        problem: str | Problem,
-        *,
-        super_arm_size: int | None = None,
-        oracle: bool = False,
-        render_mode: str | None = None,
-        **parameters: Any,
-    ) -> None:
-        built = build_problem(problem, **parameters)
-        masked = built if built.super_arms else with_random_signals(built)
+    def __init__(self, problem: Problem, *, super_arm_size: int | None = None) -> None:
+        masked = problem if problem.super_arms else with_random_signals(problem)
         assert masked.super_arms is not None
         self.arms = masked.super_arms
         self.super_arm_size = self.arms.size if super_arm_size is None else super_arm_size
-        super().__init__(masked, oracle=oracle, render_mode=render_mode)
+        super().__init__(masked)
         self._count = self.scm.action_dim
 
-    def build_action_space(self) -> SuperArmSpace:
-        return SuperArmSpace(self.scm.action_dim, self.super_arm_size)
+    def make_codec(self) -> SuperArmCodec:
+        domains = self.problem.domains
+        names = domains.names if domains.named else self.arms.exogenous
+        return SuperArmCodec(SuperArmSpace(self.scm.action_dim, self.super_arm_size), domains, names)
 
-    def observation(self, nodes: np.ndarray, values: Values) -> Observation:
+    def after(self, nodes: np.ndarray, values: Values) -> Observation:
         return {"nodes": nodes, "exogenous": np.array([values[name] for name in self.arms.exogenous]).T}
 
     def decode(self, action: Any) -> Intervention:
@@ -95,16 +87,9 @@ class MaskedEnv(CausalBanditEnv):
             raise InvalidAction(f"super arm {first} is outside {self.action_space}; given {array[first]}")
         return Intervention(tuple(array.T))
 
-    def describe(self, intervention: Intervention) -> dict[str, Any]:
-        """Signal -> 1 where it was let through, else 0."""
-        return dict(zip(self.arms.exogenous, intervention.soft, strict=True))
-
-    def describe_batch(self, intervention: Intervention) -> dict[str, Any]:
-        described: dict[str, Any] = {}
-        for name, column in self.describe(intervention).items():
-            described[name] = column
-            described[f"_{name}"] = np.ones(len(column), dtype=bool)
-        return described
+    def describe(self, intervention: Intervention) -> Description:
+        """Base arm (its parameter's own name, else its signal) -> 1 where it was let through, else 0."""
+        return dict(zip(self.codec.arms, intervention.soft, strict=True))
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
         """Observational rounds are of the empty super arm."""
@@ -117,21 +102,17 @@ class MaskedEnv(CausalBanditEnv):
         return []
 
     def all_actions(self) -> np.ndarray:
-        return self.build_action_space().all()
-
-    def record_action(self, action: Any) -> list[float]:
-        return [float(value) for value in action]
-
-    def restore_action(self, recorded: list[float]) -> np.ndarray:
-        return np.array(recorded, dtype=np.int8)
+        return self.codec.space.all()
 
     def task_fields(self) -> dict[str, Any]:
         return {
-            "action_nodes": dict(self.scm.action_nodes),
-            "action_domains": tuple(self.problem.action_domains),
+            **super().task_fields(),
             "super_arm_size": self.super_arm_size,
             "signal_range": self.arms.signal_range,
             "signal_family": self.arms.signal_family,
             "components": tuple(self.arms.components),
             "composition": self.problem.composition,
         }
+
+
+FEEDBACK = MaskedFeedback

@@ -1,6 +1,6 @@
 """The expected reward of actions and the optimum, with their standard errors.
 
-Only the evaluator and ``oracle=True`` environments use it; agents never do.
+Only the evaluator and :class:`cbo_gym.wrappers.OracleInfo` use it; agents never do.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cbo_gym.envs.base import CausalBanditEnv, Region
-from cbo_gym.registry import RecordedOptimum, find_entry
+from cbo_gym.feedback import Feedback, Region
+from cbo_gym.registry import RecordedOptimum
 from cbo_gym.scm import Intervention
-from cbo_gym.task import Action
+from cbo_gym.task import Action, Observation
 
 REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; their spread is the standard error
 MOST_POINTS = 2**14  # a replicate
@@ -50,20 +50,36 @@ class Optimum:
     random_standard_error: float
 
 
+class Verdict(NamedTuple):
+    """What the rounds of a run were worth.
+
+    ``expected`` and ``recommended`` are of the actions played and recommended; ``best`` and ``best_next`` are the best
+    expected rewards in the rounds that were played, and in those after them, in which recommendations would be.
+    """
+
+    expected: Estimate
+    recommended: Estimate
+    best: np.ndarray
+    best_next: np.ndarray
+
+
 class Oracle:
     """Expected rewards by quasi-Monte Carlo with common random numbers; exact where noise does not matter.
 
     Args:
-        env: the environment; only its problem and its reading of actions are used.
+        feedback: the problem in the mode in which it is played.
         seed: of the quasi-Monte Carlo points and the search.
+        recorded: the optimum, where it has been searched for already.
     """
 
     fewest_points: ClassVar[int] = 2**8  # a replicate
 
-    def __init__(self, env: CausalBanditEnv, seed: int = 0) -> None:
-        self.env = env
-        self.scm = env.scm
+    def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
+        self.feedback = feedback
+        self.problem = feedback.problem
+        self.scm = feedback.scm
         self._seed = seed
+        self._recorded = recorded
         self._noise_cache: dict[int, tuple[Any, ...]] = {}
 
     def expected_rewards(self, actions: list[Action], tolerance: float | None = None) -> Estimate:
@@ -76,16 +92,37 @@ class Oracle:
         """
         if not actions:
             return Estimate(np.zeros(0), np.zeros(0))
-        space = self.env.action_space
-        empty: Any = create_empty_array(space, len(actions))
-        stacked = concatenate(space, actions, empty)
+        stacked = self._stacked(actions)
         if isinstance(stacked, np.ndarray):  # bandits play one action many times
             stacked, places = np.unique(stacked, axis=0, return_inverse=True)
-            found = self.mean_of(self.env.decode_batch(stacked), tolerance)
+            found = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
             return Estimate(*(part[places.reshape(-1)] for part in found))
-        found = self.mean_of(self.env.decode_batch(stacked), tolerance)
+        found = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
         # a batch of nothing but observations holds no entry that shows its size
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
+
+    def _stacked(self, actions: list[Action]) -> Any:
+        """Actions as a batch."""
+        space = self.feedback.action_space
+        empty: Any = create_empty_array(space, len(actions))
+        return concatenate(space, actions, empty)
+
+    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
+        """The expected reward of an intervention after what was seen before it; of a batch, in a batch of rounds."""
+        return self.mean_of(intervention)
+
+    def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
+        """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.
+
+        Args:
+            played: the actions, one a round.
+            recommended: the recommendation after each round.
+            seen: what was seen before each round, and after the last one.
+        """
+        both = self.expected_rewards([*played, *recommended])
+        first, second = (Estimate(*parts) for parts in zip(*[np.split(p, [len(played)]) for p in both], strict=True))
+        best = np.full(len(played), self.optimum.value)
+        return Verdict(first, second, best, best)
 
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
         """E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).
@@ -111,7 +148,7 @@ class Oracle:
 
     def _is_exact(self, intervention: Intervention) -> bool:
         """Whether one noiseless pass gives the expectation."""
-        linear = self.env.problem.noiseless_mean and not intervention.hard
+        linear = self.problem.noiseless_mean and not intervention.hard
         return linear or not self.scm.noisy
 
     @property
@@ -120,9 +157,9 @@ class Oracle:
 
     def _rewards(self, intervention: Intervention, noise: tuple[Any, ...]) -> np.ndarray:
         """Rewards of shape ``batch + (number of draws,)`` of an expanded batch."""
-        reward = self.env.play(noise, intervention)[self.scm.reward]
+        reward = self.problem.outcomes.reward(self.feedback.play(noise, intervention))
         draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
-        shape = np.broadcast_shapes(intervention.batch_shape[self.env.own_axes :], draws or (1,))
+        shape = np.broadcast_shapes(intervention.batch_shape[self.feedback.own_axes :], draws or (1,))
         return np.broadcast_to(reward, shape)
 
     def _quasi_monte_carlo(self, intervention: Intervention, points: int) -> Estimate:
@@ -132,8 +169,8 @@ class Oracle:
 
     def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
         """Means over each scrambling of the points, shape ``batch + (REPLICATES,)``."""
-        own = intervention.batch_shape[: self.env.own_axes]
-        shape = intervention.batch_shape[self.env.own_axes :]
+        own = intervention.batch_shape[: self.feedback.own_axes]
+        shape = intervention.batch_shape[self.feedback.own_axes :]
         count = shape[0] if shape else 1
         batch = intervention.broadcast(shape) if shape else intervention.expand()
         size = max(1, CHUNK // (REPLICATES * points * math.prod(own)))
@@ -162,39 +199,31 @@ class Oracle:
 
     @cached_property
     def optimum(self) -> Optimum:
-        """The registry's optimum where the environment is a registered one as it stands, else a search's result."""
-        recorded = self._recorded()
+        """The recorded optimum where there is one, else a search's result."""
+        recorded = self._recorded
         if recorded is None:
             return self.find_optimum()
         return Optimum(
             recorded.value,
-            self.env.restore_action(recorded.action),
+            self.feedback.codec.from_record(recorded.action),
             recorded.standard_error,
             recorded.random_value,
             recorded.random_standard_error,
         )
-
-    def _recorded(self) -> RecordedOptimum | None:
-        spec = self.env.spec
-        entry = find_entry(spec.id) if spec is not None else None
-        if spec is None or entry is None:
-            return None
-        made_with = {k: v for k, v in spec.kwargs.items() if k not in ("render_mode", "oracle")}
-        return entry.optimum if made_with == {"problem": entry.problem, **entry.kwargs} else None
 
     def find_optimum(self) -> Optimum:
         """Search for the optimum: a known maximiser where the problem has one, else by enumeration or by region.
 
         The search maximises the mean over fixed noise; the value reported is of independent, more numerous points.
         """
-        best = self.env.known_maximiser()
-        every = self.env.all_actions() if best is None else None
+        best = self.feedback.known_maximiser()
+        every = self.feedback.all_actions() if best is None else None
         if every is not None:
             best = self._best_of(every)
         elif best is None:
-            found = [self._search(region) for region in self.env.regions()]
+            found = [self._search(region) for region in self.feedback.regions()]
             best = max(found, key=lambda pair: pair[1])[0]
-        check = Oracle(self.env, seed=self._seed + 1)
+        check = Oracle(self.feedback, seed=self._seed + 1)
         value, error = check.expected_rewards([best], tolerance=0.0)
         random = self._random_value()
         return Optimum(float(value[0]), best, float(error[0]), *random)
@@ -207,33 +236,33 @@ class Oracle:
         """
         points = FIRST_POINTS
         while len(actions) > 1:
-            means = self._replicates(self.env.decode_batch(actions), points)
+            means = self._replicates(self.feedback.decode_batch(actions), points)
             behind = means[np.argmax(means.mean(axis=1))] - means
             error = behind.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
             actions = actions[behind.mean(axis=1) <= DOUBT * error]
             if points >= MOST_POINTS:
                 break
             points *= 4
-        means = self._replicates(self.env.decode_batch(actions), MOST_POINTS).mean(axis=1)
+        means = self._replicates(self.feedback.decode_batch(actions), MOST_POINTS).mean(axis=1)
         return actions[np.argmax(means)]
 
     def _search(self, region: Region) -> tuple[Action, float]:
         """The best action of a region and its mean on the search's noise."""
 
         def means(points: np.ndarray) -> np.ndarray:
-            intervention = self.env.decode_batch(region.to_actions(points))
+            intervention = self.feedback.decode_batch(region.to_actions(points))
             if self._is_exact(intervention):
                 return np.broadcast_to(self.mean_of(intervention).value, len(points))
             return np.broadcast_to(self._quasi_monte_carlo(intervention, SEARCH_POINTS).value, len(points))
 
         point = _maximise_in_box(means, region.dim, self._seed)
         value = float(means(point[None])[0])
-        one = batch_space(self.env.action_space, 1)
+        one = batch_space(self.feedback.action_space, 1)
         return next(iter(iterate(one, region.to_actions(point[None])))), value
 
     def _random_value(self, count: int = 2**14) -> tuple[float, float]:
         """Mean and standard error of E[Y | a] over random actions a, each met by a few noise draws of its own."""
-        space = batch_space(self.env.action_space, count)
+        space = batch_space(self.feedback.action_space, count)
         space.seed(self._seed)
         rng = np.random.default_rng(self._seed)
         actions = space.sample()
@@ -242,7 +271,7 @@ class Oracle:
         for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may be a thousand points
             rows = slice(start, start + RANDOM_ACTIONS)
             chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
-            intervention = self.env.decode_batch(chosen)
+            intervention = self.feedback.decode_batch(chosen)
             exact = self._is_exact(intervention)
             part = self._no_noise if exact else tuple(column[rows] for column in noise)
             parts.append(self._rewards(intervention.expand(), part).mean(axis=1))

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from gymnasium.vector.utils import concatenate, create_empty_array
 
-from cbo_gym.oracle import CHUNK, REPLICATES, Estimate, Optimum, Oracle
+from cbo_gym.feedback.contextual import ContextualFeedback
+from cbo_gym.oracle.plain import CHUNK, REPLICATES, Estimate, Optimum, Oracle, Verdict
 from cbo_gym.scm import Intervention
-from cbo_gym.task import Action
-
-if TYPE_CHECKING:
-    from cbo_gym.envs.contextual import ContextualEnv
+from cbo_gym.task import Action, Observation
 
 CONTEXTS = 2**6  # a replicate, for the optimum
 POINTS = 2**6  # noise draws a replicate in each of these contexts
@@ -30,11 +27,12 @@ class ContextualOracle(Oracle):
     contexts.
 
     Args:
-        env: the environment; only its problem and its reading of actions are used.
+        feedback: the problem, played in contextual mode.
         seed: of the quasi-Monte Carlo points and the search.
+        recorded: the optimum, where it has been searched for already.
     """
 
-    env: ContextualEnv
+    feedback: ContextualFeedback
     fewest_points: ClassVar[int] = 2**4  # given the context often little noise is left
 
     def expected_given(self, actions: list[Action], contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
@@ -47,10 +45,17 @@ class ContextualOracle(Oracle):
         """
         if not actions:
             return Estimate(np.zeros(0), np.zeros(0))
-        space = self.env.action_space
-        empty: Any = create_empty_array(space, len(actions))
-        stacked = concatenate(space, actions, empty)
-        return self.mean_given(self.env.decode_batch(stacked), contexts, tolerance)
+        return self.mean_given(self.feedback.decode_batch(self._stacked(actions)), contexts, tolerance)
+
+    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
+        return self.mean_given(intervention, seen["context"])
+
+    def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
+        """The best is max over x of E[Y | x, c], so that the luck of the context is no part of what is lacking."""
+        contexts = np.stack([one["context"] for one in seen])
+        best = self.best_given(contexts).value
+        expected = self.expected_given(played, contexts[:-1])
+        return Verdict(expected, self.expected_given(recommended, contexts[1:]), best[:-1], best[1:])
 
     def mean_given(self, intervention: Intervention, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
         """E[Y | x, c] for interventions of shape ``()`` or ``(n,)`` in contexts of shape ``(k,)`` or ``(n, k)``."""
@@ -74,12 +79,12 @@ class ContextualOracle(Oracle):
 
         Where its value is not known it is a mean over quasi-random contexts, each with independent noise.
         """
-        known = self.env.contexts
+        known = self.feedback.contexts
         random = self._random_value()
         if known.value is not None and self._has_known_response:
             return Optimum(known.value, known.policy, 0.0, *random)
-        rows = self.env.natural_contexts(self._noise(CONTEXTS))
-        check = ContextualOracle(self.env, seed=self._seed + 1)
+        rows = self.feedback.natural_contexts(self._noise(CONTEXTS))
+        check = ContextualOracle(self.feedback, seed=self._seed + 1)
         replicates = check._replicates_given(self._best_response(rows), rows, POINTS)
         # contexts of one replicate meet the noise of that replicate, so the replicates are independent
         values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
@@ -88,7 +93,7 @@ class ContextualOracle(Oracle):
         return Optimum(float(values.mean()), policy, float(error), *random)
 
     def _policy_found(self) -> str:
-        sets = [", ".join(sorted(chosen)) for chosen in self.env.variable_sets() if chosen]
+        sets = [", ".join(sorted(chosen)) for chosen in self.feedback.variable_sets() if chosen]
         return f"the best values of {' or '.join(sets)} in each context, by search"
 
     def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
@@ -107,51 +112,51 @@ class ContextualOracle(Oracle):
 
     def _noise_given(self, contexts: np.ndarray, uniforms: np.ndarray) -> tuple[Any, ...]:
         """Noise in contexts ``(n, k)``: of shape ``(n, 1)`` where they tell it, ``(n, m)`` or ``(m,)`` where not."""
-        columns = dict(zip(self.env.contexts.names, contexts.T[..., None], strict=True))
+        columns = dict(zip(self.feedback.contexts.names, contexts.T[..., None], strict=True))
         numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
-        told = self.env.contexts.noise_given(columns, numbers)
+        told = self.feedback.contexts.noise_given(columns, numbers)
         return tuple(told[v.name] if v.name in told else v.noise.from_uniform(numbers[v.name]) for v in self.scm.noisy)
 
     @property
     def _has_known_response(self) -> bool:
         """Whether theory gives the best response and the environment offers its scope."""
-        respond = self.env.contexts.best_response
+        respond = self.feedback.contexts.best_response
         if respond is None:
             return False
-        some = dict.fromkeys(self.env.contexts.names, np.zeros(1))
-        return frozenset(respond(some)) in self.env.variable_sets()
+        some = dict.fromkeys(self.feedback.contexts.names, np.zeros(1))
+        return frozenset(respond(some)) in self.feedback.variable_sets()
 
     def _best_response(self, contexts: np.ndarray) -> Intervention:
         """A batch of ``n`` interventions, each the best in its context."""
-        respond = self.env.contexts.best_response
+        respond = self.feedback.contexts.best_response
         if respond is None or not self._has_known_response:
             return self._search_responses(contexts)
-        chosen = respond(dict(zip(self.env.contexts.names, contexts.T, strict=True)))
-        domains = self.env.problem.manipulable
+        chosen = respond(dict(zip(self.feedback.contexts.names, contexts.T, strict=True)))
+        domains = self.problem.manipulable
         return Intervention.do({name: np.clip(value, *domains[name]) for name, value in chosen.items()})
 
     def _search_responses(self, contexts: np.ndarray) -> Intervention:
         half = self._uniforms(1)[:, :SEARCH_PAIRS]
         noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
         found = []
-        for place, chosen in enumerate(self.env.variable_sets()):
+        for place, chosen in enumerate(self.feedback.variable_sets()):
             # the noise of what is set has no effect, and often no other is left
             needed = [
                 column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
             ]
             means = partial(self._means, place, tuple(needed))
             point = _maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, place]))
-            found.append((self.env.actions_at(place, point), means(point[None])[0]))
+            found.append((self.feedback.actions_at(place, point), means(point[None])[0]))
         best = np.argmax([values for _, values in found], axis=0)
         rows = np.arange(len(contexts))
         actions = {key: np.stack([action[key] for action, _ in found])[best, rows] for key in found[0][0]}
-        return self.env.decode_batch(actions)
+        return self.feedback.decode_batch(actions)
 
     def _means(self, place: int, noise: tuple[Any, ...], points: np.ndarray) -> np.ndarray:
         """Means over a search's noise for values of shape ``(p, n, dim)`` of a scope's variables, shape ``(p, n)``."""
         tried, count, dim = points.shape
-        actions = self.env.actions_at(place, points.reshape(tried * count, dim))
-        batch = self.env.decode_batch(actions).broadcast((tried * count,))
+        actions = self.feedback.actions_at(place, points.reshape(tried * count, dim))
+        batch = self.feedback.decode_batch(actions).broadcast((tried * count,))
         hard = {
             name: (mask.reshape(tried, count, 1), values.reshape(tried, count, 1))
             for name, (mask, values) in batch.hard.items()

@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
+
 INTEGRAL_POINTS = 1021  # a prime; the mean over so many points stands for the integral over a cell
 MULTIPLIERS = 256  # candidates tried for the generating vector of a lattice
 WEIGHT = 0.3  # of each coordinate; with 1 interactions of all coordinates at once would decide on small lattices
@@ -26,7 +28,7 @@ def split(cell: np.ndarray, arity: int) -> np.ndarray:
     """The cell cut along its longest edge (the first of equals) into equal parts, shape ``(arity, 2, d)``.
 
     Raises:
-        ValueError: if ``arity`` is below 2.
+        ArgumentError: if ``arity`` is below 2.
     """
     require_arity(arity)
     lower, upper = cell
@@ -56,7 +58,7 @@ def unit_points(count: int, dim: int) -> np.ndarray:
     taken (Sloan & Joe, Lattice Methods for Multiple Integration, 1994). A prime ``count`` gives the best choice.
 
     Raises:
-        ValueError: if ``count`` is below 1.
+        ArgumentError: if ``count`` is below 1.
     """
     require_points(count)
     steps = np.arange(count)[:, None]
@@ -75,12 +77,14 @@ def _korobov_error(points: np.ndarray) -> float:
 
 
 def require_points(count: int) -> None:
-    """Raise ValueError unless ``count`` is a valid number of representative points."""
+    """Raise ArgumentError unless ``count`` is a valid number of representative points."""
     if not isinstance(count, int | np.integer) or count < 1:
-        raise ValueError(f"the number of representative points S must be a whole number of at least 1; given {count!r}")
+        raise ArgumentError(
+            f"the number of representative points S must be a whole number of at least 1; given {count!r}"
+        )
 
 
 def require_arity(arity: int) -> None:
-    """Raise ValueError unless a cell can be split into ``arity`` parts."""
+    """Raise ArgumentError unless a cell can be split into ``arity`` parts."""
     if not isinstance(arity, int | np.integer) or arity < 2:
-        raise ValueError(f"the partition's arity K must be a whole number of at least 2; given {arity!r}")
+        raise ArgumentError(f"the partition's arity K must be a whole number of at least 2; given {arity!r}")

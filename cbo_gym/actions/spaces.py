@@ -12,6 +12,10 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from cbo_gym.errors import ArgumentError
+
+Space = spaces.Space[Any]
+
 
 class SparseBox(spaces.Box):
     """The unit box, limited to points that differ from ``null`` in at most ``max_interventions`` coordinates.
@@ -22,7 +26,7 @@ class SparseBox(spaces.Box):
         batch: None for the space of one point, or the number of independent points (shape ``(batch, q)``).
 
     Raises:
-        ValueError: if ``max_interventions`` is out of range.
+        ArgumentError: if ``max_interventions`` is out of range.
     """
 
     def __init__(
@@ -35,7 +39,7 @@ class SparseBox(spaces.Box):
         self.null = np.asarray(null, dtype=np.float64)
         q = len(self.null)
         if max_interventions not in range(1, q + 1):
-            raise ValueError(f"max_interventions must be a whole number from 1 to {q}; given {max_interventions!r}")
+            raise ArgumentError(f"max_interventions must be a whole number from 1 to {q}; given {max_interventions!r}")
         self.max_interventions = int(max_interventions)
         shape = (q,) if batch is None else (batch, q)
         super().__init__(0.0, 1.0, shape, np.float64, seed=seed)
@@ -81,12 +85,12 @@ class CellBox(spaces.Box):
         batch: None for the space of one cell (shape ``(2, d)``), or the number of independent cells.
 
     Raises:
-        ValueError: if ``dim`` is below 1.
+        ArgumentError: if ``dim`` is below 1.
     """
 
     def __init__(self, dim: int, seed: int | np.random.Generator | None = None, batch: int | None = None) -> None:
         if dim < 1:
-            raise ValueError(f"a cell needs at least one coordinate; given dim={dim}")
+            raise ArgumentError(f"a cell needs at least one coordinate; given dim={dim}")
         self.dim = dim
         super().__init__(0.0, 1.0, (2, dim) if batch is None else (batch, 2, dim), np.float64, seed=seed)
 
@@ -124,14 +128,16 @@ class SuperArmSpace(spaces.MultiBinary):
         batch: None for the space of one super arm, or the number of independent ones (shape ``(batch, N)``).
 
     Raises:
-        ValueError: if ``size`` is out of range.
+        ArgumentError: if ``size`` is out of range.
     """
 
     def __init__(
         self, arms: int, size: int, seed: int | np.random.Generator | None = None, batch: int | None = None
     ) -> None:
         if isinstance(size, bool) or size not in range(1, arms + 1):
-            raise ValueError(f"super_arm_size must be a whole number from 1 to {arms}, the base arms; given {size!r}")
+            raise ArgumentError(
+                f"super_arm_size must be a whole number from 1 to {arms}, the base arms; given {size!r}"
+            )
         self.arms, self.size = arms, int(size)
         super().__init__(arms if batch is None else (batch, arms), seed=seed)
 

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from cbo_gym.evaluation.specs import create_agent, expand, matches
+from cbo_gym.specs import create_agent, expand, matches
 
 
 @pytest.mark.parametrize("pattern", ["CBO/X-v0(depth=3)", "CBO/X-v0", "CBO/X*", "*depth=?)"])

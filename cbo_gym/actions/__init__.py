@@ -1,0 +1,32 @@
+"""What an action is, to environments and to agents alike: spaces, native units, cells, and one codec a mode.
+
+Nothing here knows of problems or mechanisms, so agents may import all of it.
+"""
+
+from cbo_gym.actions.codec import (
+    BoxCodec,
+    CellCodec,
+    ChoiceCodec,
+    Codec,
+    PolicyCodec,
+    SparseCodec,
+    SuperArmCodec,
+)
+from cbo_gym.actions.domains import Domains, Interval
+from cbo_gym.actions.spaces import CellBox, Space, SparseBox, SuperArmSpace
+
+__all__ = [
+    "BoxCodec",
+    "CellBox",
+    "CellCodec",
+    "ChoiceCodec",
+    "Codec",
+    "Domains",
+    "Interval",
+    "PolicyCodec",
+    "Space",
+    "SparseBox",
+    "SparseCodec",
+    "SuperArmCodec",
+    "SuperArmSpace",
+]

@@ -1,0 +1,111 @@
+"""Where the nodes and edges of an acyclic diagram lie in a picture: Sugiyama's layered drawing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from cbo_gym.scm import CausalDiagram
+
+Slot = Any  # a node's name, or a tuple for the place where a long edge passes a layer
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything lies: columns count layers from the left, heights are in units of one node's row."""
+
+    column: Mapping[Slot, int]
+    height: Mapping[Slot, float]
+    routes: Mapping[tuple[str, str, bool], tuple[Slot, ...]]  # (tail, head, is bidirected) -> places passed
+    rows: int  # nodes in the fullest layer
+
+
+@lru_cache(maxsize=32)
+def lay_out(diagram: CausalDiagram) -> Layout:
+    """Layers by longest path; an edge that skips a layer gets a slot of its own there, so it meets no node.
+
+    Long edges of one tail share their slots, which bundles them. The order within a layer comes from
+    barycentre sweeps (Sugiyama, Tagawa & Toda 1981), the heights from least squares under minimal distances.
+    """
+    place = {name: index for index, name in enumerate(diagram.nodes)}
+    generations = nx.topological_generations(diagram.graph)
+    layers: list[list[Slot]] = [sorted(layer, key=place.__getitem__) for layer in generations]
+    column: dict[Slot, int] = {name: k for k, layer in enumerate(layers) for name in layer}
+    rows = max(map(len, layers))
+    routes = {}
+    for tail, head, bidirected in _edges(diagram, column):
+        bundle = (tail, head) if bidirected else (tail,)
+        passed = tuple((bundle, k) for k in range(column[tail] + 1, column[head]))
+        for slot in passed:
+            if slot not in column:
+                column[slot] = slot[1]
+                layers[slot[1]].append(slot)
+        routes[tail, head, bidirected] = (tail, *passed, head)
+    linked = defaultdict(set)
+    for route in routes.values():
+        for a, b in pairwise(route):
+            linked[a].add(b)
+            linked[b].add(a)
+    _order(layers, column, linked)
+    return Layout(column, _heights(layers, column, linked), routes, rows)
+
+
+def _edges(diagram: CausalDiagram, column: Mapping[Slot, int]) -> list[tuple[str, str, bool]]:
+    pairs = [sorted(pair, key=lambda name: (column[name], name)) for pair in diagram.bidirected]
+    both = [(a, b, False) for a, b in diagram.directed] + [(a, b, True) for a, b in pairs]
+    place = {name: index for index, name in enumerate(diagram.nodes)}
+    return sorted(both, key=lambda edge: (edge[2], place[edge[0]], place[edge[1]]))
+
+
+def _sweeps(
+    layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]], times: int
+) -> Iterator[tuple[list[Slot], list[list[Slot]]]]:
+    """The layers from left to right and back, and to the right once more to end on the reward.
+
+    With each layer come, slot by slot, the neighbours in the layer that was in place before it.
+    """
+    forth = [(layer, -1) for layer in layers[1:]]
+    back = [(layer, +1) for layer in layers[-2::-1]]
+    for layer, step in (forth + back) * times + forth:
+        near = [[other for other in linked[slot] if column[other] == column[slot] + step] for slot in layer]
+        yield layer, near
+
+
+def _order(layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]]) -> None:
+    place = {slot: i for layer in layers for i, slot in enumerate(layer)}
+    for layer, near in _sweeps(layers, column, linked, times=6):
+        wanted = {
+            slot: np.mean([place[other] for other in others] or [place[slot]])
+            for slot, others in zip(layer, near, strict=True)
+        }
+        layer.sort(key=wanted.__getitem__)
+        place.update({slot: i for i, slot in enumerate(layer)})
+
+
+def _heights(
+    layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]]
+) -> dict[Slot, float]:
+    from scipy.optimize import isotonic_regression
+
+    height: dict[Slot, float] = {}
+    offsets = []
+    for layer in layers:
+        sizes = np.array([1.0 if isinstance(slot, str) else 0.45 for slot in layer])
+        centres = np.cumsum(sizes) - 0.5 * sizes
+        offsets.append(centres - centres.mean())
+        height.update(zip(layer, offsets[-1].tolist(), strict=True))
+    for layer, near in _sweeps(layers, column, linked, times=4):
+        pairs = zip(layer, near, strict=True)
+        wanted = [np.mean([height[other] for other in others] or [height[slot]]) for slot, others in pairs]
+        offset = offsets[column[layer[0]]]
+        fitted = isotonic_regression(np.array(wanted) - offset).x + offset
+        height.update(zip(layer, fitted.tolist(), strict=True))
+    middle = 0.5 * (min(height.values()) + max(height.values()))
+    return {slot: middle - value for slot, value in height.items()}  # the first of a layer on top

@@ -1,0 +1,152 @@
+"""CausalBanditEnv: one experiment on a problem, in any feedback mode."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from cbo_gym.actions import Space
+from cbo_gym.envs.rendering import RENDER_MODES, render, require_render_mode
+from cbo_gym.envs.snapshot import Snapshot
+from cbo_gym.feedback import make_feedback
+from cbo_gym.problems import Problem
+from cbo_gym.scm import System
+from cbo_gym.task import Action, Mode, Observation
+
+NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so changing it changes every run
+
+
+class NoiseStream:
+    """The exogenous noise of successive rounds, drawn in blocks: a tuple of floats a round.
+
+    The draws depend on the generator's state and the number of rounds alone, never on what is played, so that every
+    agent of one seed meets the same noise.
+    """
+
+    def __init__(self, scm: System, rng: np.random.Generator) -> None:
+        self._scm, self._rng = scm, rng
+        self._rounds: list[tuple[float, ...]] = []
+        self._next = 0
+
+    def draw(self) -> tuple[float, ...]:
+        """The noise of the next round."""
+        noise = self.peek()
+        self._next += 1
+        return noise
+
+    def peek(self) -> tuple[float, ...]:
+        """The noise that :meth:`draw` will return."""
+        if self._next == len(self._rounds):
+            block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
+            rows = zip(*[column.tolist() for column in block], strict=True)
+            self._rounds = list(rows) if block else [()] * NOISE_BLOCK
+            self._next = 0
+        return self._rounds[self._next]
+
+
+class CausalBanditEnv(gym.Env[Observation, Action]):
+    """A bandit on a structural causal model: one step is one round, and all observed variables come back.
+
+    Spaces, the meaning of actions and what is seen are those of the feedback mode, see the classes of
+    :mod:`cbo_gym.feedback`. The reward is the value of the problem's objective in the round. An episode is never
+    terminated, and truncated after the registered number of rounds.
+
+    Args:
+        problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
+        mode: the feedback mode.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``.
+        parameters: keyword arguments of the mode and of the problem's builder.
+
+    Attributes:
+        feedback: what an action means and what comes back.
+        problem: the problem as it is played.
+        scm: its system.
+        mode: the feedback mode.
+        round: number of rounds played.
+        total_reward: their rewards' sum.
+        values: all variables in the last round, latent ones included.
+        intervened: the variables that the last action set.
+
+    Raises:
+        ArgumentError: if the problem cannot be built or does not fit the mode, or the render mode is unknown.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}
+
+    def __init__(
+        self,
+        problem: str | Problem,
+        *,
+        mode: Mode | str = Mode.SOFT,
+        render_mode: str | None = None,
+        **parameters: Any,
+    ) -> None:
+        require_render_mode(render_mode)
+        self.feedback = make_feedback(problem, mode, **parameters)
+        self.mode = self.feedback.mode
+        self.problem = self.feedback.problem
+        self.scm = self.feedback.scm
+        self.render_mode = render_mode
+        self.action_space: Space = self.feedback.action_space
+        self.observation_space = self.feedback.observation_space  # type: ignore[assignment]
+        self._observed = itemgetter(*self.scm.nodes)
+        self._reward_of = self.problem.outcomes.reward
+        self._begin()
+
+    def _begin(self) -> None:
+        self.round = 0
+        self.total_reward = 0.0
+        self.values: dict[str, Any] = {}
+        self.intervened: frozenset[str] = frozenset()
+        self._noise: NoiseStream | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an experiment. Without a seed the noise goes on where the random stream is."""
+        super().reset(seed=seed)
+        self._begin()
+        observation = self.feedback.empty_observation()
+        if self.feedback.looks_ahead:
+            observation |= self._next_before()
+        return observation, {"round": 0, "intervention": {}}
+
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play one round.
+
+        Raises:
+            gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
+        """
+        feedback = self.feedback
+        intervention = feedback.decode(action)
+        values = feedback.play(self._stream().draw(), intervention)
+        reward = float(self._reward_of(values))
+        self.values = values
+        self.intervened = frozenset(intervention.hard)
+        self.round += 1
+        self.total_reward += reward
+        info = {"round": self.round, "intervention": feedback.describe(intervention)}
+        observation = feedback.after(np.array(self._observed(values), ndmin=1), values)
+        if feedback.looks_ahead:
+            observation |= self._next_before()
+        return observation, reward, False, False, info
+
+    def _stream(self) -> NoiseStream:
+        if self._noise is None:
+            self._noise = NoiseStream(self.scm, self.np_random)
+        return self._noise
+
+    def _next_before(self) -> Observation:
+        return self.feedback.before(self._stream().peek())
+
+    def render(self) -> Any:
+        """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""
+        if self.render_mode is None:
+            gym.logger.warn("render() was called on an environment that was made without a render_mode")
+            return None
+        env_id = self.spec.id if self.spec else None
+        state = Snapshot(self.feedback, env_id, self.round, self.total_reward, self.values, self.intervened)
+        return render(state, self.render_mode)

@@ -1,0 +1,47 @@
+"""Snapshot: what a picture of an experiment shows, after any of its rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cbo_gym.feedback import Feedback
+
+MISSING = "-"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One experiment after a round.
+
+    Args:
+        feedback: what is played.
+        env_id: id of the environment, where it has one.
+        round: number of rounds played.
+        total_reward: their rewards' sum.
+        values: all variables in the last round; empty before the first.
+        intervened: the variables that the last action set.
+    """
+
+    feedback: Feedback
+    env_id: str | None
+    round: int
+    total_reward: float
+    values: Mapping[str, float]
+    intervened: frozenset[str]
+
+    @property
+    def title(self) -> str:
+        return self.env_id or f"{self.feedback.problem.name} ({self.feedback.mode} mode)"
+
+    @property
+    def score(self) -> str:
+        """Rewards in a line."""
+        if self.round == 0:
+            return "round 0   no reward yet"
+        reward, total = float(self.feedback.problem.outcomes.reward(self.values)), self.total_reward
+        return f"round {self.round}   reward {reward:.4g}   total {total:.4g}   mean {total / self.round:.4g}"
+
+    def value(self, name: str) -> str:
+        """A node's value, in short."""
+        return f"{float(self.values[name]):.4g}" if name in self.values else MISSING

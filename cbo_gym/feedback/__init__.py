@@ -1,0 +1,54 @@
+"""What an action means and what comes back: one pure module a mode, named after it, apart from Gymnasium's sessions."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.feedback.base import Feedback, Region
+from cbo_gym.problems import Problem, build_problem
+from cbo_gym.problems.build import builder_parameters
+from cbo_gym.task import Mode
+
+__all__ = ["Feedback", "Region", "feedback_class", "make_feedback"]
+
+
+def feedback_class(mode: Mode | str) -> type[Feedback]:
+    """The class of a mode: what its module calls ``FEEDBACK``.
+
+    Raises:
+        ArgumentError: if there is no such mode.
+    """
+    if mode not in tuple(Mode):
+        known = [known.value for known in Mode]
+        raise ArgumentError(f"mode must be one of {', '.join(known)}; given {mode!r}{did_you_mean(str(mode), known)}")
+    return import_module(f"cbo_gym.feedback.{Mode(mode).value}").FEEDBACK
+
+
+def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -> Feedback:
+    """A problem in a mode.
+
+    Args:
+        problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
+        mode: how it is played.
+        parameters: keyword arguments of the mode, and of the problem's builder.
+
+    Raises:
+        ArgumentError: if the problem cannot be built or does not fit the mode, or a parameter is neither's.
+    """
+    kind = feedback_class(mode)
+    own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    known = [*own, *builder_parameters(problem)]
+    if unknown := sorted(set(parameters) - set(known)):
+        hints = "".join(did_you_mean(name, known) for name in unknown)
+        raise ArgumentError(
+            f"{_name(problem)} in {mode} mode takes the parameters {sorted(known)}; given also {unknown}{hints}"
+        )
+    built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
+    return kind(built, **{key: value for key, value in parameters.items() if key in own})
+
+
+def _name(problem: str | Problem) -> str:
+    return problem if isinstance(problem, str) else problem.name

@@ -1,0 +1,167 @@
+"""Feedback: what an action means and what comes back; no session, no random stream, no state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+
+from cbo_gym.actions import Codec, Space
+from cbo_gym.problems import Problem
+from cbo_gym.scm import Intervention
+from cbo_gym.scm.system import Draws, Values
+from cbo_gym.task import Action, Mode, Observation, Task
+
+Description = dict[str, Any]  # what was done, in native units by name
+
+
+class Region(NamedTuple):
+    """A part of the action space in which an optimum is searched for: a unit box of ``dim`` coordinates.
+
+    ``to_actions`` maps points of shape ``(n, dim)`` to a batch of ``n`` actions.
+    """
+
+    dim: int
+    to_actions: Callable[[np.ndarray], Any]
+
+
+class Feedback(ABC):
+    """One problem played in one mode: the meaning of actions, the rounds that they give, what of them is seen.
+
+    A subclass is a mode; its module is named after it and calls it ``FEEDBACK``. Environments, the oracle and the
+    evaluator take everything that they know of a mode from here.
+
+    Args:
+        problem: the system and what may be done to it.
+
+    Attributes:
+        codec: between actions and their other forms.
+        action_space: of one action.
+        observation_space: of what is seen of one round.
+        domains: native units of the action's coordinates.
+
+    Raises:
+        ArgumentError: if the problem lacks what the mode needs.
+    """
+
+    mode: ClassVar[Mode]
+    #: what agents are told of the mode
+    task_class: ClassVar[type[Task]]
+    #: axes of an intervention's entries in front of the batch's; :meth:`play` reduces them
+    own_axes: ClassVar[int] = 0
+    #: whether something of a round is seen before it is played, see :meth:`before`
+    looks_ahead: ClassVar[bool] = False
+    #: numbers of observational and random rounds that a problem of the user's own starts with; None as in
+    #: :meth:`initial_actions`
+    usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.scm = problem.scm
+        self.codec = self.make_codec()
+        self.domains = self.codec.domains
+        self.action_space: Space = self.codec.space
+        shapes = {key: value.shape for key, value in self.empty_observation().items()}
+        self.observation_space = spaces.Dict(
+            {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
+        )
+
+    @abstractmethod
+    def make_codec(self) -> Codec:
+        """The mode's codec, which holds its action space; called once, when ``problem`` and ``scm`` are set.
+
+        Raises:
+            ArgumentError: if the problem lacks what the mode needs.
+        """
+
+    @abstractmethod
+    def decode(self, action: Action) -> Intervention:
+        """The intervention that one action stands for, in native units.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is no element of the action space.
+        """
+
+    @abstractmethod
+    def decode_batch(self, actions: Any) -> Intervention:
+        """The same for a batch: an element of the batched action space."""
+
+    @abstractmethod
+    def describe(self, intervention: Intervention) -> Description:
+        """What was done, in native units by variable or parameter name."""
+
+    def describe_batch(self, intervention: Intervention) -> Description:
+        """The same for a batch: name -> array, with ``_name`` masks as in Gymnasium's vector infos."""
+        described: Description = {}
+        for name, value in self.describe(intervention).items():
+            described[name] = np.stack(value, axis=-1) if isinstance(value, tuple) else value
+            described[f"_{name}"] = np.ones(len(described[name]), dtype=bool)
+        return described
+
+    def play(self, noise: Draws, intervention: Intervention) -> Values:
+        """What rounds with this noise give, by variable, of the shape of the noise and the batch together."""
+        return self.scm.propagate(noise, intervention)
+
+    def after(self, nodes: np.ndarray, values: Values) -> Observation:
+        """What an agent sees of rounds that were played.
+
+        Args:
+            nodes: the observed variables, shape ``(..., n)``.
+            values: all variables by name, latent ones included, of the rounds' shape, as :meth:`play` gave them.
+        """
+        return {"nodes": nodes}
+
+    def before(self, noise: Draws) -> Observation:
+        """What an agent sees of rounds with this noise before it plays them, where the mode ``looks_ahead``."""
+        return {}
+
+    def empty_observation(self) -> Observation:
+        """What is seen before the first round: zeros."""
+        return self.after(np.zeros(len(self.scm.nodes)), defaultdict(float))
+
+    @abstractmethod
+    def acted_on(self) -> dict[str, str]:
+        """The nodes that actions act on directly, and how, in a word: for pictures and tables."""
+
+    @abstractmethod
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+        """A batch of actions for the initial data, in the order in which they are played.
+
+        Args:
+            rng: source of the random actions.
+            observational: number of rounds without intervention.
+            random: number of random interventions (hard mode: of each target set); None for the mode's default.
+        """
+
+    @abstractmethod
+    def regions(self) -> list[Region]:
+        """Parts that together make up the action space, for the oracle's search."""
+
+    def all_actions(self) -> np.ndarray | None:
+        """All actions as one array, where there are few enough to be tried one by one; else None."""
+        return None
+
+    def known_maximiser(self) -> Action | None:
+        """An action that maximises E[Y | action], where theory gives one."""
+        return None
+
+    @abstractmethod
+    def task_fields(self) -> dict[str, Any]:
+        """The fields of ``task_class`` that are the mode's own."""
+
+
+def as_numbers(action: Any) -> np.ndarray:
+    """The action as an array of floats.
+
+    Raises:
+        gymnasium.error.InvalidAction: if it holds anything but numbers.
+    """
+    try:
+        return np.asarray(action, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidAction(f"the action must be numbers; given {action!r}") from error

@@ -1,0 +1,59 @@
+"""From the name of a problem's builder, or the path of a YAML file, to the Problem."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean
+from cbo_gym.problems.base import Problem
+from cbo_gym.problems.custom import load_problem
+
+
+def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
+    """A problem from its builder's import path, ``"package.module:function"``, or from a YAML file's path.
+
+    A Problem is returned as it is. An import path runs that module's code; a YAML file is read without running any.
+
+    Raises:
+        ArgumentError: if the path leads nowhere, or a parameter is not one of the builder's.
+    """
+    if isinstance(builder, Problem) or _is_file(builder):
+        if parameters:
+            raise ArgumentError(f"a ready Problem takes no parameters; given {sorted(parameters)}")
+        return builder if isinstance(builder, Problem) else load_problem(builder)
+    allowed = builder_parameters(builder)
+    if unknown := sorted(set(parameters) - set(allowed)):
+        hints = "".join(did_you_mean(name, allowed) for name in unknown)
+        raise ArgumentError(f"{builder} takes the parameters {sorted(allowed)}; given also {unknown}{hints}")
+    try:
+        return _find(builder)(**parameters)
+    except CBOGymError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"cannot build {builder} with {parameters}: {error}") from error
+
+
+def builder_parameters(builder: str | Problem) -> list[str]:
+    """The keyword arguments that a builder takes; a ready Problem and a YAML file take none.
+
+    Raises:
+        ArgumentError: if the import path leads nowhere.
+    """
+    if isinstance(builder, Problem) or _is_file(builder):
+        return []
+    return list(inspect.signature(_find(builder)).parameters)
+
+
+def _is_file(builder: str) -> bool:
+    return builder.endswith((".yaml", ".yml"))
+
+
+def _find(path: str) -> Callable[..., Problem]:
+    module_name, _, attribute = path.partition(":")
+    try:
+        return getattr(import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ArgumentError(f"no problem builder at {path!r}; give 'package.module:function' ({error})") from error

@@ -1,0 +1,132 @@
+"""System: what structural causal models and separable SEMs have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.intervention import Intervention
+from cbo_gym.scm.noise import Distribution
+
+Values = dict[str, Any]
+Draws = tuple[Any, ...]  # of exogenous variables
+NO_INTERVENTION = Intervention()
+
+
+class Noisy(Protocol):
+    """A variable with an exogenous part."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def noise(self) -> Distribution: ...
+
+    @property
+    def observed(self) -> bool: ...
+
+
+class System(ABC):
+    """Variables that exogenous noise and an intervention determine; one of them is the reward.
+
+    Attributes:
+        nodes: names of the observed variables, the reward last.
+        reward: name of the reward variable.
+        diagram: the causal diagram over the observed variables, latent ones projected out.
+        variables: what has an exogenous part, constant ones included.
+        noisy: those whose exogenous part is not constant, in the order of the draws.
+        action_dim: number of action coordinates (soft parameters), q.
+        action_nodes: observed variable -> the action coordinates that enter its mechanism, directly or by latent
+            variables alone.
+    """
+
+    nodes: tuple[str, ...]
+    reward: str
+    diagram: CausalDiagram
+    variables: tuple[Noisy, ...]
+    noisy: tuple[Noisy, ...]
+    action_dim: int
+    action_nodes: Mapping[str, tuple[int, ...]]
+
+    @abstractmethod
+    def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
+        """Values of all variables, latent ones included, by name.
+
+        ``noise`` (as from :meth:`draw_noise`) and ``intervention`` broadcast together; with scalars in, scalars come
+        out. Nothing is validated here, since the environments call it once a step; :meth:`sample` validates.
+        """
+
+    @property
+    def driven(self) -> Collection[str]:
+        """The variables whose values may depend on the soft parameters."""
+        return self.nodes
+
+    def draw_noise(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Draws:
+        """Independent exogenous draws: for each of ``noisy`` an array of shape ``size``."""
+        return tuple(v.noise.sample(rng, size) for v in self.noisy)
+
+    def noise_from_uniform(self, uniforms: np.ndarray) -> Draws:
+        """Exogenous draws from numbers in (0, 1) of shape ``(len(noisy), ...)``, for quasi-Monte Carlo."""
+        return tuple(v.noise.from_uniform(row) for v, row in zip(self.noisy, uniforms, strict=True))
+
+    def sample(self, n: int, rng: np.random.Generator, intervention: Intervention | None = None) -> Values:
+        """``n`` independent samples under one intervention, or one under each of a batch of ``n``.
+
+        Args:
+            n: number of samples.
+            rng: source of the exogenous noise.
+            intervention: of batch shape ``()`` or ``(n,)``; None leaves the system alone (only for systems
+                without soft parameters).
+
+        Returns:
+            name -> array of shape ``(n,)``, for every variable.
+
+        Raises:
+            ArgumentError: if ``n`` or the intervention does not fit the system.
+        """
+        if n < 1:
+            raise ArgumentError(f"n must be at least 1; given {n}")
+        checked = self.check(intervention or NO_INTERVENTION, batch_shape=(n,))
+        values = self.propagate(self.draw_noise(rng, n), checked)
+        return {name: np.broadcast_to(value, (n,)) for name, value in values.items()}
+
+    def check(self, intervention: Intervention, batch_shape: tuple[int, ...]) -> Intervention:
+        """Return ``intervention`` if it fits the system and broadcasts to ``batch_shape``.
+
+        Raises:
+            ArgumentError: naming the variable or coordinate at fault.
+        """
+        if len(intervention.soft) != self.action_dim:
+            raise ArgumentError(f"the model takes {self.action_dim} soft parameters; given {len(intervention.soft)}")
+        known = [name for name in self.nodes if name != self.reward]
+        unknown = sorted(set(intervention.hard) - set(known))
+        if unknown:
+            raise ArgumentError(f"cannot set {unknown}; a hard intervention may set {known}")
+        named = {f"soft parameter {i}": column for i, column in enumerate(intervention.soft)}
+        named |= {f"the value of {name}": value for name, (_, value) in intervention.hard.items()}
+        for what, column in named.items():
+            array = np.asarray(column, dtype=float)
+            if not np.all(np.isfinite(array)):
+                raise ArgumentError(f"{what} must be finite; given {array}")
+        named |= {f"the mask of {name}": mask for name, (mask, _) in intervention.hard.items()}
+        for what, column in named.items():
+            if not _broadcasts_to(np.shape(column), batch_shape):
+                raise ArgumentError(f"{what} has shape {np.shape(column)}, which does not fit {batch_shape}")
+        return intervention
+
+    def stack(self, values: Mapping[str, Any]) -> np.ndarray:
+        """The observed variables as one array of shape ``(..., len(nodes))``."""
+        columns = np.broadcast_arrays(*[values[name] for name in self.nodes])
+        return np.stack(columns, axis=-1)
+
+
+def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False

@@ -1,0 +1,204 @@
+"""Naming agents and environments with their parameters: ``GP-UCB(beta=0.5)``, ``CBO/BinaryTree-v0(depth=3)``."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import gymnasium as gym
+
+from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean
+from cbo_gym.registry import entries
+
+AGENT_METHODS = ("reset", "act", "update", "recommend")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A name and keyword arguments; the text form is its label in results."""
+
+    name: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        """Read ``name`` or ``name(key=value, ...)``; values are Python literals.
+
+        Raises:
+            ArgumentError: if the text has another form.
+        """
+        name, bracket, rest = text.strip().partition("(")
+        if not bracket:
+            return cls(name)
+        try:
+            call = ast.parse(f"f({rest}", mode="eval").body
+            if not isinstance(call, ast.Call) or call.args or not name:
+                raise ValueError("only keyword arguments are allowed")
+            named = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords if k.arg}
+        except (SyntaxError, ValueError) as error:
+            raise ArgumentError(
+                f"cannot read {text!r}; write NAME or NAME(key=value, ...) with literal values ({error})"
+            ) from error
+        return cls(name, tuple(sorted(named.items())))
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        return dict(self.parameters)
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{key}={value!r}" for key, value in self.parameters)
+        return f"{self.name}({inner})" if inner else self.name
+
+
+def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Any, Any]:
+    """``gym.make`` for a Spec, with the registered horizon replaced if one is given.
+
+    Raises:
+        ArgumentError: if the id is unknown, a parameter is wrong, or the horizon is below 1.
+    """
+    if horizon is not None and horizon < 1:
+        raise ArgumentError(f"horizon must be at least 1; given {horizon}")
+    try:
+        return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
+    except CBOGymError as error:
+        raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
+    except gym.error.UnregisteredEnv as error:
+        hint = did_you_mean(spec.name, [entry.id for entry in entries()])
+        raise ArgumentError(f"cannot make the environment {spec}: {error}{hint} See cbo-gym list.") from error
+    except (gym.error.Error, TypeError) as error:
+        raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
+
+
+def known_agents() -> tuple[str, ...]:
+    """Names of the installed agents: the zoo's and those of other packages' entry points."""
+    return tuple(sorted({*zoo(), *(point.name for point in _of_others())}))
+
+
+def usable_agents() -> list[str]:
+    """The known agents that can be made; what keeps one of them from it is said in a warning."""
+    usable = []
+    for name in known_agents():
+        try:
+            _find_agent(name)
+            usable.append(name)
+        except CBOGymError as error:
+            warnings.warn(f"left out: {error}", stacklevel=2)
+    return usable
+
+
+def _of_others() -> list[EntryPoint]:
+    """Entry points of other packages; a name of the zoo that one of them takes is among them."""
+    return [p for p in entry_points(group=GROUP) if p.dist is None or p.dist.name != DISTRIBUTION]
+
+
+def matches(label: str, patterns: Iterable[str]) -> bool:
+    """Whether a label is one of the patterns, with its parameters or without, or fits one with ``*`` and ``?``.
+
+    ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
+    """
+    return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
+
+
+def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]]) -> list[str]:
+    """Replace every text with ``*`` or ``?`` in its name, and no parameters, by the known names that fit it.
+
+    Raises:
+        ArgumentError: if none does.
+    """
+    expanded: list[str] = []
+    for text in texts:
+        if "(" in text or not {"*", "?"} & set(text):
+            expanded.append(text)
+            continue
+        known = list_known()
+        if found := [name for name in known if fnmatchcase(name, text)]:
+            expanded += found
+        else:
+            raise ArgumentError(f"nothing fits {text!r}; there are {', '.join(known)}")
+    return list(dict.fromkeys(expanded))
+
+
+def create_agent(spec: Spec | str) -> Any:
+    """An agent from an installed name or from the import path ``package.module:Class``.
+
+    An import path runs that module's code: which one is the caller's own choice.
+
+    Raises:
+        ArgumentError: if there is no such agent, it does not take the parameters, or a library that it needs is
+            missing.
+        ArgumentTypeError: if what is found lacks a method of the Agent interface.
+    """
+    spec = Spec.parse(spec) if isinstance(spec, str) else spec
+    factory = _find_agent(spec.name)
+    hints = _misspelt(factory, spec.keywords)
+    try:
+        agent = factory(**spec.keywords)
+    except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
+        raise ArgumentError(f"cannot create {spec}: {error}{hints}") from error
+    return require_agent(agent)
+
+
+def _misspelt(factory: Any, given: Iterable[str]) -> str:
+    try:
+        known = inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # some callables have none
+        return ""
+    return "".join(did_you_mean(name, known) for name in given if name not in known)
+
+
+def require_agent(agent: Any) -> Any:
+    """Return ``agent`` if it has the methods of the Agent interface.
+
+    Raises:
+        ArgumentTypeError: naming the methods that are missing.
+    """
+    if isinstance(agent, type):
+        raise ArgumentTypeError(f"give an instance of {agent.__name__}, not the class")
+    missing = [name for name in AGENT_METHODS if not callable(getattr(agent, name, None))]
+    if missing:
+        raise ArgumentTypeError(
+            f"{type(agent).__name__} is no agent: it lacks {missing}; an agent has the methods {list(AGENT_METHODS)}"
+        )
+    return agent
+
+
+def _find_agent(name: str) -> Any:
+    others = [point for point in _of_others() if point.name == name]
+    if name in zoo():
+        for point in others:
+            raise ArgumentError(
+                f"the package {_package(point)} calls its {point.value} {name!r} too, the name of an agent of cbo-gym; "
+                f"remove that package, or name its agent by the import path {point.value}"
+            )
+        return _load(zoo()[name], f"the agent {name!r}")
+    for point in others:
+        return _load(point.value, f"the agent {name!r} of the package {_package(point)}")
+    if ":" not in name:
+        raise ArgumentError(
+            f"no agent is called {name!r}{did_you_mean(name, known_agents())}; installed are "
+            f"{', '.join(known_agents())}, and 'package.module:Class' names any other"
+        )
+    return _load(name, f"the agent {name!r}")
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "without a name"
+
+
+def _load(path: str, what: str) -> Any:
+    module, _, attribute = path.partition(":")
+    try:
+        found = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        return found
+    except Exception as error:  # whatever the module raises: it is somebody else's
+        raise ArgumentError(f"cannot import {what} from {path!r}: {type(error).__name__}: {error}") from error
