@@ -6,17 +6,12 @@ Importing the package registers every environment: ``gym.make("CBO/Alpine2-v0")`
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from cbo_gym.agent import Agent, UnsupportedModeError
 from cbo_gym.registry import register_all
 from cbo_gym.task import Mode, Round, Task
-
-try:
-    __version__ = version("cbo-gym")
-except PackageNotFoundError:  # a checkout that was never installed
-    __version__ = "0+unknown"
+from cbo_gym.version import __version__
 
 register_all()
 
