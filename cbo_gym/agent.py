@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,8 +58,8 @@ class Agent(ABC):
         """Choose the next action, an element of ``self.task.action_space``."""
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
-        """Learn from a round that was played."""
-        self.history.append(Round(action, observation, float(reward)))
+        """Learn from a round that was played; whoever calls may overwrite the arrays afterwards."""
+        self.history.append(Round(deepcopy(action), deepcopy(observation), float(reward)))
 
     def recommend(self) -> Action:
         """The action that the agent would deploy: of those played, the one with the best estimate.

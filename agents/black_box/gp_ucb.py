@@ -79,7 +79,7 @@ class GPUCB(Agent):
 
     def _see(self, observation: Observation) -> None:
         if self._contexts:
-            self._context = torch.as_tensor(observation["context"]).to(self._context)
+            self._context = torch.tensor(observation["context"]).to(self._context)
 
     def _with_context(self, inputs: Tensor) -> Tensor:
         """GP inputs ``... x d`` from those of actions, with the context that was seen last."""

@@ -1,0 +1,363 @@
+"""The contracts of agents and problems as checks that can be run: ``check_agent`` and ``check_problem``.
+
+Each raises :class:`ContractError` with what was broken and how to mend it, and returns nothing where all is well. The
+package's own tests run them over every agent of the zoo and every registered environment.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+from gymnasium.vector.utils import batch_space, iterate
+
+from cbo_gym.actions import Space
+from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
+from cbo_gym.envs.tasks import make_task
+from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.feedback import Feedback, make_feedback
+from cbo_gym.oracle import oracle_for
+from cbo_gym.problems import Problem, build_problem
+from cbo_gym.specs import Spec, create_agent, make_env, require_agent
+from cbo_gym.task import Action, Mode, Observation, Task
+
+OTHER_SEED = 101
+SAMPLES = 32
+RANDOM_ACTIONS = 256
+
+
+class ContractError(CBOGymError, AssertionError):
+    """An agent or a problem does not keep its contract."""
+
+
+# Agents -----------------------------------------------------------------------------------------------------
+
+
+def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None:
+    """Check that an agent keeps its contract on an environment.
+
+    * Actions and recommendations lie in the action space, and a recommendation can be had after every round; before
+      the first one ``recommend`` may raise ValueError instead.
+    * One seed gives one run, bit for bit, also for an agent that has played something else before.
+    * Nothing that is handed over is changed: the task, observations, actions, ``info``.
+    * What is handed over may be overwritten afterwards, as loops do that reuse their arrays: what an agent keeps of
+      it, it copies.
+    * The global random states of Python, NumPy and torch are left as they were.
+
+    Args:
+        agent: a name, an import path ``"package.module:Class"``, a class or another callable that makes the agent, or
+            an agent that has not played yet.
+        env: environment id, also with parameters; of a mode that the agent plays.
+        seed: of the runs.
+        rounds: length of the runs, at least 2. Five runs are played.
+
+    Raises:
+        ContractError: saying what is broken.
+        UnsupportedModeError: if the agent does not play the environment's mode.
+        ArgumentError: for an unknown agent or environment.
+    """
+    if rounds < 2:
+        raise ArgumentError(f"rounds must be at least 2, so that something can be learned; given {rounds}")
+    make = _maker(agent)
+    first = _played(make(), env, seed, rounds)
+    _require_equal(first, _played(make(), env, seed, rounds), "two runs of one seed differ")
+    used = make()
+    _played(used, env, seed + OTHER_SEED, 2)
+    _require_equal(
+        first, _played(used, env, seed, rounds), "a run after another one differs: reset() must start afresh"
+    )
+    overwritten = _played(make(), env, seed, rounds, overwrite=True)
+    _require_equal(first, overwritten, "arrays that were overwritten after update() changed the run: copy what is kept")
+
+
+def _maker(agent: Any) -> Callable[[], Any]:
+    if isinstance(agent, str | Spec):
+        return lambda: create_agent(agent)
+    if isinstance(agent, type) or not hasattr(agent, "act"):
+        return lambda: require_agent(agent())
+    return lambda: deepcopy(require_agent(agent))
+
+
+def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool = False) -> list[Any]:
+    """The actions and recommendations of a run."""
+    env = make_env(Spec.parse(env_text), rounds)
+    task = make_task(env, seed)
+    found = []
+    observation, _ = env.reset(seed=seed)
+    with _unchanged("the task", task, f"{_name(agent)}.reset"):
+        agent.reset(task, seed=seed + OTHER_SEED)
+    _recommended(agent, env.action_space, may_refuse=not task.initial_data)
+    for number in range(1, rounds + 1):
+        with _unchanged("the observation", observation, f"{_name(agent)}.act"):
+            action = agent.act(observation)
+        _require_action(env, action, f"{_name(agent)}.act in round {number}")
+        kept = deepcopy(action)
+        new, reward, _, _, info = env.step(action)
+        if overwrite:
+            _overwrite(observation)
+        observation = new
+        handed = {"the action": action, "the observation": observation, "info": info}
+        with _unchanged("what was handed over", handed, f"{_name(agent)}.update"):
+            agent.update(action, observation, float(reward), info)
+        if overwrite and number == rounds:
+            _overwrite(observation)
+        recommended = _recommended(agent, env.action_space)
+        found += [kept, deepcopy(recommended)]
+        if overwrite:
+            _overwrite(action)
+    env.close()
+    return found
+
+
+def _name(agent: Any) -> str:
+    return type(agent).__name__
+
+
+def _require_action(env: Any, action: Action, what: str) -> None:
+    try:
+        env.unwrapped.feedback.decode(action)
+    except InvalidAction as error:
+        raise ContractError(f"{what} gave no action of {env.action_space}: {error}") from error
+
+
+def _recommended(agent: Any, space: Space, may_refuse: bool = False) -> Action:
+    try:
+        recommended = agent.recommend()
+    except ValueError as error:
+        if may_refuse:
+            return None
+        raise ContractError(f"{_name(agent)}.recommend() raised {error!r}, although something was played") from error
+    if not _contains(space, recommended):
+        raise ContractError(f"{_name(agent)}.recommend() gave {recommended!r}, no element of {space}")
+    return recommended
+
+
+def _contains(space: Space, action: Action) -> bool:
+    """Whether an action lies in the space, whole numbers of any kind included."""
+    if isinstance(space, spaces.Dict) and isinstance(action, dict):
+        action = {key: np.int64(value) if np.ndim(value) == 0 else value for key, value in action.items()}
+    return bool(space.contains(action))
+
+
+def _overwrite(handed: Any) -> None:
+    for part in handed.values() if isinstance(handed, dict) else [handed]:
+        if isinstance(part, np.ndarray) and part.flags.writeable:
+            part[...] = part.dtype.type(-77)
+
+
+def _require_equal(one: list[Any], other: list[Any], what: str) -> None:
+    for place, (a, b) in enumerate(zip(one, other, strict=True)):
+        if _frozen(a) != _frozen(b):
+            kind = "recommendation" if place % 2 else "action"
+            raise ContractError(f"{what}: the {kind} of round {place // 2 + 1} is {a!r} in one and {b!r} in the other")
+
+
+@contextmanager
+def _unchanged(what: str, thing: Any, by: str) -> Iterator[None]:
+    before = _frozen(thing)
+    yield
+    if _frozen(thing) != before:
+        raise ContractError(f"{by} changed {what}; work on a copy")
+
+
+def _frozen(thing: Any) -> Any:
+    """A value that tells whether a thing has changed: the content of arrays, containers, spaces and dataclasses."""
+    if isinstance(thing, np.ndarray):
+        return thing.shape, str(thing.dtype), thing.tobytes()
+    if isinstance(thing, spaces.Space):
+        return repr(thing), str(thing._np_random and thing._np_random.bit_generator.state)
+    if isinstance(thing, Mapping):
+        return tuple((key, _frozen(value)) for key, value in thing.items())
+    if isinstance(thing, list | tuple):
+        return tuple(map(_frozen, thing))
+    if isinstance(thing, Task) or (is_dataclass(thing) and not isinstance(thing, type)):
+        return tuple(_frozen(getattr(thing, one.name)) for one in fields(thing))
+    return repr(thing) if isinstance(thing, int | float | str | np.number | frozenset) else id(thing)
+
+
+@contextmanager
+def _same_global_random_state() -> Iterator[None]:
+    before = _global_random_states()
+    yield
+    after = _global_random_states()
+    if changed := [name for name in before if before[name] != after[name]]:
+        raise ContractError(
+            f"the agent drew from the global random state of {', '.join(changed)}; draw from self.rng, or from a "
+            "generator seeded by it"
+        )
+
+
+def _global_random_states() -> dict[str, Any]:
+    import random
+
+    states: dict[str, Any] = {"random": random.getstate(), "numpy.random": _frozen(np.random.get_state())}  # noqa: NPY002
+    if torch := sys.modules.get("torch"):
+        states["torch"] = torch.get_rng_state().numpy().tobytes()
+    return states
+
+
+# Problems ---------------------------------------------------------------------------------------------------
+
+
+def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, seed: int = 0, **parameters: Any) -> None:
+    """Check that a problem can be played, in one mode or in all that it has what they need for.
+
+    * Mechanisms give the same on single numbers and on arrays, and finite values; the same noise gives the same round.
+    * One action means the same alone and in a batch, and comes back from its point and its record.
+    * Observations lie in their space; the vectorised environment plays what the scalar ones play.
+    * The reward depends on the action. No random action is better than ``optimal_action``, where that is given.
+    * A known composition gives the reward, where no noise enters it.
+
+    Args:
+        problem: the Problem, the import path of its builder, or a YAML file's path.
+        mode: None for every mode that the problem fits.
+        seed: of the noise and the random actions.
+        parameters: keyword arguments of the mode and of the builder.
+
+    Raises:
+        ContractError: saying what is broken.
+        ArgumentError: if the problem cannot be built, or does not fit the mode that is given, or fits none.
+    """
+    for feedback in _playable(problem, mode, parameters):
+        _check_rounds(feedback, seed)
+        _check_codec(feedback, seed)
+        _check_environments(problem, feedback, parameters, seed)
+        _check_rewards(feedback, seed)
+
+
+def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[str, Any]) -> list[Feedback]:
+    if mode is not None:
+        return [make_feedback(problem, mode, **parameters)]
+    built = build_problem(problem, **parameters)
+    found, refusals = [], []
+    for one in Mode:
+        try:
+            found.append(make_feedback(built, one))
+        except ArgumentError as error:
+            refusals.append(str(error))
+    if not found:
+        raise ArgumentError(f"{built.name} fits no mode: {'; '.join(refusals)}")
+    return found
+
+
+def _some_actions(feedback: Feedback, count: int, seed: int) -> Any:
+    space = batch_space(feedback.action_space, count)
+    space.seed(seed)
+    return space.sample()
+
+
+def _each(feedback: Feedback, actions: Any, count: int) -> list[Action]:
+    return [deepcopy(action) for action in iterate(batch_space(feedback.action_space, count), actions)]
+
+
+def _check_rounds(feedback: Feedback, seed: int) -> None:
+    scm, where = feedback.scm, f"{feedback.problem.name} in {feedback.mode} mode"
+    actions = _some_actions(feedback, SAMPLES, seed)
+    noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
+    batch = feedback.decode_batch(actions)
+    together = feedback.play(noise, batch)
+    again = feedback.play(noise, feedback.decode_batch(actions))
+    for row, action in enumerate(_each(feedback, actions, SAMPLES)):
+        single = feedback.play(tuple(float(column[row]) for column in noise), feedback.decode(action))
+        for name, value in single.items():
+            column = np.broadcast_to(together[name], SAMPLES)
+            if not np.isfinite(value):
+                raise ContractError(f"{where}: {name} is {value} under the action {action!r}; it must be finite")
+            if not np.isclose(value, column[row], rtol=1e-9, atol=1e-9):
+                raise ContractError(
+                    f"{where}: {name} is {value} for single numbers and {column[row]} in an array; build mechanisms "
+                    "from arithmetic and NumPy ufuncs that work elementwise"
+                )
+            if np.broadcast_to(again[name], SAMPLES)[row] != column[row]:
+                raise ContractError(f"{where}: {name} differs between two rounds with the same noise and action")
+
+
+def _check_codec(feedback: Feedback, seed: int) -> None:
+    codec, where = feedback.codec, f"{feedback.problem.name} in {feedback.mode} mode"
+    rng = np.random.default_rng(seed)
+    for point in rng.random((SAMPLES, codec.dim)):
+        if not _contains(feedback.action_space, codec.to_action(point)):
+            raise ContractError(f"{where}: the codec makes {codec.to_action(point)!r} of a point, no action")
+    for action in _each(feedback, _some_actions(feedback, SAMPLES, seed), SAMPLES):
+        if _frozen_numbers(codec.to_action(codec.to_point(action))) != _frozen_numbers(action):
+            raise ContractError(f"{where}: the point of {action!r} leads to another action")
+        restored = feedback.decode(codec.from_record(codec.to_record(action)))
+        meant = feedback.decode(action)
+        if not _close(feedback.describe(restored), feedback.describe(meant)):
+            raise ContractError(f"{where}: the record of {action!r} leads to another intervention")
+        codec.to_text(codec.to_record(action))
+        codec.to_numbers(action)
+
+
+def _frozen_numbers(action: Action) -> Any:
+    parts = action.values() if isinstance(action, dict) else [action]
+    return [np.asarray(part, dtype=np.float64).tolist() for part in parts]
+
+
+def _close(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return set(one) == set(other) and all(np.allclose(one[name], other[name], rtol=1e-9, atol=1e-12) for name in one)
+
+
+def _check_environments(problem: str | Problem, feedback: Feedback, parameters: dict[str, Any], seed: int) -> None:
+    where = f"{feedback.problem.name} in {feedback.mode} mode"
+    scalars = [CausalBanditEnv(problem, mode=feedback.mode, **parameters) for _ in range(2)]
+    both = CausalBanditVectorEnv(2, problem, mode=feedback.mode, **parameters)
+    seen, _ = both.reset(seed=seed)
+    firsts = [env.reset(seed=seed + place)[0] for place, env in enumerate(scalars)]
+    _require_same_seen(where, firsts, seen)
+    for number in range(3):
+        actions = _some_actions(feedback, 2, seed + number)
+        steps = [env.step(action) for env, action in zip(scalars, _each(feedback, actions, 2), strict=True)]
+        seen, rewards, *_ = both.step(actions)
+        for observation, _, *_ in steps:
+            if not scalars[0].observation_space.contains(observation):
+                raise ContractError(f"{where}: the observation {observation} lies outside {feedback.observation_space}")
+        _require_same_seen(where, [step[0] for step in steps], seen)
+        if not np.allclose([step[1] for step in steps], rewards, rtol=1e-9, atol=1e-9):
+            raise ContractError(
+                f"{where}: scalar environments earn {[step[1] for step in steps]}, vectorised {rewards}"
+            )
+
+
+def _require_same_seen(where: str, singles: list[Observation], together: Observation) -> None:
+    for place, single in enumerate(singles):
+        if not _close(single, {key: value[place] for key, value in together.items()}):
+            raise ContractError(f"{where}: experiment {place} of the vectorised environment sees something else")
+
+
+def _check_rewards(feedback: Feedback, seed: int) -> None:
+    where = f"{feedback.problem.name} in {feedback.mode} mode"
+    oracle = oracle_for(feedback)
+    actions = _each(feedback, _some_actions(feedback, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
+    found = oracle.expected_rewards(actions, tolerance=np.inf)
+    if np.ptp(found.value) <= 0.0:
+        raise ContractError(f"{where}: {RANDOM_ACTIONS} random actions all have the expected reward {found.value[0]}")
+    best = feedback.known_maximiser()
+    if best is not None:
+        reached = oracle.expected_rewards([best], tolerance=np.inf)
+        above = found.value - reached.value - 6.0 * (found.standard_error + reached.standard_error)
+        if above.max() > 1e-9 * np.ptp(found.value):
+            better = actions[int(above.argmax())]
+            raise ContractError(
+                f"{where}: optimal_action has the expected reward {reached.value[0]}, and {better!r} "
+                f"{found.value[above.argmax()]}"
+            )
+    _check_composition(feedback, where, seed)
+
+
+def _check_composition(feedback: Feedback, where: str, seed: int) -> None:
+    composition, scm = feedback.problem.composition, feedback.scm
+    if composition is None or scm.reward in {variable.name for variable in scm.noisy}:
+        return
+    noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
+    values = feedback.play(noise, feedback.decode_batch(_some_actions(feedback, SAMPLES, seed)))
+    nodes = {name: np.broadcast_to(values[name], SAMPLES) for name in scm.nodes[:-1]}
+    if not np.allclose(composition(nodes), values[scm.reward], rtol=1e-9, atol=1e-9):
+        raise ContractError(f"{where}: the composition does not give the reward")
