@@ -98,20 +98,19 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
         with _unchanged("the observation", observation, f"{_name(agent)}.act"):
             action = agent.act(observation)
         _require_action(env, action, f"{_name(agent)}.act in round {number}")
-        kept = deepcopy(action)
-        new, reward, _, _, info = env.step(action)
+        played = deepcopy(action)
+        new, reward, _, _, info = env.step(played)
         if overwrite:
             _overwrite(observation)
         observation = new
-        handed = {"the action": action, "the observation": observation, "info": info}
+        handed = {"the action": played, "the observation": observation, "info": info}
         with _unchanged("what was handed over", handed, f"{_name(agent)}.update"):
-            agent.update(action, observation, float(reward), info)
-        if overwrite and number == rounds:
-            _overwrite(observation)
-        recommended = _recommended(agent, env.action_space)
-        found += [kept, deepcopy(recommended)]
+            agent.update(played, observation, float(reward), info)
+        found += [deepcopy(played), deepcopy(_recommended(agent, env.action_space))]
         if overwrite:
-            _overwrite(action)
+            _overwrite(played)
+            observation = deepcopy(observation)
+            _overwrite(handed["the observation"])
     env.close()
     return found
 

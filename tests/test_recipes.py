@@ -1,0 +1,103 @@
+"""The recipes of the guide: their files in a copy of the package, played."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from shutil import copyfile, copytree, ignore_patterns
+
+import pytest
+
+import cbo_gym
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r'```\w+ title="([^"]+)"\n(.*?)```', flags=re.DOTALL)
+INSERTED = {  # where a line goes into a file that is there already
+    "pyproject.toml": '[project.entry-points."cbo_gym.agents"]\n',
+    "cbo_gym/task.py": '    MASKED = "masked"\n',
+}
+ENVIRONMENT = """
+import gymnasium as gym, cbo_gym
+from cbo_gym.oracle import oracle_of
+from cbo_gym.testing import check_problem
+check_problem("cbo_gym.problems.thermostat:thermostat")
+env = gym.make("CBO/Thermostat-v0")
+env.reset(seed=0)
+*_, info = env.step([0.5, 0.0])
+assert info["intervention"] == {"heat": 5.0, "blind": 0.0}, info
+assert abs(oracle_of(env).find_optimum().value + 0.25) < 1e-3  # the variance of the warmth
+"""
+AGENT = """
+import cbo_gym
+from cbo_gym.agents import Halving
+from cbo_gym.agents.zoo import stub
+from cbo_gym.registry import entries
+from cbo_gym.specs import known_agents
+from cbo_gym.testing import check_agent
+assert "Halving" in known_agents() and "Halving as Halving" in stub()
+for env in {entry.mode: entry.id for entry in entries()}.values():
+    check_agent("Halving", env)
+run = cbo_gym.evaluate("Halving(every=10)", "CBO/Rosenbrock-v0", 0, horizon=60)
+assert run.table["simple_regret"][-1] < 100.0
+"""
+MODE = """
+import gymnasium as gym, numpy as np, cbo_gym
+from cbo_gym.testing import check_agent, check_problem
+check_problem("cbo_gym.problems.thermostat:thermostat", mode="dueling")
+check_problem("cbo_gym.problems.function_networks:alpine2", mode="dueling", noise_std=1.0)
+check_agent("Random", "CBO/Thermostat-Dueling-v0")
+check_agent("Optuna", "CBO/Thermostat-Dueling-v0")
+env = gym.make("CBO/Thermostat-Dueling-v0", render_mode="ansi")
+env.reset(seed=0)
+observation, reward, *_, info = env.step([[0.5, 0.0], [1.0, 0.0]])
+assert observation["winner"] == 0.0 and list(info["intervention"]["heat"]) == [5.0, 10.0], info
+assert "heat" in env.render()
+run = cbo_gym.evaluate("Random", "CBO/Thermostat-Dueling-v0", 0, horizon=30)
+assert abs(run.optimum + 0.25) < 0.01 and (run.table["instant_regret"] > 0).all()
+assert "CBO/Custom-Dueling-v0" in gym.registry
+"""
+
+
+def recipes():
+    """Of each recipe, the files by path."""
+    page = (ROOT / "docs" / "guide" / "recipes.md").read_text()
+    for section in page.split("\n## ")[1:]:
+        yield [(path, text) for path, text in BLOCK.findall(section)]
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """A copy of the package with all that the recipes add."""
+    root = tmp_path_factory.mktemp("package")
+    for folder in ("agents", "cbo_gym"):
+        copytree(ROOT / folder, root / folder, symlinks=True, ignore=ignore_patterns("__pycache__"))
+    for name in ("envs_registry.yaml", "pyproject.toml"):
+        copyfile(ROOT / name, root / name)
+    for path, text in (file for recipe in recipes() for file in recipe):
+        target = root / path
+        if path in INSERTED:
+            before = target.read_text()
+            assert before.count(INSERTED[path]) == 1
+            target.write_text(before.replace(INSERTED[path], INSERTED[path] + text))
+        elif target.exists():
+            target.write_text(f"{target.read_text()}\n{text}")
+        else:
+            target.write_text(text)
+    return root
+
+
+@pytest.mark.parametrize("code", [ENVIRONMENT, AGENT, MODE], ids=["environment", "agent", "mode"])
+def test_a_recipe_works(package, code):
+    here = f"import cbo_gym; assert cbo_gym.__file__.startswith({str(package)!r})\n"
+    done = subprocess.run([sys.executable, "-c", here + code], cwd=package, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_recipes_cost_what_they_promise():
+    """An environment: a file and an entry; an agent: a file and a line; a mode: a file, a line and an entry."""
+    files = [{path for path, _ in recipe} for recipe in recipes()]
+    assert list(map(len, files)) == [2, 2, 3]
+    assert all(not (ROOT / path).exists() for recipe in files for path in recipe - {*INSERTED, "envs_registry.yaml"})
+    (line,) = [text for recipe in recipes() for path, text in recipe if path == "cbo_gym/task.py"]
+    assert line.count("\n") == 1
+    assert cbo_gym.Mode.MASKED in cbo_gym.Mode
