@@ -183,8 +183,8 @@ def _find_agent(name: str) -> Any:
         return _load(point.value, f"the agent {name!r} of the package {_package(point)}")
     if ":" not in name:
         raise ArgumentError(
-            f"no agent is called {name!r}{did_you_mean(name, known_agents())}; installed are "
-            f"{', '.join(known_agents())}, and 'package.module:Class' names any other"
+            f"no agent is called {name!r}; installed are {', '.join(known_agents())}, "
+            f"and 'package.module:Class' names any other{did_you_mean(name, known_agents())}"
         )
     return _load(name, f"the agent {name!r}")
 

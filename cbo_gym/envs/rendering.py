@@ -35,9 +35,11 @@ def render(state: Snapshot, render_mode: str) -> str | np.ndarray:
     if render_mode == "ansi":
         return _table(state)
     try:
-        from cbo_gym.envs.picture import draw  # late: pictures are rare
+        import matplotlib.figure  # noqa: F401  # late: slow to import, and pictures are rare
     except ImportError as error:
         raise MissingExtraError("a picture", "evaluation") from error
+    from cbo_gym.envs.picture import draw
+
     return draw(state)
 
 

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from cbo_gym.evaluation.results import Run, load_run
 from cbo_gym.evaluation.sweep import Job, run_jobs
-
-
-def progress_bar() -> Progress:
-    """A bar on the error stream that goes when the work is done."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+from cbo_gym.progress import progress_bar
 
 
 def run_with_progress(jobs: Sequence[Job], n_jobs: int = -1) -> list[Run]:
