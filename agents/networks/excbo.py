@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
-from cbo_gym.agents.surrogates.exogenous import Components, Draws, ExogenousNetwork
+from cbo_gym.agents.surrogates.exogenous import Draws, ExogenousNetwork, MixtureSize
 from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
 from cbo_gym.agents.toolbox.search import Acquisition, best_first, maximise
 from cbo_gym.task import Action
@@ -51,7 +51,7 @@ class EXCBO(NetworkAgent):
 
     _network: ExogenousNetwork
 
-    def __init__(self, beta: float = 2.0, components: Components = 2, samples: int = 16, device: str = "cpu") -> None:
+    def __init__(self, beta: float = 2.0, components: MixtureSize = 2, samples: int = 16, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
         if components != "bic" and not (isinstance(components, int) and components >= 1):
             raise ValueError(f"components must be a whole number of at least 1, or 'bic'; given {components!r}")

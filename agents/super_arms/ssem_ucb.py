@@ -28,8 +28,8 @@ import numpy as np
 
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
 from cbo_gym.agents.surrogates.payoff_polynomials import MAX_DEGREE, Expansion, PayoffPolynomials, PolynomialsAboutZero
-from cbo_gym.agents.surrogates.separable import (
-    Component,
+from cbo_gym.agents.surrogates.separable_fit import (
+    EdgeFunction,
     SeparableModel,
     SeparableSystem,
     fit_by_base_arm,
@@ -110,7 +110,7 @@ class SSEMUCB(SuperArmAgent):
         points = sum(count * math.comb(size + degree, degree) for size, count in enumerate(np.bincount(sizes).tolist()))
         return "means" if self.task.diagram.is_acyclic and points <= MAX_POINTS else "zero"
 
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[EdgeFunction, ...]:
         """Candidate functions of the edges."""
         return tuple(self.task.components)
 

@@ -14,7 +14,7 @@ from cbo_gym.agents.surrogates.payoff_polynomials import (
     exponents_of,
     monomials,
 )
-from cbo_gym.agents.surrogates.separable import SeparableSystem
+from cbo_gym.agents.surrogates.separable_fit import SeparableSystem
 from cbo_gym.agents.surrogates.signal_moments import SignalMoments
 from cbo_gym.envs.spaces import SuperArmSpace
 
