@@ -18,7 +18,7 @@ from gymnasium import spaces
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.intervention_sets.cbo import CBO
-from cbo_gym.agents.scopes.cocabo import members
+from cbo_gym.agents.toolbox.policy_scopes import members
 from cbo_gym.scm.scopes import pomis
 from cbo_gym.task import Action, Mode, Observation
 

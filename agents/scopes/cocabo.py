@@ -44,10 +44,9 @@ import numpy as np
 from cbo_gym.agent import Agent
 from cbo_gym.agents.scopes.scope_arm import BACKENDS, Backend, ScopeArm
 from cbo_gym.agents.toolbox.arguments import require_not_negative
-from cbo_gym.scm.scopes import Scope, pomps
+from cbo_gym.agents.toolbox.policy_scopes import Members, members
+from cbo_gym.scm.scopes import pomps
 from cbo_gym.task import Action, Mode, Observation
-
-Members = tuple[frozenset[str], frozenset[str]]  # variables that are set, contexts that are seen
 
 CONFIDENCE = 0.1  # delta
 
@@ -162,8 +161,3 @@ class CoCaBO(Agent):
             if arm.rounds:
                 estimates[arm.rounds] = arm.estimates()
         return estimates
-
-
-def members(scope: Scope) -> Members:
-    """The variables of a scope, and the contexts on which any of them may depend."""
-    return frozenset(variable for variable, _ in scope), frozenset().union(*[given for _, given in scope])
