@@ -48,7 +48,7 @@ class EICF(Agent):
         device: torch device.
 
     Raises:
-        ValueError: if ``samples`` is out of range.
+        ArgumentError: if ``samples`` is out of range.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD})

@@ -39,7 +39,7 @@ class GPUCB(Agent):
         device: torch device.
 
     Raises:
-        ValueError: if ``beta`` is out of range.
+        ArgumentError: if ``beta`` is out of range.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL})

@@ -19,6 +19,7 @@ from gymnasium import spaces
 from cbo_gym.agent import Agent
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.toolbox.policy_scopes import members
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomis
 from cbo_gym.task import Action, Mode, Observation
 
@@ -31,7 +32,7 @@ class CaBO(Agent):
         device: torch device.
 
     Raises:
-        ValueError: if an argument is out of range; by :meth:`reset` if the task offers none of the sets, or no empty
+        ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers none of the sets, or no empty
             scope.
     """
 
@@ -45,7 +46,7 @@ class CaBO(Agent):
         scope_of = {members(scope)[0]: index for index, scope in reversed([*enumerate(task.scopes)])}
         explored = pomis(task.diagram, task.reward, task.manipulable) & set(scope_of)
         if not explored or frozenset() not in scope_of:
-            raise ValueError(f"{task.env_id} must offer an empty scope and some possibly optimal intervention set")
+            raise ArgumentError(f"{task.env_id} must offer an empty scope and some possibly optimal intervention set")
         targets = tuple(target for target in scope_of if target in explored | {frozenset()})
         self._scopes = [scope_of[target] for target in targets]
         assert isinstance(task.action_space, spaces.Dict)

@@ -41,6 +41,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, ObservationalModel
 from cbo_gym.agents.toolbox.arguments import require_count, require_positive
 from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, Mode, Observation, Task
 
@@ -63,7 +64,7 @@ class CBO(Agent):
         device: torch device.
 
     Raises:
-        ValueError: if an argument is out of range; by :meth:`reset` if ``targets`` or ``costs`` name what the task
+        ArgumentError: if an argument is out of range; by :meth:`reset` if ``targets`` or ``costs`` name what the task
             does not have.
     """
 
@@ -80,7 +81,10 @@ class CBO(Agent):
             require_positive(f"the cost of {name}", cost)
         require_count("max_observations", max_observations)
         if isinstance(targets, str) and targets not in NAMED_TARGETS:
-            raise ValueError(f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; given {targets!r}")
+            raise ArgumentError(
+                f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; "
+                f"given {targets!r}{did_you_mean(targets, NAMED_TARGETS)}"
+            )
         self.targets: Collection[frozenset[str]] | str | None = (
             targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)
         )
@@ -92,7 +96,10 @@ class CBO(Agent):
         task = self.task
         explored = _explored(task, self.targets)
         if strangers := sorted(set(self.costs) - set(task.manipulable)):
-            raise ValueError(f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set")
+            raise ArgumentError(
+                f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set"
+                f"{did_you_mean(strangers[0], task.manipulable)}"
+            )
         self._model = ObservationalModel(task, self.device)
         self._arms = {
             index: _Arm(
@@ -269,12 +276,12 @@ def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
 
 
 def _explored(task: Task, targets: Collection[frozenset[str]] | str | None) -> Collection[frozenset[str]]:
-    """The sets to intervene on; raises ValueError where the task does not offer those that are given."""
+    """The sets to intervene on; raises ArgumentError where the task does not offer those that are given."""
     if targets is None:
         return task.targets
     if isinstance(targets, str):
         return NAMED_TARGETS[targets](task.diagram, task.reward, task.manipulable)
     if unknown := [sorted(target) for target in targets if target not in task.targets]:
         listed = [sorted(target) for target in task.targets]
-        raise ValueError(f"targets must be among those of {task.env_id}, {listed}; given {unknown}")
+        raise ArgumentError(f"targets must be among those of {task.env_id}, {listed}; given {unknown}")
     return targets

@@ -29,6 +29,7 @@ from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.agents.toolbox.search import best_first, maximise
+from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 16
@@ -43,7 +44,7 @@ class EIFN(NetworkAgent):
         device: torch device.
 
     Raises:
-        ValueError: if ``samples`` is out of range.
+        ArgumentError: if ``samples`` is out of range.
     """
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
@@ -101,10 +102,10 @@ class NetworkModel(Model):
         """The reward's distribution at inputs ``b x 1 x d``.
 
         Raises:
-            ValueError: if ``X`` asks for the joint distribution of several points.
+            ArgumentError: if ``X`` asks for the joint distribution of several points.
         """
         if X.shape[-2] != 1:
-            raise ValueError(f"NetworkModel takes points of shape b x 1 x d; given {tuple(X.shape)}")
+            raise ArgumentError(f"NetworkModel takes points of shape b x 1 x d; given {tuple(X.shape)}")
         return NetworkPosterior(self._network, X)
 
 

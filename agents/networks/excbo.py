@@ -29,6 +29,7 @@ from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.surrogates.exogenous import Draws, ExogenousNetwork, MixtureSize
 from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
 from cbo_gym.agents.toolbox.search import Acquisition, best_first, maximise
+from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 4
@@ -46,7 +47,7 @@ class EXCBO(NetworkAgent):
         device: torch device.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     _network: ExogenousNetwork
@@ -54,7 +55,10 @@ class EXCBO(NetworkAgent):
     def __init__(self, beta: float = 2.0, components: MixtureSize = 2, samples: int = 16, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
         if components != "bic" and not (isinstance(components, int) and components >= 1):
-            raise ValueError(f"components must be a whole number of at least 1, or 'bic'; given {components!r}")
+            raise ArgumentError(
+                "components must be a whole number of at least 1, or 'bic'; "
+                f"given {components!r}{did_you_mean(str(components), ['bic'])}"
+            )
         require_count("samples", samples)
         self.beta = beta
         self.components = components

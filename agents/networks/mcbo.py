@@ -56,7 +56,7 @@ class MCBO(NetworkAgent):
         device: torch device.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     def __init__(self, beta: float = 0.5, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:

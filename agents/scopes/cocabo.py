@@ -43,8 +43,9 @@ import numpy as np
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.scopes.scope_arm import BACKENDS, Backend, ScopeArm
-from cbo_gym.agents.toolbox.arguments import require_not_negative
+from cbo_gym.agents.toolbox.arguments import require_not_negative, require_word
 from cbo_gym.agents.toolbox.policy_scopes import Members, members
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomps
 from cbo_gym.task import Action, Mode, Observation
 
@@ -62,7 +63,7 @@ class CoCaBO(Agent):
         device: torch device.
 
     Raises:
-        ValueError: if an argument is out of range; by :meth:`reset` if the task offers no scope that can be an arm.
+        ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers no scope that can be an arm.
     """
 
     modes = frozenset({Mode.CONTEXTUAL})
@@ -77,8 +78,7 @@ class CoCaBO(Agent):
     ) -> None:
         require_not_negative("beta", beta)
         require_not_negative("rho", rho)
-        if backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {list(BACKENDS)}; given {backend!r}")
+        require_word("backend", backend, BACKENDS)
         self.beta = beta
         self.rho = rho
         self.backend: Backend = backend
@@ -109,7 +109,7 @@ class CoCaBO(Agent):
             if settable == variables and contexts <= allowed
         }
         if not arms:
-            raise ValueError(f"{task.env_id} offers none of the possibly optimal scopes of its diagram")
+            raise ArgumentError(f"{task.env_id} offers none of the possibly optimal scopes of its diagram")
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
 
     def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
@@ -147,10 +147,10 @@ class CoCaBO(Agent):
         """What the arm that was played most would repeat in the context that was observed last.
 
         Raises:
-            ValueError: if nothing has been played yet.
+            ArgumentError: if nothing has been played yet.
         """
         if not self.history:
-            raise ValueError("nothing has been played yet, so there is nothing to recommend")
+            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
         most_played = max(self._arms, key=lambda arm: len(arm.rounds))
         return most_played.recommend(self.history[-1].observation["context"])
 

@@ -38,7 +38,7 @@ class METS(SuperArmAgent):
     """Thompson sampling of signals and equations. Plays masked separable tasks that tell the signals' family.
 
     Raises:
-        ValueError: from ``reset``, if there are too many super arms.
+        ArgumentError: from ``reset``, if there are too many super arms.
         UnsupportedModeError: from ``reset``, if the task is no separable system or does not tell the family.
     """
 

@@ -19,7 +19,7 @@ class SEMUCB(SSEMUCBJO):
         internal_scale: factor of the confidence in the signals' means, at least 0; the theory has 1.
 
     Raises:
-        ValueError: if the scale is out of range; from ``reset``, if there are too many super arms.
+        ArgumentError: if the scale is out of range; from ``reset``, if there are too many super arms.
         UnsupportedModeError: from ``reset``, if the task is no separable system.
     """
 

@@ -36,7 +36,8 @@ from cbo_gym.agents.surrogates.separable_fit import (
     fit_jointly,
 )
 from cbo_gym.agents.surrogates.signal_moments import SignalMoments
-from cbo_gym.agents.toolbox.arguments import require_not_negative, require_positive
+from cbo_gym.agents.toolbox.arguments import require_not_negative, require_positive, require_word
+from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.task import Action, Observation
 
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.0003, 0.0003
@@ -66,7 +67,7 @@ class SSEMUCB(SuperArmAgent):
         reach: factor of the width of the numerical derivatives, above 0; towards 0 they are those at the means.
 
     Raises:
-        ValueError: if an argument is out of range; from ``reset``, if there are too many super arms.
+        ArgumentError: if an argument is out of range; from ``reset``, if there are too many super arms.
         UnsupportedModeError: from ``reset``, if the task is no separable system.
     """
 
@@ -82,11 +83,16 @@ class SSEMUCB(SuperArmAgent):
         reach: float = 1.0,
     ) -> None:
         if degree != "search" and degree not in range(1, MAX_DEGREE + 1):
-            raise ValueError(f"degree must be a whole number from 1 to {MAX_DEGREE}, or 'search'; given {degree!r}")
-        if external not in EXTERNAL:
-            raise ValueError(f"external must be one of {sorted(EXTERNAL)}; given {external!r}")
+            raise ArgumentError(
+                f"degree must be a whole number from 1 to {MAX_DEGREE}, or 'search'; "
+                f"given {degree!r}{did_you_mean(str(degree), ['search'])}"
+            )
+        require_word("external", external, sorted(EXTERNAL))
         if centre is not None and centre not in CENTRES:
-            raise ValueError(f"centre must be None or one of {sorted(CENTRES)}; given {centre!r}")
+            known = sorted(CENTRES)
+            raise ArgumentError(
+                f"centre must be None or one of {known}; given {centre!r}{did_you_mean(str(centre), known)}"
+            )
         require_not_negative("internal_scale", internal_scale)
         require_not_negative("external_scale", external_scale)
         require_positive("reach", reach)

@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.envs.spaces import SparseBox
+from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Mode, Task
 
 PERTURBATION = 0.05  # standard deviation of the values of points around another
@@ -187,7 +188,7 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
         searched: of a hard task, the target sets of the points that are drawn; None for all of them.
 
     Raises:
-        ValueError: for any other mode.
+        ArgumentError: for any other mode.
     """
     if task.mode is Mode.HARD:
         return ChoiceFeatures("target", task.targets, task.manipulable, searched)
@@ -195,7 +196,7 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
         scopes = [frozenset(variable for variable, _ in scope) for scope in task.scopes]
         return ChoiceFeatures("scope", scopes, task.manipulable)
     if task.mode is not Mode.SOFT:
-        raise ValueError(f"features exist for soft, hard and contextual tasks; {task.env_id} is {task.mode}")
+        raise ArgumentError(f"features exist for soft, hard and contextual tasks; {task.env_id} is {task.mode}")
     if isinstance(task.action_space, SparseBox):
         return SparseFeatures(task, task.action_space)
     return BoxFeatures(len(task.null_action))

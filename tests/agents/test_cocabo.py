@@ -15,6 +15,7 @@ from scipy.optimize import minimize_scalar
 
 from cbo_gym import Agent, Mode, UnsupportedModeError, agents, make_task
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
 AGENTS = {
@@ -102,7 +103,7 @@ def test_an_arm_sees_no_context_that_does_not_matter() -> None:
 
 def test_cobo_sets_everything_by_everything() -> None:
     assert arms_of(agents.CoBO(), "CBO/CoCaFig1-v0") == [named("X1 X2", "C")]
-    with pytest.raises(ValueError, match="no scope that sets all"):
+    with pytest.raises(ArgumentError, match="no scope that sets all"):
         arms_of(agents.CoBO(), "CBO/CoCaLarge-v0", scopes=({"X2": ("C1",)},))
 
 
@@ -116,7 +117,7 @@ def test_cabo_plays_pomis_and_observes() -> None:
     for index, target in enumerate(inner.targets):
         scope = task.scopes[agent._scopes[index]]
         assert {variable for variable, _ in scope} == target
-    with pytest.raises(ValueError, match="must offer an empty scope"):
+    with pytest.raises(ArgumentError, match="must offer an empty scope"):
         agent.reset(replace(task, scopes=task.scopes[:2]), 0)
     assert env.action_space.contains(agent.act({"context": np.zeros(1)}))
 
@@ -184,10 +185,11 @@ def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
         ({"beta": -0.1}, "beta must be a finite number of at least 0; given -0.1"),
         ({"rho": math.nan}, "rho must be a finite number of at least 0; given nan"),
         ({"backend": "hebo"}, r"backend must be one of \['warped', 'plain'\]; given 'hebo'"),
+        ({"backend": "wrapped"}, r"given 'wrapped'; did you mean 'warped'\?"),
     ],
 )
 def test_arguments_are_validated(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         agents.CoCaBO(**arguments)
 
 
@@ -209,7 +211,7 @@ def test_nothing_to_recommend_at_first() -> None:
     _, task = make("CBO/CoCaFig1-v0", 0, 1)
     agent = agents.CoCaBO()
     agent.reset(task, 0)
-    with pytest.raises(ValueError, match="nothing has been played"):
+    with pytest.raises(ArgumentError, match="nothing has been played"):
         agent.recommend()
 
 

@@ -4,6 +4,7 @@ import torch
 from scipy.stats import norm
 
 from cbo_gym import agents
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import AGENT_SEED, make
 
 
@@ -57,5 +58,5 @@ def test_joint_posteriors_are_refused() -> None:
     _, task = make("CBO/Ackley-v0", 0, 10)
     agent = agents.EICF()
     agent.reset(task, seed=AGENT_SEED)
-    with pytest.raises(ValueError, match="b x 1 x d"):
+    with pytest.raises(ArgumentError, match="b x 1 x d"):
         agent._model.posterior(torch.zeros(4, 2, 6, dtype=torch.float64))

@@ -6,11 +6,12 @@ from botorch.sampling import SobolQMCNormalSampler
 
 from cbo_gym import agents
 from cbo_gym.agents.networks.eifn import EIFN, NetworkModel
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import AGENT_SEED, make, play
 
 
 def test_bad_parameters():
-    with pytest.raises(ValueError, match="samples must be"):
+    with pytest.raises(ArgumentError, match="samples must be"):
         EIFN(samples=0)
 
 
@@ -45,7 +46,7 @@ def test_expected_improvement_against_plain_monte_carlo():
 def test_joint_points_are_refused():
     agent = EIFN()
     agent.reset(make("CBO/Dropwave-v0", 0, 5)[1], AGENT_SEED)
-    with pytest.raises(ValueError, match="b x 1 x d"):
+    with pytest.raises(ArgumentError, match="b x 1 x d"):
         NetworkModel(agent._network).posterior(torch.rand(2, 3, 2, dtype=torch.float64))
 
 

@@ -7,6 +7,7 @@ import torch
 from cbo_gym import agents
 from cbo_gym.agents.networks.excbo import EXCBO
 from cbo_gym.agents.toolbox.search import maximise
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make, play, started
 
 
@@ -21,7 +22,7 @@ from tests.agents.helpers import make, play, started
     ],
 )
 def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         EXCBO(**parameters)
 
 

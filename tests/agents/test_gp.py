@@ -11,6 +11,7 @@ from cbo_gym.agents.surrogates.gp import (
     is_noiseless,
     log_density,
 )
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make
 
 
@@ -194,16 +195,16 @@ def test_singular_covariance_is_saved_by_jitter() -> None:
     ],
 )
 def test_bad_observations_name_the_node(inputs, output, message: str) -> None:
-    with pytest.raises(ValueError, match=f"node X.*{message}"):
+    with pytest.raises(ArgumentError, match=f"node X.*{message}"):
         GaussianProcess("X", 2).add(inputs, output)
 
 
 def test_bad_construction_and_use() -> None:
-    with pytest.raises(ValueError, match="at least one input"):
+    with pytest.raises(ArgumentError, match="at least one input"):
         GaussianProcess("X", 0)
-    with pytest.raises(ValueError, match="columns from 0 to 1"):
+    with pytest.raises(ArgumentError, match="columns from 0 to 1"):
         GaussianProcess("X", 2, rescale=[2])
-    with pytest.raises(ValueError, match="no data"):
+    with pytest.raises(ArgumentError, match="no data"):
         GaussianProcess("X", 2).posterior(torch.zeros(1, 2, dtype=torch.float64))
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from cbo_gym import Agent, Mode, UnsupportedModeError, agents
 from cbo_gym.agents.super_arms.mets import PARTICLES, SignalPrior
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.noise import DistributionFamily, Uniform
 from tests.agents.helpers import make, play
 
@@ -102,6 +103,9 @@ def test_mets_needs_the_family() -> None:
     [
         ({"degree": 0}, "degree must be a whole number from 1 to 4, or 'search'; given 0"),
         ({"degree": 5}, "degree must be"),
+        ({"degree": "serch"}, r"given 'serch'; did you mean 'search'\?"),
+        ({"external": "summ"}, r"given 'summ'; did you mean 'sum'\?"),
+        ({"centre": "mean"}, r"given 'mean'; did you mean 'means'\?"),
         ({"internal_scale": -0.1}, "internal_scale must be a finite number of at least 0; given -0.1"),
         ({"external_scale": math.inf}, "external_scale must be"),
         ({"external": "mean"}, r"external must be one of \['max', 'sum'\]; given 'mean'"),
@@ -111,25 +115,27 @@ def test_mets_needs_the_family() -> None:
 )
 @pytest.mark.parametrize("build", [agents.SSEMUCB, agents.SSEMUCBJO, agents.SSEMUCBNorm])
 def test_ssem_arguments_are_validated(build: Any, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         build(**arguments)
 
 
 def test_other_arguments_are_validated() -> None:
-    with pytest.raises(ValueError, match=r"miss must lie between 0 and 1; given 1\.0"):
+    with pytest.raises(ArgumentError, match=r"miss must lie between 0 and 1; given 1\.0"):
         agents.SGB(miss=1.0)
-    with pytest.raises(ValueError, match="lengthscale must be a finite number above 0"):
+    with pytest.raises(ArgumentError, match="lengthscale must be a finite number above 0"):
         agents.IGPUCB(lengthscale=-1.0)
-    with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
+    with pytest.raises(ArgumentError, match="delta must lie between 0 and 1"):
         agents.IGPUCB(delta=0.0)
-    with pytest.raises(ValueError, match="internal_scale must be a finite number of at least 0"):
+    with pytest.raises(ArgumentError, match="internal_scale must be a finite number of at least 0"):
         agents.SEMUCB(internal_scale=math.nan)
 
 
 def test_too_many_super_arms_are_refused() -> None:
     _, task = make(PERIODIC, 0, 3)
     space = type(task.action_space)(40, 8)  # type: ignore[call-arg]
-    with pytest.raises(ValueError, match="give 100146724 super arms; IGPUCB scores every one and takes at most 200000"):
+    with pytest.raises(
+        ArgumentError, match="give 100146724 super arms; IGPUCB scores every one and takes at most 200000"
+    ):
         agents.IGPUCB().reset(replace(task, action_space=space), 0)
 
 

@@ -8,6 +8,7 @@ from cbo_gym import agents
 from cbo_gym.agents.networks.eta import EtaNetworks
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.toolbox.search import maximise, screen
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make, play, started
 
 
@@ -21,7 +22,7 @@ from tests.agents.helpers import make, play, started
     ],
 )
 def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         MCBO(**parameters)
 
 
