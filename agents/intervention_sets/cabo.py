@@ -31,6 +31,9 @@ class CaBO(Agent):
         max_observations: rounds that only observe, at most; at least 1.
         device: torch device.
 
+    Attributes:
+        cbo: plays for it, on a hard task in which each possibly optimal set is a target.
+
     Raises:
         ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers none of the sets, or no empty
             scope.
@@ -39,7 +42,7 @@ class CaBO(Agent):
     modes = frozenset({Mode.CONTEXTUAL})
 
     def __init__(self, max_observations: int = 60, device: str = "cpu") -> None:
-        self._blind = CBO(max_observations=max_observations, device=device)
+        self.cbo = CBO(max_observations=max_observations, device=device)
 
     def setup(self, seed: int) -> None:
         task = self.task
@@ -51,20 +54,20 @@ class CaBO(Agent):
         self._scopes = [scope_of[target] for target in targets]
         assert isinstance(task.action_space, spaces.Dict)
         choices = spaces.Dict({"target": spaces.Discrete(len(targets)), "values": task.action_space["values"]})
-        self._blind.targets = tuple(explored)
-        self._blind.reset(replace(task, mode=Mode.HARD, targets=targets, action_space=choices), seed)
+        self.cbo.targets = tuple(explored)
+        self.cbo.reset(replace(task, mode=Mode.HARD, targets=targets, action_space=choices), seed)
 
     def act(self, observation: Observation) -> Action:
-        return self._with_scope(self._blind.act(observation))
+        return self._with_scope(self.cbo.act(observation))
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
         target = np.int64(self._scopes.index(int(action["scope"])))
-        self._blind.update({"target": target, "values": action["values"]}, observation, reward, info)
+        self.cbo.update({"target": target, "values": action["values"]}, observation, reward, info)
 
     def _with_scope(self, action: Action) -> Action:
         return {"scope": np.int64(self._scopes[int(action["target"])]), "values": action["values"]}
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | action] over all contexts, for every round of ``history``."""
-        return self._blind.estimated_rewards()
+        return self.cbo.estimated_rewards()

@@ -125,16 +125,21 @@ class CBO(Agent):
         draw = self.rng.random()
         if not self.history:
             return seeded_copy(self.task.action_space, int(self.rng.integers(2**31))).sample()
-        explored = [arm for arm in self._arms.values() if arm.explored]
-        if not explored or draw < self.epsilon:
+        arms = [arm for arm in self._arms.values() if arm.explored]
+        if not arms or draw < self.epsilon:
             return self._observe()
         best = float(self.estimated_rewards().max())
-        found = [arm.maximise(best, self.rng) for arm in explored]
+        found = [arm.maximise(best, self.rng) for arm in arms]
         return max(found, key=lambda pair: pair[1])[0]
 
     def _observe(self) -> Action:
         empty = self.task.targets.index(frozenset())
         return {"target": np.int64(empty), "values": np.full(len(self.task.manipulable), 0.5)}
+
+    @property
+    def explored(self) -> frozenset[frozenset[str]]:
+        """The target sets of the task on which it may intervene."""
+        return frozenset(self.task.targets[index] for index, arm in self._arms.items() if arm.explored)
 
     @property
     def epsilon(self) -> float:

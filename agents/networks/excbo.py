@@ -46,11 +46,14 @@ class EXCBO(NetworkAgent):
         samples: quasi-random draws of the exogenous variables, at least 1.
         device: torch device.
 
+    Attributes:
+        network: encoders, mixtures and decoders of the nodes.
+
     Raises:
         ArgumentError: if an argument is out of range.
     """
 
-    _network: ExogenousNetwork
+    network: ExogenousNetwork
 
     def __init__(self, beta: float = 2.0, components: MixtureSize = 2, samples: int = 16, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
@@ -66,30 +69,30 @@ class EXCBO(NetworkAgent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self._network = ExogenousNetwork(self.task, self.components, seed, self.device)
+        self.network = ExogenousNetwork(self.task, self.components, seed, self.device)
 
     def choose(self, estimates: np.ndarray, seed: int) -> Action:
         played = best_first(self.history, estimates)
         return maximise(
-            self._upper_bound(self._network.draw(self.samples, seed)),
-            self._network.features,
+            self.upper_bound(self.network.draw(self.samples, seed)),
+            self.network.features,
             played,
             seed=seed,
-            screening=self._upper_bound(self._network.draw(SCREENING_SAMPLES, seed)),
+            screening=self.upper_bound(self.network.draw(SCREENING_SAMPLES, seed)),
             restarts=RESTARTS,
             device=self.device,
         )
 
-    def _upper_bound(self, draws: Draws) -> Acquisition:
-        """The acquisition function: GP inputs ``b x 1 x d`` to values ``b``."""
+    def upper_bound(self, draws: Draws) -> Acquisition:
+        """The acquisition function for some draws of u^: GP inputs ``b x 1 x d`` to values ``b``."""
 
         def value(inputs: Tensor) -> Tensor:
-            mean, std = self._network.reward_belief(inputs.squeeze(-2), draws)
+            mean, std = self.network.reward_belief(inputs.squeeze(-2), draws)
             return mean + self.beta * std
 
         return value
 
     def estimated_rewards(self) -> np.ndarray:
-        draws = self._network.draw(self.samples, seed=0)
+        draws = self.network.draw(self.samples, seed=0)
         with torch.no_grad():
-            return self._network.estimates(self._network.inputs, draws).cpu().numpy()
+            return self.network.estimates(self.network.inputs, draws).cpu().numpy()

@@ -62,6 +62,9 @@ class CoCaBO(Agent):
         use_contexts: False lets all arms ignore their contexts (the paper's ablation).
         device: torch device.
 
+    Attributes:
+        arms: the scopes among which it chooses, each with a model of its own.
+
     Raises:
         ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers no scope that can be an arm.
     """
@@ -87,7 +90,7 @@ class CoCaBO(Agent):
 
     def setup(self, seed: int) -> None:
         self._contexts: list[np.ndarray] = []
-        self._arms = [
+        self.arms = [
             ScopeArm(self.task, scope, contexts if self.use_contexts else (), self.backend, self.device)
             for scope, contexts in self.choose_scopes()
         ]
@@ -120,11 +123,11 @@ class CoCaBO(Agent):
 
     def act(self, observation: Observation) -> Action:
         self._contexts.append(observation["context"])
-        self._played = max(self._arms, key=self._index)
+        self._played = max(self.arms, key=self.index)
         width = self._width(self._played)
         return self._played.act(self._contexts[-1], width, seed=int(self.rng.integers(2**31)))
 
-    def _index(self, arm: ScopeArm) -> float:
+    def index(self, arm: ScopeArm) -> float:
         """What picks the arm; infinite while it is new."""
         if arm.is_new:
             return math.inf
@@ -137,7 +140,7 @@ class CoCaBO(Agent):
 
     def _growth(self, arm: ScopeArm) -> float:
         """log(m d n / delta)."""
-        return math.log(len(self._arms) * arm.dim * (1 + len(arm.rounds)) / CONFIDENCE)
+        return math.log(len(self.arms) * arm.dim * (1 + len(arm.rounds)) / CONFIDENCE)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         self._played.observe(action, self._contexts[-1], float(reward), len(self.history))
@@ -151,13 +154,13 @@ class CoCaBO(Agent):
         """
         if not self.history:
             raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
-        most_played = max(self._arms, key=lambda arm: len(arm.rounds))
+        most_played = max(self.arms, key=lambda arm: len(arm.rounds))
         return most_played.recommend(self.history[-1].observation["context"])
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | x, c] for every round of ``history``, in its own context."""
         estimates = np.empty(len(self.history))
-        for arm in self._arms:
+        for arm in self.arms:
             if arm.rounds:
                 estimates[arm.rounds] = arm.estimates()
         return estimates

@@ -74,12 +74,12 @@ class METS(SuperArmAgent):
             _, exogenous, nodes = self.model.rounds()
             assert self.model.system is not None
             self._coefficients = coefficient_posterior(self.model.system, exogenous, nodes)
-        rows = self._candidates()
+        rows = self.candidates()
         scores = self._expected_payoffs(self.super_arms[rows], self._draw_signals())
         return self.super_arms[rows[int(scores.argmax())]].copy()
 
-    def _candidates(self) -> np.ndarray:
-        """Rows of the super arms to compare."""
+    def candidates(self) -> np.ndarray:
+        """Rows of the super arms to compare in this round; draws some of them where there are many."""
         count = len(self.super_arms)
         if count <= COMPARED:
             return np.arange(count)

@@ -66,6 +66,11 @@ class SSEMUCB(SuperArmAgent):
             they are affordable: on acyclic systems with up to 2 million points to solve.
         reach: factor of the width of the numerical derivatives, above 0; towards 0 they are those at the means.
 
+    Attributes:
+        model: the fitted structural equations.
+        moments: of the signals seen.
+        expansion: the payoffs' polynomials at the present fit; None before the first.
+
     Raises:
         ArgumentError: if an argument is out of range; from ``reset``, if there are too many super arms.
         UnsupportedModeError: from ``reset``, if the task is no separable system.
@@ -109,7 +114,7 @@ class SSEMUCB(SuperArmAgent):
         self.moments = SignalMoments(self.super_arms.shape[1], max(2, *map(int, degrees)), high - low)
         self.model = SeparableModel(self.fit)
         self._payoff = payoff_of(self.task)
-        self._expansion: Expansion | None = None
+        self.expansion: Expansion | None = None
 
     def _affordable_centre(self, degree: int) -> str:
         sizes = self.super_arms.sum(axis=1)
@@ -144,9 +149,9 @@ class SSEMUCB(SuperArmAgent):
         if self.model.refit_if_needed():
             if self._polynomials[0].about_means:
                 self.moments.recentre(*self.model.rounds()[:2])
-            self._expansion = self._expand()
-        assert self._expansion is not None
-        return self.best(self.scores(self._expansion))
+            self.expansion = self.expand()
+        assert self.expansion is not None
+        return self.best(self.scores(self.expansion))
 
     def scores(self, expansion: Expansion) -> np.ndarray:
         """Internal plus external upper confidence bound of every super arm (Eq. 9), shape ``(A,)``."""
@@ -159,18 +164,18 @@ class SSEMUCB(SuperArmAgent):
 
     def estimated_rewards(self) -> np.ndarray:
         """Payoffs of the super arms played under the fitted equations and the empirical moments."""
-        if self._expansion is None:
+        if self.expansion is None:
             return super().estimated_rewards()
-        return self._expansion.expected(self.moments.moments())[self.played]
+        return self.expansion.expected(self.moments.moments())[self.played]
 
-    def _expand(self) -> Expansion:
+    def expand(self) -> Expansion:
         """The payoffs' polynomials at the present fit, of the degree asked for."""
         if self.degree != "search":
             return self._expand_to(self._polynomials[0])
         remainders = []
         for polynomials in self._polynomials:
             expansion = self._expand_to(polynomials)
-            remainders.append(self._remainder(expansion))
+            remainders.append(self.remainder(expansion))
             scores = self.scores(expansion)
             behind = scores.max() - scores
             if remainders[-1] < behind[behind > 0.0].min(initial=np.inf) / 4.0:
@@ -189,7 +194,7 @@ class SSEMUCB(SuperArmAgent):
     def _payoff_under(self, system: SeparableSystem) -> Callable[[np.ndarray], np.ndarray]:
         return lambda exogenous: self._payoff(system.solve(exogenous))
 
-    def _remainder(self, expansion: Expansion) -> float:
+    def remainder(self, expansion: Expansion) -> float:
         """The largest difference, over super arms, of the expansion from the mean payoff over signals seen."""
         super_arms, exogenous, _ = self.model.rounds()
         signals = np.stack(

@@ -41,6 +41,7 @@ class IndependentNormals(Posterior):
     def batch_range(self) -> tuple[int, int]:
         return (0, -2)
 
+    # The name is BoTorch's: its samplers ask a posterior for this.
     def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
         return sample_shape + self.mean.shape
 

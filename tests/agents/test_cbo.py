@@ -306,8 +306,7 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
     for targets, excluded in [("POMIS", {b_and_e, frozenset("BDE")}), ("MIS", {frozenset("BDE")}), (None, set())]:
         agent = CBO(targets=targets)
         agent.reset(task, 0)
-        explored = {task.targets[index] for index, arm in agent._arms.items() if arm.explored}
-        assert explored == set(task.targets) - excluded - {frozenset()}
+        assert agent.explored == set(task.targets) - excluded - {frozenset()}
     with pytest.raises(ArgumentError, match="targets are 'MIS' or 'POMIS' or sets; given 'best'"):
         CBO(targets="best")
 
