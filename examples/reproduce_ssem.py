@@ -29,7 +29,7 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from cbo_gym import make_task, sweep
 from cbo_gym.agents import SSEMUCBJO
-from cbo_gym.agents.surrogates.separable import SeparableSystem
+from cbo_gym.agents.surrogates.separable_fit import SeparableSystem
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.leaderboard import half_width
 from cbo_gym.evaluation.plots import mean_curve

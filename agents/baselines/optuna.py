@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.agents.baselines.ask_tell import AskTell
+from cbo_gym.agents.toolbox.arguments import require_word
+from cbo_gym.errors import MissingExtraError
 
 SAMPLERS = {
     "TPE": "TPESampler",
@@ -28,14 +30,16 @@ class Optuna(AskTell):
         sampler: ``"TPE"``, ``"CMA-ES"``, ``"GP"``, ``"QMC"`` or ``"Random"``.
 
     Raises:
-        ValueError: for any other sampler.
-        ImportError: if Optuna is not installed.
+        ArgumentError: for any other sampler.
+        MissingExtraError: if Optuna is not installed.
     """
 
     def __init__(self, sampler: str = "TPE") -> None:
-        if sampler not in SAMPLERS:
-            raise ValueError(f"sampler must be one of {list(SAMPLERS)}; given {sampler!r}")
-        import optuna  # late, so that the other agents do not need it
+        require_word("sampler", sampler, SAMPLERS)
+        try:
+            import optuna  # late, so that the other agents do not need it
+        except ImportError as error:
+            raise MissingExtraError("the agent Optuna", "optuna") from error
 
         self.sampler = sampler
         self._optuna = optuna

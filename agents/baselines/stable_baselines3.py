@@ -27,6 +27,8 @@ from gymnasium import spaces
 
 from cbo_gym.actions.policies import PolicyActions
 from cbo_gym.agent import Agent
+from cbo_gym.agents.toolbox.arguments import require_word
+from cbo_gym.errors import MissingExtraError
 from cbo_gym.task import Action, Mode, Observation
 
 #: defaults for experiments of some hundred rounds; by the library's own, PPO would learn for the first time after 2,048
@@ -95,16 +97,18 @@ class StableBaselines3(Agent):
         parameters: more keyword arguments of the algorithm; they go before this module's own defaults.
 
     Raises:
-        ValueError: for an unknown algorithm.
-        ImportError: if Stable-Baselines3 is not installed.
+        ArgumentError: for an unknown algorithm.
+        MissingExtraError: if Stable-Baselines3 is not installed.
     """
 
     modes = frozenset(Mode)
 
     def __init__(self, algorithm: str = "PPO", actions: int = 64, device: str = "cpu", **parameters: Any) -> None:
-        if algorithm not in SHORT_RUN:
-            raise ValueError(f"algorithm must be one of {list(SHORT_RUN)}; given {algorithm!r}")
-        import stable_baselines3  # late, so that the other agents do not need it
+        require_word("algorithm", algorithm, SHORT_RUN)
+        try:
+            import stable_baselines3  # late, so that the other agents do not need it
+        except ImportError as error:
+            raise MissingExtraError("the agent StableBaselines3", "sb3") from error
 
         self._algorithm = getattr(stable_baselines3, algorithm)
         self._parameters = {"gamma": 0.0, "device": device, **SHORT_RUN[algorithm], **parameters}

@@ -47,8 +47,13 @@ class EICF(Agent):
         samples: Sobol samples of the posterior, at least 1.
         device: torch device.
 
+    Attributes:
+        features: of the task's actions, which the GPs take as inputs.
+        surrogates: the GPs of the modelled nodes, each from the action.
+        model: these GPs together, as BoTorch takes them.
+
     Raises:
-        ValueError: if ``samples`` is out of range.
+        ArgumentError: if ``samples`` is out of range.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
@@ -60,21 +65,21 @@ class EICF(Agent):
 
     def setup(self, seed: int) -> None:
         task = self.task
-        self._features = features_of(task)
+        self.features = features_of(task)
         self._composition = task.composition if isinstance(task, SoftTask) else None
         composite = self._composition is not None
         self._modelled = [node for node in task.nodes if (node != task.reward) == composite]
         self._columns = [task.nodes.index(node) for node in self._modelled]
-        self._surrogates = [
+        self.surrogates = [
             GaussianProcess(
                 node,
-                self._features.input_dim,
+                self.features.input_dim,
                 noise_std=0.0 if is_noiseless(task, node) else None,
                 device=self.device,
             )
             for node in self._modelled
         ]
-        self._model = IndependentGPs(self._surrogates)
+        self.model = IndependentGPs(self.surrogates)
         self._objective = GenericMCObjective(self._compose)
         self._sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
 
@@ -87,8 +92,8 @@ class EICF(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
-        inputs = self._features.inputs(self._features.encode(action))
-        for surrogate, column in zip(self._surrogates, self._columns, strict=True):
+        inputs = self.features.inputs(self.features.encode(action))
+        for surrogate, column in zip(self.surrogates, self._columns, strict=True):
             surrogate.add(inputs, observation["nodes"][column])
 
     def act(self, observation: Observation) -> Action:
@@ -98,14 +103,14 @@ class EICF(Agent):
         estimates = self.estimated_rewards()
         played = best_first(self.history, estimates)
         improvement = self.improvement_over(float(estimates.max()))
-        return maximise(improvement, self._features, played, seed=seed, device=self.device)
+        return maximise(improvement, self.features, played, seed=seed, device=self.device)
 
     def improvement_over(self, incumbent: float) -> qLogExpectedImprovement:
         """The logarithm of the expected improvement over ``incumbent``: GP inputs ``b x 1 x d`` to values ``b``."""
-        return qLogExpectedImprovement(self._model, incumbent, self._sampler, self._objective)
+        return qLogExpectedImprovement(self.model, incumbent, self._sampler, self._objective)
 
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():
-            posterior = self._model.posterior(self._surrogates[0].inputs.unsqueeze(-2))
+            posterior = self.model.posterior(self.surrogates[0].inputs.unsqueeze(-2))
             rewards = self._objective(self._sampler(posterior))
         return rewards.mean(0).squeeze(-1).cpu().numpy()

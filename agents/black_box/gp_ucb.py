@@ -38,8 +38,12 @@ class GPUCB(Agent):
             small one the search stays at the first local optimum that stands out (see Dropwave).
         device: torch device.
 
+    Attributes:
+        features: of the task's actions, which the GP takes as inputs, before those of the context.
+        surrogate: the GP from the action to the reward.
+
     Raises:
-        ValueError: if ``beta`` is out of range.
+        ArgumentError: if ``beta`` is out of range.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL})
@@ -50,11 +54,11 @@ class GPUCB(Agent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self._features = features_of(self.task)
-        dim = self._features.input_dim
+        self.features = features_of(self.task)
+        dim = self.features.input_dim
         self._contexts = self.task.contexts if isinstance(self.task, ContextualTask) else ()
         noiseless = not self._contexts and is_noiseless(self.task, self.task.reward)
-        self._surrogate = GaussianProcess(
+        self.surrogate = GaussianProcess(
             self.task.reward,
             dim + len(self._contexts),
             noise_std=0.0 if noiseless else None,
@@ -65,8 +69,8 @@ class GPUCB(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
-        inputs = self._features.inputs(self._features.encode(action)).to(self.device)
-        self._surrogate.add(self._with_context(inputs).cpu(), reward)
+        inputs = self.features.inputs(self.features.encode(action)).to(self.device)
+        self.surrogate.add(self._with_context(inputs).cpu(), reward)
         self._see(observation)
 
     def act(self, observation: Observation) -> Action:
@@ -75,7 +79,7 @@ class GPUCB(Agent):
         if not self.history:
             return seeded_copy(self.task.action_space, seed).sample()
         played = best_first(self.history, self.estimated_rewards())
-        return maximise(self._upper_bound, self._features, played, seed=seed, device=self.device)
+        return maximise(self.upper_bound, self.features, played, seed=seed, device=self.device)
 
     def _see(self, observation: Observation) -> None:
         if self._contexts:
@@ -85,12 +89,12 @@ class GPUCB(Agent):
         """GP inputs ``... x d`` from those of actions, with the context that was seen last."""
         return torch.cat([inputs, self._context.expand(*inputs.shape[:-1], -1)], -1)
 
-    def _upper_bound(self, inputs: Tensor) -> Tensor:
-        """Inputs of actions ``b x 1 x d`` to bounds ``b``."""
-        return self._surrogate.bound(self._with_context(inputs), self.beta).squeeze(-1)
+    def upper_bound(self, inputs: Tensor) -> Tensor:
+        """The acquisition function in the context seen last: inputs of actions ``b x 1 x d`` to values ``b``."""
+        return self.surrogate.bound(self._with_context(inputs), self.beta).squeeze(-1)
 
     def estimated_rewards(self) -> np.ndarray:
         """Posterior means of the actions played; in contextual mode in the context that was seen last."""
-        inputs = self._surrogate.inputs[:, : self._features.input_dim]
+        inputs = self.surrogate.inputs[:, : self.features.input_dim]
         with torch.no_grad():
-            return self._surrogate.bound(self._with_context(inputs), 0.0).cpu().numpy()
+            return self.surrogate.bound(self._with_context(inputs), 0.0).cpu().numpy()

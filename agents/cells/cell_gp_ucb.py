@@ -33,7 +33,7 @@ class CellGPUCB(Agent):
         fit: fit the kernel even where the task tells it.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     modes = frozenset({Mode.AGGREGATED})

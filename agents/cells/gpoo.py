@@ -44,7 +44,7 @@ class GPOO(GPTreeSearch):
         fit: fit the kernel even where the task tells it.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class GPTree(GPTreeSearch):
         fit: fit the kernel even where the task tells it.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     def __init__(self, scale: float = 0.1, confidence: float = 2.0, max_nodes: int = 4096, fit: bool = False) -> None:

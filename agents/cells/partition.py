@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cbo_gym.actions.cells import require_arity, split, unit_cell
+from cbo_gym.errors import ArgumentError
 
 
 class PartitionTree:
@@ -23,7 +24,7 @@ class PartitionTree:
         is_leaf: shape ``(m,)``, boolean.
 
     Raises:
-        ValueError: if ``arity`` is below 2.
+        ArgumentError: if ``arity`` is below 2.
     """
 
     def __init__(self, dim: int, arity: int) -> None:
@@ -52,10 +53,10 @@ class PartitionTree:
         """Split a leaf; returns the numbers of its children.
 
         Raises:
-            ValueError: if the node is no leaf.
+            ArgumentError: if the node is no leaf.
         """
         if not self.is_leaf[node]:
-            raise ValueError(f"node {node} has been expanded already")
+            raise ArgumentError(f"node {node} has been expanded already")
         parts = split(self.cells[node], self.arity)
         children = np.arange(len(self), len(self) + self.arity)
         self._places |= {part.tobytes(): int(child) for part, child in zip(parts, children, strict=True)}

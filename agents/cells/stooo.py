@@ -33,7 +33,7 @@ class AVEStoOO(TreeSearch):
         max_depth: cells deeper than d times this are not split.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class TreeSearch(Agent):
         draws: how often each node of the tree was played, shape ``(m,)``.
 
     Raises:
-        ValueError: if ``max_depth`` is out of range.
+        ArgumentError: if ``max_depth`` is out of range.
     """
 
     modes = frozenset({Mode.AGGREGATED})

@@ -18,7 +18,8 @@ from gymnasium import spaces
 from cbo_gym.actions import ChoiceCodec
 from cbo_gym.agent import Agent
 from cbo_gym.agents.intervention_sets.cbo import CBO
-from cbo_gym.agents.scopes.cocabo import members
+from cbo_gym.agents.toolbox.policy_scopes import members
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomis
 from cbo_gym.task import Action, ContextualTask, HardTask, Mode, Observation
 
@@ -30,8 +31,11 @@ class CaBO(Agent):
         max_observations: rounds that only observe, at most; at least 1.
         device: torch device.
 
+    Attributes:
+        cbo: plays for it, on a hard task in which each possibly optimal set is a target.
+
     Raises:
-        ValueError: if an argument is out of range; by :meth:`reset` if the task offers none of the sets, or no empty
+        ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers none of the sets, or no empty
             scope.
     """
 
@@ -39,19 +43,19 @@ class CaBO(Agent):
     task: ContextualTask
 
     def __init__(self, max_observations: int = 60, device: str = "cpu") -> None:
-        self._blind = CBO(max_observations=max_observations, device=device)
+        self.cbo = CBO(max_observations=max_observations, device=device)
 
     def setup(self, seed: int) -> None:
         task = self.task
         scope_of = {members(scope)[0]: index for index, scope in reversed([*enumerate(task.scopes)])}
         explored = pomis(task.diagram, task.reward, task.manipulable) & set(scope_of)
         if not explored or frozenset() not in scope_of:
-            raise ValueError(f"{task.env_id} must offer an empty scope and some possibly optimal intervention set")
+            raise ArgumentError(f"{task.env_id} must offer an empty scope and some possibly optimal intervention set")
         targets = tuple(target for target in scope_of if target in explored | {frozenset()})
         self._scopes = [scope_of[target] for target in targets]
         assert isinstance(task.action_space, spaces.Dict)
         choices = spaces.Dict({"target": spaces.Discrete(len(targets)), "values": task.action_space["values"]})
-        self._blind.targets = tuple(explored)
+        self.cbo.targets = tuple(explored)
         names = [task.codec.choices[index] for index in self._scopes]
         hard = HardTask(
             env_id=task.env_id,
@@ -68,19 +72,19 @@ class CaBO(Agent):
             manipulable=task.manipulable,
             targets=targets,
         )
-        self._blind.reset(hard, seed)
+        self.cbo.reset(hard, seed)
 
     def act(self, observation: Observation) -> Action:
-        return self._with_scope(self._blind.act(observation))
+        return self._with_scope(self.cbo.act(observation))
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
         target = np.int64(self._scopes.index(int(action["scope"])))
-        self._blind.update({"target": target, "values": action["values"]}, observation, reward, info)
+        self.cbo.update({"target": target, "values": action["values"]}, observation, reward, info)
 
     def _with_scope(self, action: Action) -> Action:
         return {"scope": np.int64(self._scopes[int(action["target"])]), "values": action["values"]}
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | action] over all contexts, for every round of ``history``."""
-        return self._blind.estimated_rewards()
+        return self.cbo.estimated_rewards()

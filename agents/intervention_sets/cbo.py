@@ -42,6 +42,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, ObservationalModel
 from cbo_gym.agents.toolbox.arguments import require_count, require_positive
 from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Mode, Observation
 
@@ -64,7 +65,7 @@ class CBO(Agent):
         device: torch device.
 
     Raises:
-        ValueError: if an argument is out of range; by :meth:`reset` if ``targets`` or ``costs`` name what the task
+        ArgumentError: if an argument is out of range; by :meth:`reset` if ``targets`` or ``costs`` name what the task
             does not have.
     """
 
@@ -82,7 +83,10 @@ class CBO(Agent):
             require_positive(f"the cost of {name}", cost)
         require_count("max_observations", max_observations)
         if isinstance(targets, str) and targets not in NAMED_TARGETS:
-            raise ValueError(f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; given {targets!r}")
+            raise ArgumentError(
+                f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; "
+                f"given {targets!r}{did_you_mean(targets, NAMED_TARGETS)}"
+            )
         self.targets: Collection[frozenset[str]] | str | None = (
             targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)
         )
@@ -94,7 +98,10 @@ class CBO(Agent):
         task = self.task
         explored = _explored(task, self.targets)
         if strangers := sorted(set(self.costs) - set(task.manipulable)):
-            raise ValueError(f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set")
+            raise ArgumentError(
+                f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set"
+                f"{did_you_mean(strangers[0], task.manipulable)}"
+            )
         self._model = ObservationalModel(task, self.device)
         self._arms = {
             index: _Arm(
@@ -120,16 +127,21 @@ class CBO(Agent):
         draw = self.rng.random()
         if not self.history:
             return seeded_copy(self.task.action_space, int(self.rng.integers(2**31))).sample()
-        explored = [arm for arm in self._arms.values() if arm.explored]
-        if not explored or draw < self.epsilon:
+        arms = [arm for arm in self._arms.values() if arm.explored]
+        if not arms or draw < self.epsilon:
             return self._observe()
         best = float(self.estimated_rewards().max())
-        found = [arm.maximise(best, self.rng) for arm in explored]
+        found = [arm.maximise(best, self.rng) for arm in arms]
         return max(found, key=lambda pair: pair[1])[0]
 
     def _observe(self) -> Action:
         empty = self.task.targets.index(frozenset())
         return {"target": np.int64(empty), "values": np.full(len(self.task.manipulable), UNSET)}
+
+    @property
+    def explored(self) -> frozenset[frozenset[str]]:
+        """The target sets of the task on which it may intervene."""
+        return frozenset(self.task.targets[index] for index, arm in self._arms.items() if arm.explored)
 
     @property
     def epsilon(self) -> float:
@@ -271,12 +283,12 @@ def coverage(observed: np.ndarray, domains: np.ndarray) -> float:
 
 
 def _explored(task: HardTask, targets: Collection[frozenset[str]] | str | None) -> Collection[frozenset[str]]:
-    """The sets to intervene on; raises ValueError where the task does not offer those that are given."""
+    """The sets to intervene on; raises ArgumentError where the task does not offer those that are given."""
     if targets is None:
         return task.targets
     if isinstance(targets, str):
         return NAMED_TARGETS[targets](task.diagram, task.reward, task.manipulable)
     if unknown := [sorted(target) for target in targets if target not in task.targets]:
         listed = [sorted(target) for target in task.targets]
-        raise ValueError(f"targets must be among those of {task.env_id}, {listed}; given {unknown}")
+        raise ArgumentError(f"targets must be among those of {task.env_id}, {listed}; given {unknown}")
     return targets

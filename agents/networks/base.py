@@ -17,16 +17,17 @@ from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 class NetworkAgent(Agent):
     """Learns from every node, plays at random when there are no data, and else what :meth:`choose` finds.
 
-    Subclasses make ``_network`` in ``setup``.
+    Attributes:
+        network: the surrogates of the nodes; subclasses make it in ``setup``.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
     task: SoftTask | HardTask
-    _network: GPNetwork
+    network: GPNetwork
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         super().update(action, observation, reward, info)
-        self._network.add(action, observation)
+        self.network.add(action, observation)
 
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))

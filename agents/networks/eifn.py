@@ -29,6 +29,7 @@ from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.agents.toolbox.search import best_first, maximise
+from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 16
@@ -42,8 +43,11 @@ class EIFN(NetworkAgent):
         samples: Sobol samples of the posterior, at least 1 (128 as in the paper).
         device: torch device.
 
+    Attributes:
+        network: the GPs of the nodes.
+
     Raises:
-        ValueError: if ``samples`` is out of range.
+        ArgumentError: if ``samples`` is out of range.
     """
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
@@ -52,8 +56,8 @@ class EIFN(NetworkAgent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self._network = GPNetwork(self.task, self.device)
-        self._model = NetworkModel(self._network)
+        self.network = GPNetwork(self.task, self.device)
+        self._model = NetworkModel(self.network)
         self._sampler = self._make_sampler(self.samples)
         self._coarse_sampler = self._make_sampler(min(self.samples, SCREENING_SAMPLES))
 
@@ -65,7 +69,7 @@ class EIFN(NetworkAgent):
         played = best_first(self.history, estimates)
         return maximise(
             qLogExpectedImprovement(self._model, best, self._sampler),
-            self._network.features,
+            self.network.features,
             played,
             seed=seed,
             screening=qLogExpectedImprovement(self._model, best, self._coarse_sampler),
@@ -75,7 +79,7 @@ class EIFN(NetworkAgent):
 
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():
-            samples = self._sampler(self._model.posterior(self._network.inputs.unsqueeze(-2)))
+            samples = self._sampler(self._model.posterior(self.network.inputs.unsqueeze(-2)))
         return samples.mean(0).reshape(-1).cpu().numpy()
 
 
@@ -101,10 +105,10 @@ class NetworkModel(Model):
         """The reward's distribution at inputs ``b x 1 x d``.
 
         Raises:
-            ValueError: if ``X`` asks for the joint distribution of several points.
+            ArgumentError: if ``X`` asks for the joint distribution of several points.
         """
         if X.shape[-2] != 1:
-            raise ValueError(f"NetworkModel takes points of shape b x 1 x d; given {tuple(X.shape)}")
+            raise ArgumentError(f"NetworkModel takes points of shape b x 1 x d; given {tuple(X.shape)}")
         return NetworkPosterior(self._network, X)
 
 
@@ -135,6 +139,7 @@ class NetworkPosterior(Posterior):
     def batch_range(self) -> tuple[int, int]:
         return (0, -2)
 
+    # The name is BoTorch's: its samplers ask a posterior for this.
     def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
         return sample_shape + torch.Size([len(self._inputs), 1, 1])
 

@@ -26,9 +26,10 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
-from cbo_gym.agents.surrogates.exogenous import Components, Draws, ExogenousNetwork
+from cbo_gym.agents.surrogates.exogenous import Draws, ExogenousNetwork, MixtureSize
 from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
 from cbo_gym.agents.toolbox.search import Acquisition, best_first, maximise
+from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 4
@@ -45,16 +46,22 @@ class EXCBO(NetworkAgent):
         samples: quasi-random draws of the exogenous variables, at least 1.
         device: torch device.
 
+    Attributes:
+        network: encoders, mixtures and decoders of the nodes.
+
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
-    _network: ExogenousNetwork
+    network: ExogenousNetwork
 
-    def __init__(self, beta: float = 2.0, components: Components = 2, samples: int = 16, device: str = "cpu") -> None:
+    def __init__(self, beta: float = 2.0, components: MixtureSize = 2, samples: int = 16, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
         if components != "bic" and not (isinstance(components, int) and components >= 1):
-            raise ValueError(f"components must be a whole number of at least 1, or 'bic'; given {components!r}")
+            raise ArgumentError(
+                "components must be a whole number of at least 1, or 'bic'; "
+                f"given {components!r}{did_you_mean(str(components), ['bic'])}"
+            )
         require_count("samples", samples)
         self.beta = beta
         self.components = components
@@ -62,30 +69,30 @@ class EXCBO(NetworkAgent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self._network = ExogenousNetwork(self.task, self.components, seed, self.device)
+        self.network = ExogenousNetwork(self.task, self.components, seed, self.device)
 
     def choose(self, estimates: np.ndarray, seed: int) -> Action:
         played = best_first(self.history, estimates)
         return maximise(
-            self._upper_bound(self._network.draw(self.samples, seed)),
-            self._network.features,
+            self.upper_bound(self.network.draw(self.samples, seed)),
+            self.network.features,
             played,
             seed=seed,
-            screening=self._upper_bound(self._network.draw(SCREENING_SAMPLES, seed)),
+            screening=self.upper_bound(self.network.draw(SCREENING_SAMPLES, seed)),
             restarts=RESTARTS,
             device=self.device,
         )
 
-    def _upper_bound(self, draws: Draws) -> Acquisition:
-        """The acquisition function: GP inputs ``b x 1 x d`` to values ``b``."""
+    def upper_bound(self, draws: Draws) -> Acquisition:
+        """The acquisition function for some draws of u^: GP inputs ``b x 1 x d`` to values ``b``."""
 
         def value(inputs: Tensor) -> Tensor:
-            mean, std = self._network.reward_belief(inputs.squeeze(-2), draws)
+            mean, std = self.network.reward_belief(inputs.squeeze(-2), draws)
             return mean + self.beta * std
 
         return value
 
     def estimated_rewards(self) -> np.ndarray:
-        draws = self._network.draw(self.samples, seed=0)
+        draws = self.network.draw(self.samples, seed=0)
         with torch.no_grad():
-            return self._network.estimates(self._network.inputs, draws).cpu().numpy()
+            return self.network.estimates(self.network.inputs, draws).cpu().numpy()

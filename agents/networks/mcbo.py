@@ -55,8 +55,12 @@ class MCBO(NetworkAgent):
         restarts: starts of the joint optimisation of action and networks, at least 1; only with noise.
         device: torch device.
 
+    Attributes:
+        network: the GPs of the nodes.
+        search_points: what the search runs over, one eta a node beside the action.
+
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     def __init__(self, beta: float = 0.5, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
@@ -69,46 +73,54 @@ class MCBO(NetworkAgent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self._network = GPNetwork(self.task, self.device)
-        free = [node for node in self._network.nodes if node != self.task.reward]
-        self._with_eta = WithEta(self._network.features, free)
+        self.network = GPNetwork(self.task, self.device)
+        free = [node for node in self.network.nodes if node != self.task.reward]
+        self.search_points = WithEta(self.network.features, free)
 
     def estimated_rewards(self) -> np.ndarray:
-        noise = self._network.draw_noise(MEAN_SAMPLES, seed=0)
+        noise = self.network.draw_noise(MEAN_SAMPLES, seed=0)
         with torch.no_grad():
-            rewards = self._network.rollout(self._network.inputs, posterior_mean, noise)[self.task.reward]
+            rewards = self.network.rollout(self.network.inputs, posterior_mean, noise)[self.task.reward]
         return rewards.mean(-1).cpu().numpy()
 
     def choose(self, estimates: np.ndarray, seed: int) -> Action:
         played = best_first(self.history, estimates)
-        if not self._network.noisy:
+        if not self.network.noisy:
             return maximise(
-                lambda inputs: self._constant_eta(inputs, {}), self._with_eta, played, seed=seed, device=self.device
+                lambda inputs: self.acquisition(inputs, {}), self.search_points, played, seed=seed, device=self.device
             )
         return self._maximise_with_networks(played, seed)
 
-    def _constant_eta(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        """The acquisition with one eta a node: inputs of :class:`WithEta`, ``b x 1 x d``, to values ``b``."""
-        eta, inputs = self._with_eta.split(inputs.squeeze(-2))
+    def acquisition(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        """The acquisition function with one eta a node.
+
+        Args:
+            inputs: of :class:`WithEta`, ``b x 1 x d``.
+            noise: as :meth:`GPNetwork.draw_noise` gives it, or empty.
+
+        Returns:
+            values, shape ``(b,)``.
+        """
+        eta, inputs = self.search_points.split(inputs.squeeze(-2))
 
         def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + self.beta * std * eta.get(node, 1.0)
 
-        return self._network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
+        return self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
 
     def _maximise_with_networks(self, played: list[Action], seed: int) -> Action:
-        noise = self._network.draw_noise(self.samples, seed)
+        noise = self.network.draw_noise(self.samples, seed)
         few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
         starts = screen(
-            lambda inputs: self._constant_eta(inputs, few),
-            self._with_eta,
+            lambda inputs: self.acquisition(inputs, few),
+            self.search_points,
             played,
             seed=seed,
             restarts=self.restarts,
             device=self.device,
         )
         best, _ = self.optimise(starts, noise, seed)
-        return self._with_eta.decode(best)
+        return self.search_points.decode(best)
 
     def optimise(self, starts: Tensor, noise: Mapping[str, Tensor], seed: int) -> tuple[Tensor, float]:
         """Adam on actions and networks from all starts at once.
@@ -122,7 +134,7 @@ class MCBO(NetworkAgent):
             the search point with the highest value of the acquisition function on ``noise``, and that value.
         """
         points = starts.clone().requires_grad_(True)
-        networks = EtaNetworks(self._network, self._with_eta.split(starts)[0], seed)
+        networks = EtaNetworks(self.network, self.search_points.split(starts)[0], seed)
 
         def plausible(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + self.beta * std * networks(node, inputs)
@@ -135,8 +147,8 @@ class MCBO(NetworkAgent):
         best, best_value = starts.clone(), torch.full((len(starts),), -torch.inf, dtype=starts.dtype)
         best_value = best_value.to(starts.device)
         for step in range(STEPS + 1):
-            inputs = self._with_eta.split(self._with_eta.inputs(points))[1]
-            values = self._network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
+            inputs = self.search_points.split(self.search_points.inputs(points))[1]
+            values = self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
             better = values.detach() > best_value
             best_value = torch.where(better, values.detach(), best_value)
             best = torch.where(better[:, None], points.detach(), best)

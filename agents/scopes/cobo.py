@@ -6,8 +6,10 @@ exploration of :class:`~cbo_gym.agents.scopes.cocabo.CoCaBO`, from which it diff
 
 from __future__ import annotations
 
-from cbo_gym.agents.scopes.cocabo import CoCaBO, members
+from cbo_gym.agents.scopes.cocabo import CoCaBO
 from cbo_gym.agents.scopes.scope_arm import Backend
+from cbo_gym.agents.toolbox.policy_scopes import members
+from cbo_gym.errors import ArgumentError
 
 
 class CoBO(CoCaBO):
@@ -19,7 +21,7 @@ class CoBO(CoCaBO):
         device: torch device.
 
     Raises:
-        ValueError: if an argument is out of range; by :meth:`reset` if no scope of the task sets all variables.
+        ArgumentError: if an argument is out of range; by :meth:`reset` if no scope of the task sets all variables.
     """
 
     def __init__(self, beta: float = 0.1, backend: Backend = "plain", device: str = "cpu") -> None:
@@ -31,4 +33,4 @@ class CoBO(CoCaBO):
         for index, scope in enumerate(self.task.scopes):
             if members(scope)[0] == everything:
                 return [(index, frozenset(self.task.contexts))]
-        raise ValueError(f"{self.task.env_id} has no scope that sets all of {sorted(everything)}")
+        raise ArgumentError(f"{self.task.env_id} has no scope that sets all of {sorted(everything)}")

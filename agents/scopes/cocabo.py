@@ -43,11 +43,11 @@ import numpy as np
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.scopes.scope_arm import BACKENDS, Backend, ScopeArm
-from cbo_gym.agents.toolbox.arguments import require_not_negative
-from cbo_gym.scm.scopes import Scope, pomps
+from cbo_gym.agents.toolbox.arguments import require_not_negative, require_word
+from cbo_gym.agents.toolbox.policy_scopes import Members, members
+from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.scopes import pomps
 from cbo_gym.task import Action, ContextualTask, Mode, Observation
-
-Members = tuple[frozenset[str], frozenset[str]]  # variables that are set, contexts that are seen
 
 CONFIDENCE = 0.1  # delta
 
@@ -62,8 +62,11 @@ class CoCaBO(Agent):
         use_contexts: False lets all arms ignore their contexts (the paper's ablation).
         device: torch device.
 
+    Attributes:
+        arms: the scopes among which it chooses, each with a model of its own.
+
     Raises:
-        ValueError: if an argument is out of range; by :meth:`reset` if the task offers no scope that can be an arm.
+        ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers no scope that can be an arm.
     """
 
     modes = frozenset({Mode.CONTEXTUAL})
@@ -79,8 +82,7 @@ class CoCaBO(Agent):
     ) -> None:
         require_not_negative("beta", beta)
         require_not_negative("rho", rho)
-        if backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {list(BACKENDS)}; given {backend!r}")
+        require_word("backend", backend, BACKENDS)
         self.beta = beta
         self.rho = rho
         self.backend: Backend = backend
@@ -89,7 +91,7 @@ class CoCaBO(Agent):
 
     def setup(self, seed: int) -> None:
         self._contexts: list[np.ndarray] = []
-        self._arms = [
+        self.arms = [
             ScopeArm(self.task, scope, contexts if self.use_contexts else (), self.backend, self.device)
             for scope, contexts in self.choose_scopes()
         ]
@@ -111,7 +113,7 @@ class CoCaBO(Agent):
             if settable == variables and contexts <= allowed
         }
         if not arms:
-            raise ValueError(f"{task.env_id} offers none of the possibly optimal scopes of its diagram")
+            raise ArgumentError(f"{task.env_id} offers none of the possibly optimal scopes of its diagram")
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
 
     def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
@@ -121,12 +123,12 @@ class CoCaBO(Agent):
         return set(map(members, pomps(self.task.diagram, self.task.reward, variables, contexts)))
 
     def act(self, observation: Observation) -> Action:
-        self._contexts.append(observation["context"])
-        self._played = max(self._arms, key=self._index)
+        self._contexts.append(observation["context"].copy())
+        self._played = max(self.arms, key=self.index)
         width = self._width(self._played)
         return self._played.act(self._contexts[-1], width, seed=int(self.rng.integers(2**31)))
 
-    def _index(self, arm: ScopeArm) -> float:
+    def index(self, arm: ScopeArm) -> float:
         """What picks the arm; infinite while it is new."""
         if arm.is_new:
             return math.inf
@@ -139,7 +141,7 @@ class CoCaBO(Agent):
 
     def _growth(self, arm: ScopeArm) -> float:
         """log(m d n / delta)."""
-        return math.log(len(self._arms) * arm.dim * (1 + len(arm.rounds)) / CONFIDENCE)
+        return math.log(len(self.arms) * arm.dim * (1 + len(arm.rounds)) / CONFIDENCE)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
         self._played.observe(action, self._contexts[-1], float(reward), len(self.history))
@@ -149,22 +151,17 @@ class CoCaBO(Agent):
         """What the arm that was played most would repeat in the context that was observed last.
 
         Raises:
-            ValueError: if nothing has been played yet.
+            ArgumentError: if nothing has been played yet.
         """
         if not self.history:
-            raise ValueError("nothing has been played yet, so there is nothing to recommend")
-        most_played = max(self._arms, key=lambda arm: len(arm.rounds))
+            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
+        most_played = max(self.arms, key=lambda arm: len(arm.rounds))
         return most_played.recommend(self.history[-1].observation["context"])
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | x, c] for every round of ``history``, in its own context."""
         estimates = np.empty(len(self.history))
-        for arm in self._arms:
+        for arm in self.arms:
             if arm.rounds:
                 estimates[arm.rounds] = arm.estimates()
         return estimates
-
-
-def members(scope: Scope) -> Members:
-    """The variables of a scope, and the contexts on which any of them may depend."""
-    return frozenset(variable for variable, _ in scope), frozenset().union(*[given for _, given in scope])

@@ -37,6 +37,7 @@ class ScopeArm:
         device: torch device.
 
     Attributes:
+        gp: from the variables, then the contexts, to the reward.
         dim: the larger of the numbers of variables and contexts, at least 1.
         is_new: whether its next play is one of the first few, which are random.
         rounds: the numbers of the rounds in which it played, from 0.
@@ -57,7 +58,7 @@ class ScopeArm:
         self._features = BoxFeatures(dim)
         inputs = max(1, dim + len(self._seen))  # without any there is a constant one
         name = f"{task.reward} in scope {scope}"
-        self._gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
+        self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
     def act(self, context: np.ndarray, width: float, seed: int) -> Action:
         """The action with the highest bound, ``width`` standard deviations above the mean; random while the arm is new.
@@ -71,12 +72,12 @@ class ScopeArm:
             return self._action(np.random.default_rng(seed).random(len(self._members)))
 
         def bound(values: Tensor) -> Tensor:
-            return self._gp.bound(self._inputs(values, context), width).squeeze(-1)
+            return self.gp.bound(self._inputs(values, context), width).squeeze(-1)
 
         values = np.zeros(0)
         if self._members:
             order = np.argsort(-self.estimates(context), kind="stable")
-            played = list(self._gp.inputs[order, : len(self._members)].cpu().numpy())
+            played = list(self.gp.inputs[order, : len(self._members)].cpu().numpy())
             values = maximise(
                 bound,
                 self._features,
@@ -91,8 +92,8 @@ class ScopeArm:
     def observe(self, action: Action, context: np.ndarray, reward: float, round_: int) -> None:
         """Learn from a round in which the arm was played."""
         values = torch.as_tensor(np.asarray(action["values"])[self._members], device=self._device)
-        self._gp.add(self._inputs(values, context).cpu(), reward)
-        self._gp.update()
+        self.gp.add(self._inputs(values, context).cpu(), reward)
+        self.gp.update()
         self.rounds.append(round_)
 
     @property
@@ -108,9 +109,9 @@ class ScopeArm:
             contexts: of all of the task's context variables, shape ``(n, k)``.
             width: of the bounds, in standard deviations.
         """
-        points = self._gp.inputs
+        points = self.gp.inputs
         with torch.no_grad():
-            bounds = self._gp.bound(points, width).cpu().numpy()
+            bounds = self.gp.bound(points, width).cpu().numpy()
         dim = len(self._members)
         own, other = points[:, dim : dim + len(self._seen)].cpu().numpy(), contexts[:, self._seen]
         unit = other.std(axis=0) + 1e-12
@@ -120,16 +121,16 @@ class ScopeArm:
 
     def estimates(self, context: np.ndarray | None = None) -> np.ndarray:
         """Estimates of E[Y | x, c] for what was played, in the contexts of then or all in ``context``."""
-        inputs = self._gp.inputs
+        inputs = self.gp.inputs
         if context is not None:
             inputs = self._inputs(inputs[:, : len(self._members)], context)
         with torch.no_grad():
-            return self._gp.bound(inputs, 0.0).cpu().numpy()
+            return self.gp.bound(inputs, 0.0).cpu().numpy()
 
     def recommend(self, context: np.ndarray) -> Action:
         """Of the values played, those with the best estimate in ``context``."""
         best = int(np.argmax(self.estimates(context)))
-        return self._action(self._gp.inputs[best, : len(self._members)].cpu().numpy())
+        return self._action(self.gp.inputs[best, : len(self._members)].cpu().numpy())
 
     def _inputs(self, values: Tensor, context: np.ndarray) -> Tensor:
         """GP inputs of values ``... x dim`` in one context."""

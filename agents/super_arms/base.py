@@ -9,6 +9,7 @@ import numpy as np
 
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent, UnsupportedModeError
+from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, MaskedTask, Mode, Observation
 
 MAX_SUPER_ARMS = 200_000  # what a table with a row a super arm can hold in a gigabyte
@@ -52,7 +53,7 @@ class SuperArmAgent(Agent):
         space = self.task.action_space
         assert isinstance(space, SuperArmSpace)
         if space.count > MAX_SUPER_ARMS:
-            raise ValueError(
+            raise ArgumentError(
                 f"{space.arms} base arms with at most {space.size} at a time give {space.count} super arms; "
                 f"{type(self).__name__} scores every one and takes at most {MAX_SUPER_ARMS}: lower super_arm_size"
             )

@@ -34,7 +34,7 @@ class IGPUCB(SuperArmAgent):
         delta: the probability with which the bounds may fail, between 0 and 1.
 
     Raises:
-        ValueError: if an argument is out of range; from ``reset``, if there are too many super arms.
+        ArgumentError: if an argument is out of range; from ``reset``, if there are too many super arms.
     """
 
     def __init__(self, lengthscale: float = 8.0, delta: float = 0.1) -> None:

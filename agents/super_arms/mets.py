@@ -23,7 +23,7 @@ import numpy as np
 
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
-from cbo_gym.agents.surrogates.separable import SeparableModel, SeparableSystem, coefficient_posterior, fit_jointly
+from cbo_gym.agents.surrogates.separable_fit import SeparableModel, SeparableSystem, coefficient_posterior, fit_jointly
 from cbo_gym.scm.noise import DistributionFamily
 from cbo_gym.task import Action, Observation
 
@@ -38,7 +38,7 @@ class METS(SuperArmAgent):
     """Thompson sampling of signals and equations. Plays masked separable tasks that tell the signals' family.
 
     Raises:
-        ValueError: from ``reset``, if there are too many super arms.
+        ArgumentError: from ``reset``, if there are too many super arms.
         UnsupportedModeError: from ``reset``, if the task is no separable system or does not tell the family.
     """
 
@@ -74,12 +74,12 @@ class METS(SuperArmAgent):
             _, exogenous, nodes = self.model.rounds()
             assert self.model.system is not None
             self._coefficients = coefficient_posterior(self.model.system, exogenous, nodes)
-        rows = self._candidates()
+        rows = self.candidates()
         scores = self._expected_payoffs(self.super_arms[rows], self._draw_signals())
         return self.super_arms[rows[int(scores.argmax())]].copy()
 
-    def _candidates(self) -> np.ndarray:
-        """Rows of the super arms to compare."""
+    def candidates(self) -> np.ndarray:
+        """Rows of the super arms to compare in this round; draws some of them where there are many."""
         count = len(self.super_arms)
         if count <= COMPARED:
             return np.arange(count)

@@ -9,7 +9,7 @@ the case of degree 1 with linear components (Bauschmann & Maghsudi 2026, sec. V)
 from __future__ import annotations
 
 from cbo_gym.agents.super_arms.ssem_ucb import INTERNAL_SCALE, SSEMUCBJO
-from cbo_gym.agents.surrogates.separable import Component
+from cbo_gym.agents.surrogates.separable_fit import EdgeFunction
 
 
 class SEMUCB(SSEMUCBJO):
@@ -19,12 +19,12 @@ class SEMUCB(SSEMUCBJO):
         internal_scale: factor of the confidence in the signals' means, at least 0; the theory has 1.
 
     Raises:
-        ValueError: if the scale is out of range; from ``reset``, if there are too many super arms.
+        ArgumentError: if the scale is out of range; from ``reset``, if there are too many super arms.
         UnsupportedModeError: from ``reset``, if the task is no separable system.
     """
 
     def __init__(self, internal_scale: float = INTERNAL_SCALE) -> None:
         super().__init__(degree=1, internal_scale=internal_scale, external_scale=0.0)
 
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[EdgeFunction, ...]:
         return (lambda nodes: nodes,)

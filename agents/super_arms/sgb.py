@@ -21,6 +21,7 @@ import numpy as np
 
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
+from cbo_gym.agents.toolbox.arguments import require_probability
 from cbo_gym.task import Action, Mode, Observation
 
 
@@ -31,14 +32,13 @@ class SGB(Agent):
         miss: probability with which a phase may miss the best base arm, between 0 and 1.
 
     Raises:
-        ValueError: if ``miss`` is out of range.
+        ArgumentError: if ``miss`` is out of range.
     """
 
     modes = frozenset({Mode.MASKED})
 
     def __init__(self, miss: float = 0.1) -> None:
-        if not 0.0 < miss < 1.0:
-            raise ValueError(f"miss must lie between 0 and 1; given {miss!r}")
+        require_probability("miss", miss)
         self.miss = miss
 
     def setup(self, seed: int) -> None:

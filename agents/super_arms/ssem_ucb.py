@@ -28,15 +28,16 @@ import numpy as np
 
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
 from cbo_gym.agents.surrogates.payoff_polynomials import MAX_DEGREE, Expansion, PayoffPolynomials, PolynomialsAboutZero
-from cbo_gym.agents.surrogates.separable import (
-    Component,
+from cbo_gym.agents.surrogates.separable_fit import (
+    EdgeFunction,
     SeparableModel,
     SeparableSystem,
     fit_by_base_arm,
     fit_jointly,
 )
 from cbo_gym.agents.surrogates.signal_moments import SignalMoments
-from cbo_gym.agents.toolbox.arguments import require_not_negative, require_positive
+from cbo_gym.agents.toolbox.arguments import require_not_negative, require_positive, require_word
+from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.task import Action, Observation
 
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.0003, 0.0003
@@ -65,8 +66,13 @@ class SSEMUCB(SuperArmAgent):
             they are affordable: on acyclic systems with up to 2 million points to solve.
         reach: factor of the width of the numerical derivatives, above 0; towards 0 they are those at the means.
 
+    Attributes:
+        model: the fitted structural equations.
+        moments: of the signals seen.
+        expansion: the payoffs' polynomials at the present fit; None before the first.
+
     Raises:
-        ValueError: if an argument is out of range; from ``reset``, if there are too many super arms.
+        ArgumentError: if an argument is out of range; from ``reset``, if there are too many super arms.
         UnsupportedModeError: from ``reset``, if the task is no separable system.
     """
 
@@ -82,11 +88,16 @@ class SSEMUCB(SuperArmAgent):
         reach: float = 1.0,
     ) -> None:
         if degree != "search" and degree not in range(1, MAX_DEGREE + 1):
-            raise ValueError(f"degree must be a whole number from 1 to {MAX_DEGREE}, or 'search'; given {degree!r}")
-        if external not in EXTERNAL:
-            raise ValueError(f"external must be one of {sorted(EXTERNAL)}; given {external!r}")
+            raise ArgumentError(
+                f"degree must be a whole number from 1 to {MAX_DEGREE}, or 'search'; "
+                f"given {degree!r}{did_you_mean(str(degree), ['search'])}"
+            )
+        require_word("external", external, sorted(EXTERNAL))
         if centre is not None and centre not in CENTRES:
-            raise ValueError(f"centre must be None or one of {sorted(CENTRES)}; given {centre!r}")
+            known = sorted(CENTRES)
+            raise ArgumentError(
+                f"centre must be None or one of {known}; given {centre!r}{did_you_mean(str(centre), known)}"
+            )
         require_not_negative("internal_scale", internal_scale)
         require_not_negative("external_scale", external_scale)
         require_positive("reach", reach)
@@ -103,14 +114,14 @@ class SSEMUCB(SuperArmAgent):
         self.moments = SignalMoments(self.super_arms.shape[1], max(2, *map(int, degrees)), high - low)
         self.model = SeparableModel(self.fit)
         self._payoff = payoff_of(self.task)
-        self._expansion: Expansion | None = None
+        self.expansion: Expansion | None = None
 
     def _affordable_centre(self, degree: int) -> str:
         sizes = self.super_arms.sum(axis=1)
         points = sum(count * math.comb(size + degree, degree) for size, count in enumerate(np.bincount(sizes).tolist()))
         return "means" if self.task.diagram.is_acyclic and points <= MAX_POINTS else "zero"
 
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[EdgeFunction, ...]:
         """Candidate functions of the edges."""
         return tuple(self.task.components)
 
@@ -138,9 +149,9 @@ class SSEMUCB(SuperArmAgent):
         if self.model.refit_if_needed():
             if self._polynomials[0].about_means:
                 self.moments.recentre(*self.model.rounds()[:2])
-            self._expansion = self._expand()
-        assert self._expansion is not None
-        return self.best(self.scores(self._expansion))
+            self.expansion = self.expand()
+        assert self.expansion is not None
+        return self.best(self.scores(self.expansion))
 
     def scores(self, expansion: Expansion) -> np.ndarray:
         """Internal plus external upper confidence bound of every super arm (Eq. 9), shape ``(A,)``."""
@@ -153,18 +164,18 @@ class SSEMUCB(SuperArmAgent):
 
     def estimated_rewards(self) -> np.ndarray:
         """Payoffs of the super arms played under the fitted equations and the empirical moments."""
-        if self._expansion is None:
+        if self.expansion is None:
             return super().estimated_rewards()
-        return self._expansion.expected(self.moments.moments())[self.played]
+        return self.expansion.expected(self.moments.moments())[self.played]
 
-    def _expand(self) -> Expansion:
+    def expand(self) -> Expansion:
         """The payoffs' polynomials at the present fit, of the degree asked for."""
         if self.degree != "search":
             return self._expand_to(self._polynomials[0])
         remainders = []
         for polynomials in self._polynomials:
             expansion = self._expand_to(polynomials)
-            remainders.append(self._remainder(expansion))
+            remainders.append(self.remainder(expansion))
             scores = self.scores(expansion)
             behind = scores.max() - scores
             if remainders[-1] < behind[behind > 0.0].min(initial=np.inf) / 4.0:
@@ -183,7 +194,7 @@ class SSEMUCB(SuperArmAgent):
     def _payoff_under(self, system: SeparableSystem) -> Callable[[np.ndarray], np.ndarray]:
         return lambda exogenous: self._payoff(system.solve(exogenous))
 
-    def _remainder(self, expansion: Expansion) -> float:
+    def remainder(self, expansion: Expansion) -> float:
         """The largest difference, over super arms, of the expansion from the mean payoff over signals seen."""
         super_arms, exogenous, _ = self.model.rounds()
         signals = np.stack(

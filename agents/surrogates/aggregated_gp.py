@@ -18,6 +18,7 @@ from scipy.special import erf
 
 from cbo_gym.actions.cells import representative_points, require_points
 from cbo_gym.agents.toolbox.arguments import require_positive
+from cbo_gym.errors import ArgumentError
 
 SMALLEST_PIVOT = 1e-12  # of a new row's squared diagonal, relative to the cell's own variance
 NARROW = 1e-3  # edges below this many lengthscales are integrated by their Taylor series
@@ -42,7 +43,7 @@ class AverageKernel:
         points: S, at least 1.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     def __init__(self, lengthscale: float, variance: float, points: int) -> None:
@@ -76,7 +77,7 @@ class IntegralKernel:
         variance: of the function, above 0.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     def __init__(self, lengthscale: float, variance: float) -> None:
@@ -124,7 +125,7 @@ class AggregatedGP:
         mean: posterior means of the tracked cells, shape ``(m,)``.
 
     Raises:
-        ValueError: if ``noise_std`` is out of range.
+        ArgumentError: if ``noise_std`` is out of range.
     """
 
     def __init__(self, kernel: CellKernel, noise_std: float) -> None:
@@ -160,14 +161,14 @@ class AggregatedGP:
         """Observe a noisy mean over a cell ``(2, d)``.
 
         Raises:
-            ValueError: if the cell has another shape than those before, or a number is not finite.
+            ArgumentError: if the cell has another shape than those before, or a number is not finite.
         """
         cell = np.asarray(cell, dtype=np.float64)
         known, old = self._size, self.cells
         if cell.ndim != 2 or len(cell) != 2 or (known and cell.shape != old.shape[1:]):
-            raise ValueError(f"a cell must have shape (2, d), as those before; given {cell.shape}")
+            raise ArgumentError(f"a cell must have shape (2, d), as those before; given {cell.shape}")
         if not (np.isfinite(cell).all() and math.isfinite(reward)):
-            raise ValueError(f"observations must be finite; given {cell.tolist()} -> {reward}")
+            raise ArgumentError(f"observations must be finite; given {cell.tolist()} -> {reward}")
         one = cell[None]
         own = float(self.kernel.variance(one)[0])
         row = self._project(self.kernel.covariance(old, one))[:, 0] if known else np.zeros(0)

@@ -217,7 +217,7 @@ class CausalGP(GaussianProcess):
         """Posterior means at the data, shape ``(n,)``.
 
         Raises:
-            ValueError: if there are none.
+            ArgumentError: if there are none.
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         return self._rewards - self.outputs + self.posterior(self.inputs)[0]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cbo_gym.agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel, CellKernel, IntegralKernel
+from cbo_gym.agents.toolbox.arguments import require_word
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import AggregatedTask
 
@@ -140,6 +141,5 @@ BETA_SCHEDULES = {"practical": practical_beta, "theory": theory_beta}
 
 
 def require_schedule(beta: str) -> None:
-    """Raise ValueError unless ``beta`` names one of :data:`BETA_SCHEDULES`."""
-    if beta not in BETA_SCHEDULES:
-        raise ValueError(f"beta must be one of {sorted(BETA_SCHEDULES)}; given {beta!r}")
+    """Raise ArgumentError unless ``beta`` names one of :data:`BETA_SCHEDULES`."""
+    require_word("beta", beta, sorted(BETA_SCHEDULES))

@@ -31,10 +31,10 @@ MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's
 REFIT_ITERATIONS = 8
 CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
 
-Components = int | str
+MixtureSize = int | str
 
 
-def fit_mixture(values: np.ndarray, components: Components, seed: int) -> GaussianMixture:
+def fit_mixture(values: np.ndarray, components: MixtureSize, seed: int) -> GaussianMixture:
     """Fit a Gaussian mixture by expectation maximisation (scikit-learn).
 
     Args:
@@ -72,7 +72,7 @@ class EncoderDecoder:
     """
 
     def __init__(
-        self, name: str, parents: int, actions: int, components: Components, seed: int, device: str = "cpu"
+        self, name: str, parents: int, actions: int, components: MixtureSize, seed: int, device: str = "cpu"
     ) -> None:
         dim = max(1, parents + actions)  # a root has a constant input
         kernel = partial(MechanismKernel, parents=parents) if parents else get_covar_module_with_dim_scaled_prior
@@ -219,7 +219,7 @@ class ExogenousNetwork(GPNetwork):
         device: torch device.
     """
 
-    def __init__(self, task: SoftTask | HardTask, components: Components, seed: int, device: str = "cpu") -> None:
+    def __init__(self, task: SoftTask | HardTask, components: MixtureSize, seed: int, device: str = "cpu") -> None:
         self._components = components
         self._seed = seed
         self.exogenous: dict[str, EncoderDecoder] = {}

@@ -36,6 +36,7 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
+from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
 
@@ -45,7 +46,7 @@ FIT_ITERATIONS = 100
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
 
 
-class SurrogateError(RuntimeError):
+class SurrogateError(OperationError):
     """Raised when a surrogate cannot be computed from its data; the message names the node."""
 
 
@@ -91,7 +92,7 @@ class GaussianProcess:
         device: torch device of data and computations.
 
     Raises:
-        ValueError: if ``dim`` is below 1 or ``rescale`` names a column that does not exist.
+        ArgumentError: if ``dim`` is below 1 or ``rescale`` names a column that does not exist.
 
     References:
         Hvarfner, Hellsten & Nardi (2024), Vanilla Bayesian optimization performs great in high dimensions.
@@ -109,9 +110,9 @@ class GaussianProcess:
         device: str | torch.device = "cpu",
     ) -> None:
         if dim < 1:
-            raise ValueError(f"the GP of node {name} needs at least one input; given dim={dim}")
+            raise ArgumentError(f"the GP of node {name} needs at least one input; given dim={dim}")
         if outside := [column for column in rescale if column not in range(dim)]:
-            raise ValueError(f"rescale of node {name} takes columns from 0 to {dim - 1}; given {outside}")
+            raise ArgumentError(f"rescale of node {name} takes columns from 0 to {dim - 1}; given {outside}")
         self.name = name
         self.dim = dim
         self.noise_std = noise_std
@@ -145,14 +146,14 @@ class GaussianProcess:
             outputs: shape ``(n,)``, or a scalar.
 
         Raises:
-            ValueError: if the shapes do not fit or a number is not finite.
+            ArgumentError: if the shapes do not fit or a number is not finite.
         """
         x = self._tensor(inputs).reshape(-1, self.dim)
         y = self._tensor(outputs).reshape(-1)
         if len(x) != len(y):
-            raise ValueError(f"node {self.name}: {len(x)} inputs but {len(y)} outputs")
+            raise ArgumentError(f"node {self.name}: {len(x)} inputs but {len(y)} outputs")
         if not (x.isfinite().all() and y.isfinite().all()):
-            raise ValueError(f"node {self.name}: observations must be finite; given {inputs} -> {outputs}")
+            raise ArgumentError(f"node {self.name}: observations must be finite; given {inputs} -> {outputs}")
         self.inputs = torch.cat([self.inputs, x])
         self.outputs = torch.cat([self.outputs, y])
 
@@ -184,7 +185,7 @@ class GaussianProcess:
             two tensors of shape ``batch_shape``; the marginals of each point.
 
         Raises:
-            ValueError: if nothing has been added yet.
+            ArgumentError: if nothing has been added yet.
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
@@ -216,11 +217,11 @@ class GaussianProcess:
         """Bring the model up to date with the data: refit if the schedule says so, else extend the factor.
 
         Raises:
-            ValueError: if nothing has been added yet.
+            ArgumentError: if nothing has been added yet.
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         if not len(self):
-            raise ValueError(f"the GP of node {self.name} has no data yet")
+            raise ArgumentError(f"the GP of node {self.name} has no data yet")
         known = len(self._points)
         if self.schedule.due(len(self)):
             self._standardise()

@@ -37,6 +37,7 @@ class GPNetwork:
 
     Attributes:
         nodes: the modelled nodes, the reward and its ancestors, in topological order.
+        surrogates: node -> its GP.
         features: of the task's actions.
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
     """

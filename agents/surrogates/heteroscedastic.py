@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from botorch.models import SingleTaskGP
-from gpytorch.likelihoods.gaussian_likelihood import _GaussianLikelihoodBase
+from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.likelihoods.noise_models import Noise
 from gpytorch.priors import NormalPrior
 from linear_operator.operators import DiagLinearOperator
@@ -49,8 +49,10 @@ class HeteroscedasticGP(GaussianProcess):
         return self._noise_model.variance(points)
 
 
-class BumpyLikelihood(_GaussianLikelihoodBase):
+class BumpyLikelihood(GaussianLikelihood):
     """Normal observations whose variance depends on the inputs.
+
+    It is GPyTorch's likelihood of one noise level with another noise model put in its place.
 
     Args:
         noise: the variance as a function of the inputs.
@@ -58,7 +60,8 @@ class BumpyLikelihood(_GaussianLikelihoodBase):
     """
 
     def __init__(self, noise: BumpyNoise, points: Tensor) -> None:
-        super().__init__(noise)
+        super().__init__()
+        self.noise_covar = noise
         self._points = points
 
     @property

@@ -11,6 +11,7 @@ from botorch.posteriors import Posterior
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.errors import ArgumentError
 
 
 class IndependentNormals(Posterior):
@@ -40,6 +41,7 @@ class IndependentNormals(Posterior):
     def batch_range(self) -> tuple[int, int]:
         return (0, -2)
 
+    # The name is BoTorch's: its samplers ask a posterior for this.
     def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
         return sample_shape + self.mean.shape
 
@@ -74,9 +76,9 @@ class IndependentGPs(Model):
         """Marginals of the latent functions at ``X`` of shape ``b x 1 x d``.
 
         Raises:
-            ValueError: if ``X`` asks for the joint distribution of several points.
+            ArgumentError: if ``X`` asks for the joint distribution of several points.
         """
         if X.shape[-2] != 1:
-            raise ValueError(f"IndependentGPs takes points of shape b x 1 x d; given {tuple(X.shape)}")
+            raise ArgumentError(f"IndependentGPs takes points of shape b x 1 x d; given {tuple(X.shape)}")
         means, stds = zip(*[surrogate.posterior(X) for surrogate in self._surrogates], strict=True)
         return IndependentNormals(torch.stack(means, -1), torch.stack(stds, -1))

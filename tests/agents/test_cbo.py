@@ -17,6 +17,7 @@ from cbo_gym.agents.surrogates.causal_prior import (
     adjustment_set,
     can_be_simulated,
 )
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
@@ -77,10 +78,11 @@ def test_unsupported_mode() -> None:
         ({"costs": {"X0": math.inf}}, "cost of X0 must be"),
         ({"max_observations": 0}, "max_observations must be a whole number of at least 1; given 0"),
         ({"max_observations": 2.5}, "max_observations must be"),
+        ({"targets": "pomi"}, r"given 'pomi'; did you mean 'POMIS'"),
     ],
 )
 def test_bad_parameters(parameters: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         CBO(**parameters)
 
 
@@ -89,11 +91,12 @@ def test_bad_parameters(parameters: dict, message: str) -> None:
     [
         ({"targets": [{"Y"}]}, r"targets must be among .* given \[\['Y'\]\]"),
         ({"costs": {"Z": 1.0}}, r"costs name \['Z'\]"),
+        ({"costs": {"x0": 1.0}}, r"costs name \['x0'\]; .* be set; did you mean 'X0'"),
     ],
 )
 def test_parameters_that_do_not_fit_the_task(parameters: dict, message: str) -> None:
     _, task = make(TOY, 0, 1)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         CBO(**parameters).reset(task, 0)
 
 
@@ -303,9 +306,8 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
     for targets, excluded in [("POMIS", {b_and_e, frozenset("BDE")}), ("MIS", {frozenset("BDE")}), (None, set())]:
         agent = CBO(targets=targets)
         agent.reset(task, 0)
-        explored = {task.targets[index] for index, arm in agent._arms.items() if arm.explored}
-        assert explored == set(task.targets) - excluded - {frozenset()}
-    with pytest.raises(ValueError, match="targets are 'MIS' or 'POMIS' or sets; given 'best'"):
+        assert agent.explored == set(task.targets) - excluded - {frozenset()}
+    with pytest.raises(ArgumentError, match="targets are 'MIS' or 'POMIS' or sets; given 'best'"):
         CBO(targets="best")
 
 

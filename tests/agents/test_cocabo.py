@@ -15,6 +15,7 @@ from scipy.optimize import minimize_scalar
 
 from cbo_gym import Agent, Mode, UnsupportedModeError, agents, make_task
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
 AGENTS = {
@@ -102,40 +103,43 @@ def test_an_arm_sees_no_context_that_does_not_matter() -> None:
 
 def test_cobo_sets_everything_by_everything() -> None:
     assert arms_of(agents.CoBO(), "CBO/CoCaFig1-v0") == [named("X1 X2", "C")]
-    with pytest.raises(ValueError, match="no scope that sets all"):
+    with pytest.raises(ArgumentError, match="no scope that sets all"):
         arms_of(agents.CoBO(), "CBO/CoCaLarge-v0", scopes=({"X2": ("C1",)},))
 
 
 def test_cabo_plays_pomis_and_observes() -> None:
-    env, task = make("CBO/CoCaFig1-v0", 0, 1)
+    env, task = make("CBO/CoCaFig1-v0", 0, 20)
     agent = agents.CaBO()
     agent.reset(task, 0)
-    inner = agent._blind.task
+    inner = agent.cbo.task
     assert inner.mode is Mode.HARD
     assert set(inner.targets) == {frozenset(), frozenset({"X1"}), frozenset({"X2"})}
-    for index, target in enumerate(inner.targets):
-        scope = task.scopes[agent._scopes[index]]
-        assert {variable for variable, _ in scope} == target
-    with pytest.raises(ValueError, match="must offer an empty scope"):
+    scopes = [frozenset(variable for variable, _ in scope) for scope in task.scopes]
+    played = [scopes[action["scope"]] for action in play(agent, env, task, 0)[0]]
+    assert played == [inner.targets[past.action["target"]] for past in agent.cbo.history]
+    assert set(played) == set(inner.targets)
+    with pytest.raises(ArgumentError, match="must offer an empty scope"):
         agent.reset(replace(task, scopes=task.scopes[:2]), 0)
     assert env.action_space.contains(agent.act({"context": np.zeros(1)}))
 
 
 def test_the_index_of_an_arm_by_hand() -> None:
-    """The average bound at the points played, and rho_i(n) / sqrt(n); where all contexts are its own nothing else."""
+    """The average bound, levelled to all contexts, and rho_i(n) / sqrt(n); levelled to its own it is the average."""
     env, task = make("CBO/CoCaFig1-v0", 0, 20)
     agent = agents.CoCaBO(beta=0.3, rho=0.4)
     play(agent, env, task, 0)
-    assert sorted(round_ for arm in agent._arms for round_ in arm.rounds) == list(range(20))
+    first, _ = env.reset(seed=0)
+    seen = [first, *[past.observation for past in agent.history[:-1]]]
+    contexts = np.stack([observation["context"] for observation in seen])
+    assert sorted(round_ for arm in agent.arms for round_ in arm.rounds) == list(range(20))
     spread = np.std([past.reward for past in agent.history])
-    contexts = np.stack(agent._contexts)
-    for arm in agent._arms:
+    for arm in agent.arms:
         n = len(arm.rounds)
         growth = math.log(2 * 1 * (1 + n) / 0.1)
-        mean, std = arm._gp.posterior(arm._gp.inputs)
-        bounds = (mean + math.sqrt(0.3 * growth) * std).numpy()
-        agent._contexts = list(contexts[arm.rounds])
-        assert agent._index(arm) == pytest.approx(np.mean(bounds) + 0.4 * spread * growth / math.sqrt(n))
+        width, bonus = math.sqrt(0.3 * growth), 0.4 * spread * growth / math.sqrt(n)
+        mean, std = arm.gp.posterior(arm.gp.inputs)
+        assert arm.average_bound(contexts[arm.rounds], width) == pytest.approx(float((mean + width * std).mean()))
+        assert agent.index(arm) == pytest.approx(arm.average_bound(contexts, width) + bonus)
 
 
 def test_every_arm_is_first_played_eight_times_at_random() -> None:
@@ -161,8 +165,8 @@ def trained_arm(rewards: Any, context_count: int = 25, backend: Any = "plain") -
 
 def test_levelling_takes_the_luck_of_the_context_out_of_an_average() -> None:
     arm = trained_arm(lambda x, c: 3.0 * c - (x - 0.5) ** 2)
-    met = arm._gp.inputs[:, 1:].numpy()
-    bounds = arm._gp.bound(arm._gp.inputs, 1.0).numpy()
+    met = arm.gp.inputs[:, 1:].numpy()
+    bounds = arm.gp.bound(arm.gp.inputs, 1.0).numpy()
     assert arm.average_bound(met, 1.0) == pytest.approx(bounds.mean())
     shift = arm.average_bound(met + 0.4, 1.0) - arm.average_bound(met, 1.0)
     assert shift == pytest.approx(3.0 * 0.4, rel=0.2)
@@ -184,10 +188,11 @@ def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
         ({"beta": -0.1}, "beta must be a finite number of at least 0; given -0.1"),
         ({"rho": math.nan}, "rho must be a finite number of at least 0; given nan"),
         ({"backend": "hebo"}, r"backend must be one of \['warped', 'plain'\]; given 'hebo'"),
+        ({"backend": "wrapped"}, r"given 'wrapped'; did you mean 'warped'\?"),
     ],
 )
 def test_arguments_are_validated(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         agents.CoCaBO(**arguments)
 
 
@@ -209,7 +214,7 @@ def test_nothing_to_recommend_at_first() -> None:
     _, task = make("CBO/CoCaFig1-v0", 0, 1)
     agent = agents.CoCaBO()
     agent.reset(task, 0)
-    with pytest.raises(ValueError, match="nothing has been played"):
+    with pytest.raises(ArgumentError, match="nothing has been played"):
         agent.recommend()
 
 

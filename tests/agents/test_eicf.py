@@ -4,6 +4,7 @@ import torch
 from scipy.stats import norm
 
 from cbo_gym import agents
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import AGENT_SEED, make
 
 
@@ -12,9 +13,9 @@ def test_monte_carlo_improvement_is_the_closed_form(env_id: str) -> None:
     _, task = make(env_id, 0, 10)
     agent = agents.EICF(samples=4096)
     agent.reset(task, seed=AGENT_SEED)
-    inputs = agent._features.inputs(agent._features.draw(200, torch.Generator().manual_seed(0)))
+    inputs = agent.features.inputs(agent.features.draw(200, torch.Generator().manual_seed(0)))
     incumbent = float(agent.estimated_rewards().max())
-    mean, std = (moment.numpy() for moment in agent._surrogates[0].posterior(inputs))
+    mean, std = (moment.numpy() for moment in agent.surrogates[0].posterior(inputs))
     z = (mean - incumbent) / std
     expected = std * (norm.pdf(z) + z * norm.cdf(z))
     improvement = agent.improvement_over(incumbent)(inputs.unsqueeze(-2)).exp().numpy()
@@ -42,7 +43,7 @@ def test_only_what_is_needed_is_modelled() -> None:
         _, task = make("CBO/Ackley-v0", 0, 10, known_composition=known)
         agent = agents.EICF()
         agent.reset(task, seed=AGENT_SEED)
-        assert [surrogate.name for surrogate in agent._surrogates] == expected
+        assert [surrogate.name for surrogate in agent.surrogates] == expected
 
 
 def test_composition_turns_node_estimates_into_reward_estimates() -> None:
@@ -57,5 +58,5 @@ def test_joint_posteriors_are_refused() -> None:
     _, task = make("CBO/Ackley-v0", 0, 10)
     agent = agents.EICF()
     agent.reset(task, seed=AGENT_SEED)
-    with pytest.raises(ValueError, match="b x 1 x d"):
-        agent._model.posterior(torch.zeros(4, 2, 6, dtype=torch.float64))
+    with pytest.raises(ArgumentError, match="b x 1 x d"):
+        agent.model.posterior(torch.zeros(4, 2, 6, dtype=torch.float64))

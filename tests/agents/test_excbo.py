@@ -7,6 +7,7 @@ import torch
 from cbo_gym import agents
 from cbo_gym.agents.networks.excbo import EXCBO
 from cbo_gym.agents.toolbox.search import maximise
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make, play, started
 
 
@@ -21,7 +22,7 @@ from tests.agents.helpers import make, play, started
     ],
 )
 def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         EXCBO(**parameters)
 
 
@@ -29,12 +30,12 @@ def test_bad_parameters(parameters, message):
 def test_the_search_beats_a_fine_grid(seed):
     """Noisy Dropwave: every action on a 60 x 60 grid."""
     agent = started(EXCBO(), "CBO/Dropwave-Noisy-v0", seed)
-    bound = agent._upper_bound(agent._network.draw(agent.samples, seed))
+    bound = agent.upper_bound(agent.network.draw(agent.samples, seed))
     axis = torch.linspace(0, 1, 60, dtype=torch.float64)
     with torch.no_grad():
         best = float(bound(torch.cartesian_prod(axis, axis)[:, None]).max())
     played = [past.action for past in agent.history]
-    action = maximise(bound, agent._network.features, played, seed=1)
+    action = maximise(bound, agent.network.features, played, seed=1)
     with torch.no_grad():
         found = float(bound(torch.tensor(action)[None, None]))
     assert found >= best - 1e-3 * abs(best)
@@ -42,10 +43,10 @@ def test_the_search_beats_a_fine_grid(seed):
 
 def test_beta_zero_maximises_the_mean():
     agent = started(EXCBO(beta=0.0), "CBO/Dropwave-Noisy-v0")
-    draws = agent._network.draw(8, seed=0)
+    draws = agent.network.draw(8, seed=0)
     points = torch.rand(5, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    mean, _ = agent._network.reward_belief(points[:, 0], draws)
-    torch.testing.assert_close(agent._upper_bound(draws)(points), mean)
+    mean, _ = agent.network.reward_belief(points[:, 0], draws)
+    torch.testing.assert_close(agent.upper_bound(draws)(points), mean)
 
 
 @pytest.mark.parametrize("components", [3, "bic"])

@@ -1,6 +1,10 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import Kernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from cbo_gym.agents.surrogates.gp import (
@@ -11,6 +15,7 @@ from cbo_gym.agents.surrogates.gp import (
     is_noiseless,
     log_density,
 )
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make
 
 
@@ -68,8 +73,10 @@ def test_extended_factor_equals_a_new_one() -> None:
     points = torch.rand(30, 2, dtype=torch.float64)
     extended = gp.posterior(points)
     assert gp.schedule.fits == 1
-    gp._factorise(0)
-    for one, other in zip(extended, gp.posterior(points), strict=True):
+    gp.replace(gp.inputs, gp.outputs)  # all are new to it now, and no refit is due
+    anew = gp.posterior(points)
+    assert gp.schedule.fits == 1
+    for one, other in zip(extended, anew, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
@@ -103,9 +110,10 @@ def test_noiseless_gp_interpolates() -> None:
 
 @pytest.mark.parametrize("noise_std", [None, 0.3])
 def test_the_log_density_is_that_of_gpytorch(noise_std: float | None) -> None:
-    gp = filled(15, noise=0.3, noise_std=noise_std)
-    gp.update()
-    model = gp._build_model({})
+    gp = filled(15, noise=0.3)
+    targets = ((gp.outputs - gp.outputs.mean()) / gp.outputs.std()).unsqueeze(-1)
+    known = None if noise_std is None else torch.full_like(targets, noise_std**2)
+    model = SingleTaskGP(gp.inputs, targets, known, outcome_transform=None)
     reference = ExactMarginalLogLikelihood(model.likelihood, model).train()
     expected = reference(model(*model.train_inputs), model.train_targets)
     torch.testing.assert_close(log_density(model), expected)
@@ -174,15 +182,30 @@ def test_awkward_data_give_finite_predictions(inputs, outputs, noise_std: float 
         assert (std > 0.0).all()
 
 
+class Constant(Kernel):
+    """The kernel of constant functions, with ``extra`` variance at each point; below 0 it is no covariance."""
+
+    def __init__(self, extra: float) -> None:
+        super().__init__()
+        self.extra = extra
+
+    def forward(self, x1: torch.Tensor, x2: torch.Tensor, diag: bool = False, **_: Any) -> torch.Tensor:
+        if diag:
+            return torch.full_like(x1[..., 0], 1.0 + self.extra)
+        return 1.0 + self.extra * (x1.unsqueeze(-2) == x2.unsqueeze(-3)).all(-1).to(x1)
+
+
 def test_indefinite_covariance_names_the_node() -> None:
-    gp = filled(2)
-    with pytest.raises(SurrogateError, match="node X"):
-        gp._cholesky(torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64))
+    gp = filled(2, noise_std=0.0, covariance=lambda dim: Constant(-0.5))
+    with pytest.raises(SurrogateError, match=r"node X \(2 points\) cannot be factorised"):
+        gp.update()
 
 
-def test_singular_covariance_is_saved_by_jitter() -> None:
-    root = filled(2)._cholesky(torch.ones(3, 3, dtype=torch.float64))
-    torch.testing.assert_close(root @ root.T, torch.ones(3, 3, dtype=torch.float64), rtol=0.0, atol=1e-3)
+def test_covariance_that_rounding_made_indefinite_is_saved_by_jitter() -> None:
+    gp = filled(3, noise_std=0.0, covariance=lambda dim: Constant(-1e-5))
+    mean, std = gp.posterior(torch.rand(5, 2, dtype=torch.float64))
+    torch.testing.assert_close(mean, gp.outputs.mean().expand(5), rtol=0.0, atol=1e-3)
+    assert (std < 0.1 * gp.outputs.std()).all()
 
 
 @pytest.mark.parametrize(
@@ -194,16 +217,16 @@ def test_singular_covariance_is_saved_by_jitter() -> None:
     ],
 )
 def test_bad_observations_name_the_node(inputs, output, message: str) -> None:
-    with pytest.raises(ValueError, match=f"node X.*{message}"):
+    with pytest.raises(ArgumentError, match=f"node X.*{message}"):
         GaussianProcess("X", 2).add(inputs, output)
 
 
 def test_bad_construction_and_use() -> None:
-    with pytest.raises(ValueError, match="at least one input"):
+    with pytest.raises(ArgumentError, match="at least one input"):
         GaussianProcess("X", 0)
-    with pytest.raises(ValueError, match="columns from 0 to 1"):
+    with pytest.raises(ArgumentError, match="columns from 0 to 1"):
         GaussianProcess("X", 2, rescale=[2])
-    with pytest.raises(ValueError, match="no data"):
+    with pytest.raises(ArgumentError, match="no data"):
         GaussianProcess("X", 2).posterior(torch.zeros(1, 2, dtype=torch.float64))
 
 

@@ -14,8 +14,8 @@ def test_the_bound_is_maximised(beta: float) -> None:
     action = torch.as_tensor(agent.act({}))
     others = torch.rand(5000, 1, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        bound = agent._upper_bound(action.reshape(1, 1, 5))
-        assert bound >= agent._upper_bound(others).max()
+        bound = agent.upper_bound(action.reshape(1, 1, 5))
+        assert bound >= agent.upper_bound(others).max()
 
 
 def test_estimates_are_posterior_means() -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from cbo_gym import Agent, Mode, Round, UnsupportedModeError, agents
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
 ZOO = {
@@ -133,11 +134,11 @@ def test_awkward_rewards_do_not_end_a_run(build: type[Agent], duplicates: bool, 
 
 @pytest.mark.parametrize("beta", [-1.0, float("nan"), float("inf")])
 def test_beta_is_validated(beta: float) -> None:
-    with pytest.raises(ValueError, match=r"beta must be a finite number of at least 0; given"):
+    with pytest.raises(ArgumentError, match=r"beta must be a finite number of at least 0; given"):
         agents.GPUCB(beta=beta)
 
 
 @pytest.mark.parametrize("samples", [0, -3, 1.5])
 def test_samples_are_validated(samples: int) -> None:
-    with pytest.raises(ValueError, match="samples must be a whole number of at least 1; given"):
+    with pytest.raises(ArgumentError, match="samples must be a whole number of at least 1; given"):
         agents.EICF(samples=samples)

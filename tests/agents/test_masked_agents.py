@@ -12,6 +12,8 @@ import pytest
 
 from cbo_gym import Agent, Mode, UnsupportedModeError, agents
 from cbo_gym.agents.super_arms.mets import PARTICLES, SignalPrior
+from cbo_gym.agents.surrogates.payoff_polynomials import PayoffPolynomials
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.noise import DistributionFamily, Uniform
 from tests.agents.helpers import make, play
 
@@ -102,6 +104,9 @@ def test_mets_needs_the_family() -> None:
     [
         ({"degree": 0}, "degree must be a whole number from 1 to 4, or 'search'; given 0"),
         ({"degree": 5}, "degree must be"),
+        ({"degree": "serch"}, r"given 'serch'; did you mean 'search'\?"),
+        ({"external": "summ"}, r"given 'summ'; did you mean 'sum'\?"),
+        ({"centre": "mean"}, r"given 'mean'; did you mean 'means'\?"),
         ({"internal_scale": -0.1}, "internal_scale must be a finite number of at least 0; given -0.1"),
         ({"external_scale": math.inf}, "external_scale must be"),
         ({"external": "mean"}, r"external must be one of \['max', 'sum'\]; given 'mean'"),
@@ -111,25 +116,27 @@ def test_mets_needs_the_family() -> None:
 )
 @pytest.mark.parametrize("build", [agents.SSEMUCB, agents.SSEMUCBJO, agents.SSEMUCBNorm])
 def test_ssem_arguments_are_validated(build: Any, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         build(**arguments)
 
 
 def test_other_arguments_are_validated() -> None:
-    with pytest.raises(ValueError, match=r"miss must lie between 0 and 1; given 1\.0"):
+    with pytest.raises(ArgumentError, match=r"miss must lie between 0 and 1; given 1\.0"):
         agents.SGB(miss=1.0)
-    with pytest.raises(ValueError, match="lengthscale must be a finite number above 0"):
+    with pytest.raises(ArgumentError, match="lengthscale must be a finite number above 0"):
         agents.IGPUCB(lengthscale=-1.0)
-    with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
+    with pytest.raises(ArgumentError, match="delta must lie between 0 and 1"):
         agents.IGPUCB(delta=0.0)
-    with pytest.raises(ValueError, match="internal_scale must be a finite number of at least 0"):
+    with pytest.raises(ArgumentError, match="internal_scale must be a finite number of at least 0"):
         agents.SEMUCB(internal_scale=math.nan)
 
 
 def test_too_many_super_arms_are_refused() -> None:
     _, task = make(PERIODIC, 0, 3)
     space = type(task.action_space)(40, 8)  # type: ignore[call-arg]
-    with pytest.raises(ValueError, match="give 100146724 super arms; IGPUCB scores every one and takes at most 200000"):
+    with pytest.raises(
+        ArgumentError, match="give 100146724 super arms; IGPUCB scores every one and takes at most 200000"
+    ):
         agents.IGPUCB().reset(replace(task, action_space=space), 0)
 
 
@@ -155,7 +162,7 @@ class TestSSEM:
         played = np.array([past.action for past in agent.history])
         counts = played.sum(axis=0)
         confidence = np.sqrt((3 + 1) * math.log(rounds) / counts)
-        expansion, polynomials = agent._expansion, agent._polynomials[0]
+        expansion, polynomials = agent.expansion, PayoffPolynomials(agent.super_arms, 2, 1.0)
         internal, outer = [], []
         lower, upper = agent.moment_intervals(0.02 * confidence)
         for arm, row in zip(agent.super_arms, expansion.coefficients.toarray(), strict=True):
@@ -186,8 +193,8 @@ class TestSSEM:
             tried.append(expansion.coefficients.shape[1])
             return next(remainders)
 
-        agent._remainder = remainder  # type: ignore[method-assign]
-        assert agent._expand().coefficients.shape[1] == math.comb(12, 2)
+        agent.remainder = remainder  # type: ignore[method-assign]
+        assert agent.expand().coefficients.shape[1] == math.comb(12, 2)
         assert tried == [11, 66]
 
     def test_the_search_falls_back_on_the_least_remainder(self) -> None:
@@ -195,8 +202,8 @@ class TestSSEM:
         agent = agents.SSEMUCBJO(degree="search")
         play(agent, env, task, 0)
         remainders = iter([3.0, 5.0, 2.0, 4.0])
-        agent._remainder = lambda expansion: next(remainders)  # type: ignore[method-assign]
-        assert agent._expand().coefficients.shape[1] == math.comb(13, 3)
+        agent.remainder = lambda expansion: next(remainders)  # type: ignore[method-assign]
+        assert agent.expand().coefficients.shape[1] == math.comb(13, 3)
 
     def test_systems_with_cycles_are_expanded_about_zero(self) -> None:
         env, task = make("CBO/TrainDelay-v0", 0, 12, super_arm_size=2)
@@ -274,7 +281,8 @@ def test_igp_ucb_is_the_upper_bound_of_a_gaussian_process() -> None:
     norm = math.sqrt(weights @ seen @ weights)
     beta = norm + math.sqrt(regulariser) * math.sqrt(2.0 * (information + 1.0 + math.log(1.0 / 0.2)))
     bounds = mean + beta * np.sqrt(variance)
-    assert bounds[agent._row_of[action.tobytes()]] == pytest.approx(bounds.max(), rel=1e-4)
+    (row,) = np.flatnonzero((agent.super_arms == action).all(axis=1))
+    assert bounds[row] == pytest.approx(bounds.max(), rel=1e-4)
     np.testing.assert_allclose(agent.estimated_rewards(), first.mean() + first.std() * mean[agent.played], rtol=1e-4)
 
 
@@ -295,7 +303,7 @@ class TestMETS:
         env, task = make("CBO/SSEMArcsine-v0", 0, 6)
         agent = agents.METS()
         actions, _ = play(agent, env, task, 0)
-        rows = agent._candidates()
+        rows = agent.candidates()
         assert len(rows) < 1000 < len(agent.super_arms)
         near = np.abs(agent.super_arms - actions[-1]).sum(axis=1) <= 2
         assert np.isin(np.flatnonzero(near), rows).all()

@@ -8,6 +8,7 @@ from cbo_gym import agents
 from cbo_gym.agents.networks.eta import EtaNetworks
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.toolbox.search import maximise, screen
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make, play, started
 
 
@@ -21,16 +22,16 @@ from tests.agents.helpers import make, play, started
     ],
 )
 def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         MCBO(**parameters)
 
 
 def test_the_noiseless_acquisition_by_hand():
     agent = started(MCBO(beta=2.0), "CBO/Dropwave-v0")
     point = torch.tensor([[0.75, 0.4, 0.6]], dtype=torch.float64)  # eta of X0 is 0.5, then the action
-    found = agent._constant_eta(point[:, None], {})
-    radius, spread = agent._network.surrogates["X0"].posterior(point[:, 1:])
-    mean, std = agent._network.surrogates["Y"].posterior((radius + 2.0 * spread * 0.5)[:, None])
+    found = agent.acquisition(point[:, None], {})
+    radius, spread = agent.network.surrogates["X0"].posterior(point[:, 1:])
+    mean, std = agent.network.surrogates["Y"].posterior((radius + 2.0 * spread * 0.5)[:, None])
     torch.testing.assert_close(found, mean + 2.0 * std)
 
 
@@ -41,13 +42,13 @@ def test_the_search_beats_a_fine_grid(seed):
     axis = torch.linspace(0, 1, 60, dtype=torch.float64)
     grid = torch.cartesian_prod(torch.linspace(0, 1, 21, dtype=torch.float64), axis, axis)
     with torch.no_grad():
-        best = max(float(agent._constant_eta(part[:, None], {}).max()) for part in grid.split(20_000))
+        best = max(float(agent.acquisition(part[:, None], {}).max()) for part in grid.split(20_000))
     played = [past.action for past in agent.history]
-    action = maximise(lambda x: agent._constant_eta(x, {}), agent._with_eta, played, seed=1)
+    action = maximise(lambda x: agent.acquisition(x, {}), agent.search_points, played, seed=1)
     with torch.no_grad():
         etas = torch.linspace(0, 1, 201, dtype=torch.float64)[:, None]
         at_action = torch.cat([etas, torch.tensor(action).expand(201, 2)], -1)
-        found = float(agent._constant_eta(at_action[:, None], {}).max())
+        found = float(agent.acquisition(at_action[:, None], {}).max())
     assert found >= best - 1e-3 * abs(best)
 
 
@@ -55,7 +56,7 @@ def test_networks_start_at_their_constant_and_stay_between_the_bounds():
     agent = started(MCBO(), "CBO/Alpine2-Noisy-v0")
     nodes = ["X0", "X1", "X2", "X3", "X4"]
     eta = {node: torch.tensor([[-0.8], [0.0], [0.8]], dtype=torch.float64) for node in nodes}
-    networks = EtaNetworks(agent._network, eta, seed=0)
+    networks = EtaNetworks(agent.network, eta, seed=0)
     points = torch.rand(3, 50, 2, dtype=torch.float64)
     output = networks("X1", points)
     assert output.shape == (3, 50)
@@ -67,11 +68,11 @@ def test_networks_start_at_their_constant_and_stay_between_the_bounds():
 
 def test_optimising_the_networks_does_not_lose_value():
     agent = started(MCBO(), "CBO/Alpine2-Noisy-v0")
-    noise = agent._network.draw_noise(32, seed=0)
+    noise = agent.network.draw_noise(32, seed=0)
     played = [past.action for past in agent.history]
-    starts = screen(lambda x: agent._constant_eta(x, noise), agent._with_eta, played, seed=0, restarts=8)
+    starts = screen(lambda x: agent.acquisition(x, noise), agent.search_points, played, seed=0, restarts=8)
     with torch.no_grad():
-        before = agent._constant_eta(agent._with_eta.inputs(starts)[:, None], noise)
+        before = agent.acquisition(agent.search_points.inputs(starts)[:, None], noise)
     best, value = agent.optimise(starts, noise, seed=0)
     # the networks begin near, not at, the constants +-1, so a little may be lost before Adam sets in
     assert value > float(before.max()) - 0.05 * abs(float(before.max()))
@@ -83,7 +84,7 @@ def test_beta_zero_maximises_the_posterior_mean():
     points = torch.rand(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     other = points.clone()
     other[:, 0] = 1.0 - other[:, 0]
-    torch.testing.assert_close(agent._constant_eta(points[:, None], {}), agent._constant_eta(other[:, None], {}))
+    torch.testing.assert_close(agent.acquisition(points[:, None], {}), agent.acquisition(other[:, None], {}))
 
 
 def test_every_target_set_is_searched():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
 import threading
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ import torch
 
 from cbo_gym import Round, agents
 from cbo_gym.agents import AskTell, Optuna, StableBaselines3
+from cbo_gym.errors import ArgumentError, MissingExtraError
 from cbo_gym.registry import entries
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
@@ -134,8 +136,23 @@ def test_an_optimiser_hears_of_the_point_that_it_asked_for():
 
 @pytest.mark.parametrize(
     ("build", "parameters", "message"),
-    [(Optuna, {"sampler": "NSGA"}, "'NSGA'"), (StableBaselines3, {"algorithm": "HER"}, "'HER'")],
+    [
+        (Optuna, {"sampler": "NSGA"}, "given 'NSGA'$"),
+        (Optuna, {"sampler": "tpe"}, r"given 'tpe'; did you mean 'TPE'\?"),
+        (StableBaselines3, {"algorithm": "HER"}, "given 'HER'$"),
+        (StableBaselines3, {"algorithm": "PP0"}, r"given 'PP0'; did you mean 'PPO'\?"),
+    ],
 )
 def test_unknown_methods_are_named(build, parameters, message):
-    with pytest.raises(ValueError, match=f"must be one of .*{message}"):
+    with pytest.raises(ArgumentError, match=f"must be one of .*{message}"):
         build(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("build", "library", "extra"),
+    [(Optuna, "optuna", "optuna"), (StableBaselines3, "stable_baselines3", "sb3")],
+)
+def test_a_missing_library_is_named_by_its_extra(monkeypatch, build, library, extra):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtraError, match=rf"the agent {build.__name__} needs .*cbo-gym\[{extra}\]"):
+        build()

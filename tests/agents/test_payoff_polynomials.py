@@ -8,15 +8,15 @@ from math import prod
 import numpy as np
 import pytest
 
+from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agents.surrogates.payoff_polynomials import (
     PayoffPolynomials,
     PolynomialsAboutZero,
     exponents_of,
     monomials,
 )
-from cbo_gym.agents.surrogates.separable import SeparableSystem
+from cbo_gym.agents.surrogates.separable_fit import SeparableSystem
 from cbo_gym.agents.surrogates.signal_moments import SignalMoments
-from cbo_gym.envs.spaces import SuperArmSpace
 
 COUNT, LIMIT = 5, 3
 SUPER_ARMS = SuperArmSpace(COUNT, LIMIT).all()

@@ -4,6 +4,7 @@ import torch
 
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.search import maximise
+from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import flat, make
 
 TASKS = {
@@ -125,5 +126,5 @@ def test_other_modes_have_no_features() -> None:
 
     from cbo_gym import Mode
 
-    with pytest.raises(ValueError, match="soft, hard and contextual"):
+    with pytest.raises(ArgumentError, match="soft, hard and contextual"):
         features_of(replace(task_of("soft"), mode=Mode.MASKED))

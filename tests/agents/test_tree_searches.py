@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from cbo_gym import UnsupportedModeError, evaluate, make_task
+from cbo_gym.actions.cells import representative_points
 from cbo_gym.agents.cells.cell_gp_ucb import CellGPUCB
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.agents.cells.gptree import GPTree
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.cells.stooo import AVEStoOO, StoOO
-from cbo_gym.envs.cells import representative_points
-from cbo_gym.specs import create_agent
+from cbo_gym.errors import ArgumentError
 from cbo_gym.registry import InitialData
+from cbo_gym.specs import create_agent
 
 AGENTS = ["GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB"]
 
@@ -59,7 +60,7 @@ class TestPartitionTree:
         tree = PartitionTree(1, 2)
         np.testing.assert_array_equal(tree.deepest_expanded(), [0])
         tree.expand(0)
-        with pytest.raises(ValueError, match="node 0 has been expanded already"):
+        with pytest.raises(ArgumentError, match="node 0 has been expanded already"):
             tree.expand(0)
         with pytest.raises(ValueError, match="arity K"):
             PartitionTree(1, 1)
@@ -282,6 +283,7 @@ def test_recommendations_at_once_and_of_points_that_represent_the_cell() -> None
     ("build", "message"),
     [
         (lambda: GPOO(variation=0.0), "variation must be a finite number above 0; given 0.0"),
+        (lambda: GPOO(beta="practicle"), "given 'practicle'; did you mean 'practical'"),
         (lambda: GPOO(beta="wide"), r"beta must be one of \['practical', 'theory'\]; given 'wide'"),
         (lambda: GPOO(error=1.0), "error must lie between 0 and 1; given 1.0"),
         (lambda: GPOO(max_depth=-1), "max_depth must be a whole number of at least 0; given -1"),
@@ -296,7 +298,7 @@ def test_recommendations_at_once_and_of_points_that_represent_the_cell() -> None
     ],
 )
 def test_bad_parameters(build, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         build()
 
 

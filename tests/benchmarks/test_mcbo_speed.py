@@ -50,11 +50,11 @@ def test_ten_times_the_restarts_find_no_more_without_noise(benchmark, rounds):
         played = played_for(agent, "CBO/Alpine2-v0", seed, rounds)
 
         def acquisition(inputs, agent=agent):
-            return agent._constant_eta(inputs, {})
+            return agent.acquisition(inputs, {})
 
         def value(factor, acquisition=acquisition, agent=agent, played=played, seed=seed):
             action = maximise(
-                acquisition, agent._with_eta, played, seed=seed, raw_samples=1024 * factor, restarts=12 * factor
+                acquisition, agent.search_points, played, seed=seed, raw_samples=1024 * factor, restarts=12 * factor
             )
             grid = torch.cartesian_prod(*[torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0]).double()] * 5)
             points = torch.cat([grid, torch.as_tensor(action).expand(len(grid), 6)], -1)
@@ -73,12 +73,12 @@ def test_ten_times_the_restarts_find_no_more_with_noise(benchmark, rounds):
     for seed in range(3):
         agent = agents.MCBO(samples=128)
         played = played_for(agent, "CBO/Dropwave-NoisyPublished-v0", seed, rounds)
-        noise = agent._network.draw_noise(128, seed)
+        noise = agent.network.draw_noise(128, seed)
         found = []
         for factor in (1, 10):
             starts = screen(
-                lambda inputs, agent=agent, noise=noise: agent._constant_eta(inputs, noise),
-                agent._with_eta,
+                lambda inputs, agent=agent, noise=noise: agent.acquisition(inputs, noise),
+                agent.search_points,
                 played,
                 seed=seed,
                 raw_samples=1024 * factor,

@@ -16,7 +16,7 @@ import cbo_gym
 from cbo_gym.envs import AggregatedEnv, MaskedEnv, SoftEnv, SuperArmSpace
 from cbo_gym.problems.function_networks import ackley, alpine2
 from cbo_gym.problems.hard_graphs import toy_graph
-from cbo_gym.problems.separable import ssem_periodic
+from cbo_gym.problems.ssem import ssem_periodic
 from cbo_gym.scm import Polynomial
 
 NETWORKS = ["Dropwave", "Alpine2", "Rosenbrock", "Ackley"]

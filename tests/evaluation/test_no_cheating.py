@@ -95,6 +95,7 @@ ALLOWED_FOR_AGENTS = (
     "cbo_gym.Task",
     "cbo_gym.UnsupportedModeError",
     "cbo_gym.agent",
+    "cbo_gym.errors",
     "cbo_gym.flat",
     "cbo_gym.task",
     "cbo_gym.envs.cells",  # geometry of the unit box: both sides must mean the same points

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cbo_gym.problems import separable
-from cbo_gym.problems.separable import ssem_arcsine, ssem_periodic, ssem_tanh
+from cbo_gym.problems import ssem
+from cbo_gym.problems.ssem import ssem_arcsine, ssem_periodic, ssem_tanh
 from cbo_gym.scm import Arcsine, Intervention, Linear, Periodic, Polynomial, Tanh, TruncatedNormal
 
 SEEDS = range(12)
@@ -105,9 +105,9 @@ def test_accepted_instances_are_nonlinear(name):
 @each
 def test_equal_seeds_give_equal_instances(name):
     build, *_ = BUILDERS[name]
-    separable._instance.cache_clear()
+    ssem._instance.cache_clear()
     first = given(build(instance_seed=5))
-    separable._instance.cache_clear()
+    ssem._instance.cache_clear()
     assert first == given(build(instance_seed=5))
     assert first["components"] != given(build(instance_seed=6))["components"]
 

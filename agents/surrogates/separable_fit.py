@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-Component = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
-Edges = list[tuple[int, Component, list[tuple[int, float]]]]  # cause, function, and its effects with weights
+EdgeFunction = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
+Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]  # cause, function, and its effects with weights
 
 # Sweeps stop at a change below the tolerance, and give up at one so many times the smallest so far.
 MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
@@ -40,7 +40,7 @@ class SeparableSystem:
         coefficients: shape ``(K, N, N)``; ``[k, i, j]`` belongs to the edge from j to i.
     """
 
-    def __init__(self, components: Sequence[Component], coefficients: np.ndarray) -> None:
+    def __init__(self, components: Sequence[EdgeFunction], coefficients: np.ndarray) -> None:
         self.components, self.coefficients = tuple(components), coefficients
         reached = _reached(coefficients)
         # Causes first: a cause has fewer nodes upstream than its effects have, unless they are on one cycle.
@@ -177,7 +177,7 @@ class SeparableModel:
 
     def add(self, super_arm: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> None:
         """One round, three arrays of shape ``(N,)``."""
-        self._rounds.append((super_arm, exogenous, nodes))
+        self._rounds.append((super_arm.copy(), exogenous.copy(), nodes.copy()))
         if self.system is not None:
             self._errors.append(self._error(exogenous, nodes))
 
@@ -210,7 +210,7 @@ class SeparableModel:
 
 
 def fit_jointly(
-    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component], acyclic: bool
+    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction], acyclic: bool
 ) -> SeparableSystem:
     """The sparse system that explains all rounds (Eq. 3).
 
@@ -227,7 +227,7 @@ def fit_jointly(
 
 
 def _fit_jointly(
-    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component], acyclic: bool
+    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction], acyclic: bool
 ) -> tuple[SeparableSystem, np.ndarray]:
     """The system of the last pass, and its solutions, which are its functions' arguments.
 
@@ -250,7 +250,7 @@ def _fit_jointly(
     return (system, arguments) if error <= TOLERATED * best[0] else best[1:]
 
 
-def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Component]) -> np.ndarray:
+def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[EdgeFunction]) -> np.ndarray:
     """Coefficients of shape ``(K, N, N)``: for each node the Lasso chooses edges, least squares weighs them."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import lasso_path
@@ -278,6 +278,7 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Co
                 alphas=largest * PENALTIES,
                 precompute=np.ascontiguousarray(gram_seen[np.ix_(others, others)]),
                 Xy=correlation,
+                random_state=0,  # unused, but it would be drawn from the global state otherwise
                 check_input=False,
                 max_iter=200,
                 tol=1e-3,
@@ -320,7 +321,7 @@ def _solve_near(
 
 
 def fit_by_base_arm(
-    super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[Component]
+    super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]
 ) -> SeparableSystem:
     """An acyclic system assembled from one fit for each base arm, to the rounds in which it was selected (Eq. 5).
 

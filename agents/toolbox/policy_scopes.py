@@ -1,0 +1,12 @@
+"""Policy scopes in two words: what a scope sets, and what it sees."""
+
+from __future__ import annotations
+
+from cbo_gym.scm.scopes import Scope
+
+Members = tuple[frozenset[str], frozenset[str]]  # variables that are set, contexts that are seen
+
+
+def members(scope: Scope) -> Members:
+    """The variables of a scope, and the contexts on which any of them may depend."""
+    return frozenset(variable for variable, _ in scope), frozenset().union(*[given for _, given in scope])
