@@ -176,7 +176,7 @@ class StableBaselines3(Agent):
 
 
 def _context(observation: Observation) -> np.ndarray:
-    return observation.get("context", np.ones(1))
+    return np.array(observation.get("context", [1.0]))  # a copy: the library keeps it
 
 
 def _learn(mailbox: _Mailbox, algorithm: Any, env: gym.Env[Any, Any], parameters: dict[str, Any], rounds: int) -> None:

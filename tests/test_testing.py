@@ -1,0 +1,194 @@
+"""The contracts hold for all that the package ships, and the checks find what breaks them."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cbo_gym
+from cbo_gym import Agent, Mode, UnsupportedModeError
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems import Problem
+from cbo_gym.registry import entries
+from cbo_gym.scm import StructuralCausalModel, Uniform, Variable, own_noise
+from cbo_gym.specs import known_agents
+from cbo_gym.testing import ContractError, check_agent, check_problem
+from tests.helpers import Centre
+
+ENV_OF_MODE = {
+    Mode.SOFT: "CBO/Dropwave-v0",
+    Mode.HARD: "CBO/ToyGraph-v0",
+    Mode.CONTEXTUAL: "CBO/CoCaFig1-v0",
+    Mode.AGGREGATED: "CBO/GPBandit1-v0",
+    Mode.MASKED: "CBO/SSEMPeriodic-v0",
+}
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
+def test_every_registered_environment_keeps_the_contract(entry):
+    check_problem(entry.problem, mode=entry.mode, **entry.kwargs)
+
+
+@pytest.mark.parametrize("env", ENV_OF_MODE.values(), ids=ENV_OF_MODE.keys())
+@pytest.mark.parametrize("agent", known_agents())
+def test_every_entry_point_keeps_the_contract(agent, env):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            check_agent(agent, env, rounds=2)
+        except UnsupportedModeError:
+            assert agent not in ("Random", "Optuna", "StableBaselines3")  # they play everything
+
+
+class Misbehaves(Centre):
+    modes = frozenset({Mode.SOFT})
+
+    def act(self, observation):
+        return self.rng.random(2)
+
+
+class DrawsGlobally(Misbehaves):
+    def act(self, observation):
+        return np.random.random(2)  # noqa: NPY002
+
+
+class GoesOn(Misbehaves):
+    played = 0
+
+    def act(self, observation):
+        self.played += 1
+        return np.full(2, 1.0 / self.played)
+
+
+class Outside(Misbehaves):
+    def act(self, observation):
+        return np.full(2, 1.5)
+
+
+class Undecided(Misbehaves):
+    def recommend(self):
+        return np.full(3, 0.5)
+
+
+class Silent(Misbehaves):
+    def recommend(self):
+        raise ValueError("I would rather not say")
+
+
+class ChangesTheTask(Misbehaves):
+    def setup(self, seed):
+        self.task.action_space.sample()
+
+
+class ChangesObservations(Misbehaves):
+    def update(self, action, observation, reward, info):
+        observation["nodes"] -= bool(info)  # the initial data come without
+        super().update(action, observation, reward, info)
+
+
+class KeepsReferences(Misbehaves):
+    def reset(self, task, seed):
+        self.kept = None
+        super().reset(task, seed)
+
+    def act(self, observation):
+        return np.full(2, 0.3) if self.kept is None else np.clip(np.abs(self.kept["nodes"][-1:]) * np.ones(2), 0, 1)
+
+    def update(self, action, observation, reward, info):
+        super().update(action, observation, reward, info)
+        if self.kept is None and info:
+            self.kept = observation
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        (DrawsGlobally, r"numpy\.random|two runs of one seed differ"),
+        (GoesOn, "a run after another one differs: reset"),
+        (Outside, "act in round 1 gave no action"),
+        (Undecided, r"recommend\(\) gave"),
+        (Silent, "although something was played"),
+        (ChangesTheTask, "reset changed the task"),
+        (ChangesObservations, "update changed what was handed over"),
+        (KeepsReferences, "copy what is kept"),
+    ],
+)
+def test_what_an_agent_breaks_is_named(agent, message):
+    with pytest.raises(ContractError, match=message):
+        check_agent(agent, "CBO/Dropwave-v0")
+
+
+def test_agents_are_given_in_many_ways():
+    for agent in ("Random", "tests.helpers:Centre", Centre, Centre(), lambda: Centre()):
+        check_agent(agent, "CBO/ToyGraph-v0", rounds=2)
+    with pytest.raises(ArgumentError, match="rounds must be at least 2"):
+        check_agent("Random", "CBO/Dropwave-v0", rounds=1)
+    with pytest.raises(TypeError, match="lacks"):
+        check_agent("tests.helpers:Incomplete", "CBO/Dropwave-v0")
+
+
+def _only_numbers(dose, u):
+    return (1.0 if np.ndim(dose) == 0 and dose > 0.5 else 0.0) + u
+
+
+def _any(dose, u):
+    return dose + u
+
+
+def _flat(dose, u):
+    return 0.0 * dose + u
+
+
+def _broken(dose, u):
+    return dose + u / np.float64(0.0)
+
+
+def problem(mechanism, **more):
+    reward = Variable("Y", mechanism, actions=(0,), noise=Uniform(0.0, 1.0))
+    return Problem("Small", StructuralCausalModel([reward], "Y"), "", "", action_domains=[(0.0, 1.0)], **more)
+
+
+@pytest.mark.parametrize(
+    ("built", "message"),
+    [
+        (problem(_only_numbers), "for single numbers and .* in an array"),
+        (problem(_flat), "all have the expected reward"),
+        (problem(_broken), "must be finite"),
+        (problem(_any, optimal_action=[0.2]), "optimal_action has the expected reward 0.7"),
+    ],
+)
+def test_what_a_problem_breaks_is_named(built, message):
+    with np.errstate(all="ignore"), pytest.raises(ContractError, match=message):
+        check_problem(built, mode="soft")
+
+
+def test_a_wrong_composition_is_found():
+    pair = StructuralCausalModel(
+        [Variable("X", _any, actions=(0,), noise=Uniform(0.0, 1.0)), Variable("Y", lambda x, u: 2.0 * x, ("X",))], "Y"
+    )
+    right = Problem("Pair", pair, "", "", action_domains=[(0.0, 1.0)], composition=lambda nodes: 2.0 * nodes["X"])
+    check_problem(right, mode="soft")
+    wrong = Problem("Pair", pair, "", "", action_domains=[(0.0, 1.0)], composition=lambda nodes: nodes["X"])
+    with pytest.raises(ContractError, match="composition does not give the reward"):
+        check_problem(wrong, mode="soft")
+
+
+def test_a_problem_is_checked_in_all_modes_that_it_fits():
+    greenhouse = cbo_gym.custom_problem(
+        {"warm": lambda heat, u: heat + u, "gain": lambda warm, price, u: -((warm - price) ** 2) + u},
+        reward="gain",
+        noise={"warm": 0.1, "gain": 0.1},
+        actions={"heat": (0.0, 10.0), "price": (0.0, 5.0)},
+        manipulable={"warm": (0.0, 10.0)},
+    )
+    check_problem(greenhouse)
+    alone = Problem("Alone", StructuralCausalModel([Variable("Y", own_noise, noise=Uniform())], "Y"), "", "")
+    with pytest.raises(ArgumentError, match=r"Alone fits no mode: .*no soft mode.*no hard mode"):
+        check_problem(alone)
+    with pytest.raises(ArgumentError, match="no contextual mode"):
+        check_problem(greenhouse, mode="contextual")
+
+
+def test_modes_of_the_checks_are_all_modes():
+    assert set(ENV_OF_MODE) == set(Mode)
+    assert issubclass(Centre, Agent)
