@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 from mkdocs.structure.files import File
 
+from cbo_gym.agents.zoo import zoo
 from cbo_gym.registry import entries
+from cbo_gym.task import Mode
 
 ROOT = Path(__file__).parent.parent
+ROLE_IN_TEXT = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):<code>~?([^<]*)</code>")
 
 
@@ -25,7 +29,10 @@ def on_config(config):
 
 
 def on_files(files, config):
-    pages = {"index.md": (ROOT / "README.md").read_text(), "environments.md": environments()}
+    pages = {"environments.md": environments(), "agents.md": agents()}
+    for source in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
+        pages["index.md" if source == "README.md" else source] = text
     for name in modules():
         pages[f"api/{name}.md"] = f"---\ntitle: {name}\n---\n\n# {name}\n\n::: {name}\n"
     for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the README shows them
@@ -46,6 +53,18 @@ def modules() -> list[str]:
 def on_page_content(html, page, config, files):
     """Docstrings name things as Python code does; show the names."""
     return ROLE.sub(r"<code>\1</code>", html).replace("::</p>", ":</p>")
+
+
+def agents() -> str:
+    """The zoo, from the one list of its names."""
+    rows = ["# All agents", "", "| name | class | modes | what it is |", "|---|---|---|---|"]
+    for name, path in zoo().items():
+        module, _, attribute = path.partition(":")
+        kind = getattr(import_module(module), attribute)
+        modes = "all" if set(kind.modes) == set(Mode) else ", ".join(sorted(kind.modes))
+        said = ROLE_IN_TEXT.sub(r"`\1`", (kind.__doc__ or "").strip().split("\n\n")[0].replace("\n", " "))
+        rows.append(f"| `{name}` | [`{attribute}`](api/{module}.md) | {modes} | {' '.join(said.split())} |")
+    return "\n".join(rows) + "\n"
 
 
 def environments() -> str:

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 
 from cbo_gym import custom_problem, evaluate
-from cbo_gym.oracle import Oracle
+from cbo_gym.oracle import oracle_of
 from cbo_gym.scm import CausalDiagram, Uniform
 
 EQUATIONS = """\
@@ -55,9 +55,10 @@ def main() -> None:
         ("CBO/Custom-Hard-v0", str(path)),
     ]:
         env = gym.make(env_id, problem=problem)
-        optimum = Oracle(env.unwrapped).optimum
+        oracle = oracle_of(env)
+        optimum = oracle.optimum
         print(f"{env_id}: optimum {optimum.value:.4g} +- {optimum.standard_error:.1g} "
-              f"at {env.unwrapped.record_action(optimum.action)}")  # fmt: skip
+              f"at {oracle.feedback.codec.to_record(optimum.action)}")  # fmt: skip
 
     # A file is named in an environment's parameters, so that sweeps and the command line take it too:
     # cbo-gym show "CBO/Custom-v0(problem='greenhouse.yaml')"

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3 import DQN, PPO, SAC
 
-from cbo_gym.oracle import Oracle
+from cbo_gym.oracle import oracle_of
 from cbo_gym.sb3 import VecEnv
 
 ALGORITHMS = {
@@ -30,7 +30,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     build, parameters = ALGORITHMS[arguments.algorithm]
-    oracle = Oracle(gym.make(arguments.env).unwrapped)
+    oracle = oracle_of(gym.make(arguments.env))
     best, at_random = oracle.optimum.value, oracle.optimum.random_value
     print(f"{arguments.env}: optimum {best:.4g}, random action {at_random:.4g}")
     for seed in range(1 if arguments.quick else 3):
