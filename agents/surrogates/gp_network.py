@@ -153,7 +153,7 @@ class GPNetwork:
     def _in_domain(self, parent: str, values: Any) -> Any:
         """Values of a parent that can be set in units of its domain, others unchanged."""
         names = self._settable.names
-        return self._settable.one_to_unit(names.index(parent), values) if parent in names else values
+        return self._settable.scales[names.index(parent)].to_unit(values) if parent in names else values
 
     def _forced(self, inputs: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
         """Hard mode: variable -> mask and native value, both ``b x 1``."""
@@ -162,7 +162,7 @@ class GPNetwork:
         for place, name in enumerate(self._settable.names):
             mask = inputs[:, [count + place]] > 0.5
             if name in self.surrogates and mask.any():
-                forced[name] = (mask, self._settable.one_to_native(place, inputs[:, [place]]))
+                forced[name] = (mask, self._settable.scales[place].to_native(inputs[:, [place]]))
         return forced
 
 

@@ -216,7 +216,7 @@ class ChoiceCodec(Codec):
         values = np.full(len(self.domains), UNSET)
         for name, native in record.items():
             place = _place(self.domains, name)
-            values[place] = self.domains.one_to_unit(place, native)
+            values[place] = self.domains.scales[place].to_unit(native)
         return {self.key: self.sets.index(frozenset(record)), "values": values.clip(0.0, 1.0)}
 
     def to_text(self, record: Record) -> str:
@@ -261,4 +261,4 @@ def _by_name(domains: Domains, record: dict[str, float]) -> list[float]:
     """The point of native values by name, every coordinate given."""
     if set(record) != set(domains.names):
         raise ArgumentError(f"give one value for each of {list(domains.names)}; given {list(record)}")
-    return [float(domains.one_to_unit(place, record[name])) for place, name in enumerate(domains.names)]
+    return [float(domains.scales[place].to_unit(record[name])) for place, name in enumerate(domains.names)]

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Interval = tuple[float, float]
 Number = Any  # a float, or an array or tensor of floats
+
+
+class Scale(NamedTuple):
+    """One coordinate's native interval: its lower end and its length."""
+
+    low: float
+    span: float
+
+    def to_native(self, value: Number) -> Number:
+        """The native value of a coordinate in [0, 1]."""
+        return self.low + self.span * value
+
+    def to_unit(self, native: Number) -> Number:
+        """The coordinate of a native value; outside [0, 1] where that lies outside the interval."""
+        return (native - self.low) / self.span
 
 
 class Domains:
@@ -22,6 +37,7 @@ class Domains:
         names: one a coordinate.
         named: whether the names are the coordinates' own.
         intervals: native ``(low, high)`` of each.
+        scales: the same, as what changes units.
     """
 
     def __init__(self, intervals: Mapping[str, Interval] | Sequence[Interval]) -> None:
@@ -30,29 +46,19 @@ class Domains:
         self.intervals: tuple[Interval, ...] = tuple((low, high) for low, high in pairs)
         own = tuple(intervals) if isinstance(intervals, Mapping) else ()
         self.names: tuple[str, ...] = own or tuple(f"a{i}" for i in range(len(self.intervals)))
-        self._scales = tuple((low, high - low) for low, high in self.intervals)
-        self._low, self._span = np.asarray(self._scales, dtype=float).reshape(-1, 2).T
+        self.scales = tuple(Scale(low, high - low) for low, high in self.intervals)
+        self._low, self._span = np.asarray(self.scales, dtype=float).reshape(-1, 2).T
 
     def __len__(self) -> int:
         return len(self.intervals)
 
     def to_native(self, columns: Iterable[Number]) -> list[Number]:
         """Native values of one number or array a coordinate; plain numbers stay plain, and fast."""
-        return [low + span * column for (low, span), column in zip(self._scales, columns, strict=True)]
+        return [low + span * column for (low, span), column in zip(self.scales, columns)]  # noqa: B905  # checked by those who call, once a step
 
     def points_to_native(self, points: Any) -> np.ndarray:
         """Native values of points of shape ``(..., q)``."""
         return self._low + self._span * np.asarray(points, dtype=float)
-
-    def one_to_native(self, place: int, value: Number) -> Number:
-        """The native value of one coordinate."""
-        low, span = self._scales[place]
-        return low + span * value
-
-    def one_to_unit(self, place: int, native: Number) -> Number:
-        """The coordinate in [0, 1] of a native value; outside where the value lies outside the domain."""
-        low, span = self._scales[place]
-        return (native - low) / span
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Domains) and (self.names, self.intervals) == (other.names, other.intervals)

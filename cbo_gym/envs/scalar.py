@@ -33,18 +33,23 @@ class NoiseStream:
 
     def draw(self) -> tuple[float, ...]:
         """The noise of the next round."""
-        noise = self.peek()
+        if self._next == len(self._rounds):
+            self._refill()
+        noise = self._rounds[self._next]
         self._next += 1
         return noise
 
     def peek(self) -> tuple[float, ...]:
         """The noise that :meth:`draw` will return."""
         if self._next == len(self._rounds):
-            block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
-            rows = zip(*[column.tolist() for column in block], strict=True)
-            self._rounds = list(rows) if block else [()] * NOISE_BLOCK
-            self._next = 0
+            self._refill()
         return self._rounds[self._next]
+
+    def _refill(self) -> None:
+        block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
+        rows = zip(*[column.tolist() for column in block], strict=True)
+        self._rounds = list(rows) if block else [()] * NOISE_BLOCK
+        self._next = 0
 
 
 class CausalBanditEnv(gym.Env[Observation, Action]):
@@ -93,7 +98,11 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.action_space: Space = self.feedback.action_space
         self.observation_space = self.feedback.observation_space  # type: ignore[assignment]
         self._observed = itemgetter(*self.scm.nodes)
+        # Looked up once: a step takes a few microseconds.
+        self._decode, self._play = self.feedback.decode, self.feedback.play
+        self._describe, self._after = self.feedback.describe, self.feedback.after
         self._reward_of = self.problem.outcomes.reward
+        self._before = self.feedback.before if self.feedback.looks_ahead else None
         self._begin()
 
     def _begin(self) -> None:
@@ -110,8 +119,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         super().reset(seed=seed)
         self._begin()
         observation = self.feedback.empty_observation()
-        if self.feedback.looks_ahead:
-            observation |= self._next_before()
+        if self._before:
+            observation |= self._before(self._stream().peek())
         return observation, {"round": 0, "intervention": {}}
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -120,27 +129,24 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         Raises:
             gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
         """
-        feedback = self.feedback
-        intervention = feedback.decode(action)
-        values = feedback.play(self._stream().draw(), intervention)
+        intervention = self._decode(action)
+        stream = self._noise or self._stream()
+        values = self._play(stream.draw(), intervention)
         reward = float(self._reward_of(values))
         self.values = values
         self.intervened = frozenset(intervention.hard)
         self.round += 1
         self.total_reward += reward
-        info = {"round": self.round, "intervention": feedback.describe(intervention)}
-        observation = feedback.after(np.array(self._observed(values), ndmin=1), values)
-        if feedback.looks_ahead:
-            observation |= self._next_before()
+        info = {"round": self.round, "intervention": self._describe(intervention)}
+        observation = self._after(np.array(self._observed(values), ndmin=1), values)
+        if self._before:
+            observation |= self._before(stream.peek())
         return observation, reward, False, False, info
 
     def _stream(self) -> NoiseStream:
         if self._noise is None:
             self._noise = NoiseStream(self.scm, self.np_random)
         return self._noise
-
-    def _next_before(self) -> Observation:
-        return self.feedback.before(self._stream().peek())
 
     def render(self) -> Any:
         """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""

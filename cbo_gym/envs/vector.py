@@ -125,7 +125,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Any, np.ndarray]):
         nodes = np.empty((self.num_envs, len(self.scm.nodes)))
         for place, name in enumerate(self.scm.nodes):
             nodes[:, place] = values[name]
-        reward = np.array(np.broadcast_to(self.problem.outcomes.reward(values), self.num_envs))
+        reward = np.empty(self.num_envs)
+        reward[:] = self.problem.outcomes.reward(values)
         self._round += 1
         self._values = values
         self._total_reward += reward

@@ -41,6 +41,8 @@ class ChoiceFeedback(Feedback):
         self._members = [
             [place for place, name in enumerate(self._manipulable) if name in chosen] for chosen in self.codec.sets
         ]
+        each = [(name, place, self.domains.scales[place]) for place, name in enumerate(self._manipulable)]
+        self._named_members = [[each[place] for place in places] for places in self._members]
         self._soft = tuple(problem.to_native(problem.null_action).tolist())
 
     @abstractmethod
@@ -60,20 +62,19 @@ class ChoiceFeedback(Feedback):
 
     def decode(self, action: Any) -> Intervention:
         chosen, values = self._split(action)
-        members = self._members[self._index(chosen)]
+        members = self._named_members[self._index(chosen)]
         if values.shape != (len(self._manipulable),):
             raise InvalidAction(
                 f"values must have shape ({len(self._manipulable)},), one for each of "
                 f"{list(self._manipulable)}; given shape {values.shape}"
             )
         point = values.tolist()
-        for name, value in zip(self._manipulable, point, strict=True):
+        for value in point:
             if not 0.0 <= value <= 1.0:
+                name = self._manipulable[point.index(value)]
                 raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
-        native = self.domains.one_to_native
-        return Intervention(
-            self._soft, {self._manipulable[place]: (True, native(place, point[place])) for place in members}
-        )
+        hard = {name: (True, scale.to_native(point[place])) for name, place, scale in members}
+        return Intervention(self._soft, hard)
 
     def _index(self, chosen: Any) -> int:
         try:

@@ -51,6 +51,7 @@ class MaskedFeedback(ParametricFeedback):
         masked = problem if problem.super_arms else with_random_signals(problem)
         assert masked.super_arms is not None
         self.arms = masked.super_arms
+        self._signals = tuple(self.arms.exogenous)
         self.super_arm_size = self.arms.size if super_arm_size is None else super_arm_size
         super().__init__(masked)
         self._count = self.scm.action_dim
@@ -61,14 +62,14 @@ class MaskedFeedback(ParametricFeedback):
         return SuperArmCodec(SuperArmSpace(self.scm.action_dim, self.super_arm_size), domains, names)
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        return {"nodes": nodes, "exogenous": np.array([values[name] for name in self.arms.exogenous]).T}
+        return {"nodes": nodes, "exogenous": np.array(list(map(values.__getitem__, self._signals))).T}
 
     def decode(self, action: Any) -> Intervention:
         array = as_numbers(action)
         if array.shape != (self._count,):
             raise InvalidAction(f"the super arm must have shape ({self._count},); given shape {array.shape}")
         # Plain floats: on so few numbers they are several times faster than array operations.
-        arm = array.tolist()
+        arm: list[float] = array.tolist()
         chosen = arm.count(1.0)
         if chosen + arm.count(0.0) < self._count:
             place = next(i for i, value in enumerate(arm) if value not in (0.0, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cbo_gym.actions import Domains
+from cbo_gym.actions.domains import Scale
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, SuperArms
 from cbo_gym.scm import StructuralCausalModel, Uniform, Variable
@@ -19,12 +19,11 @@ def _let_through(selected: Any, signal: Any) -> Any:
 class _NativeParameter:
     """The signal in native units where it is selected, else the null action."""
 
-    domains: Domains
-    place: int
+    scale: Scale
     null: float
 
     def __call__(self, signal: Any, selected: Any, _: Any) -> Any:
-        return self.domains.one_to_native(self.place, signal + (1.0 - selected) * self.null)
+        return self.scale.to_native(signal + (1.0 - selected) * self.null)
 
 
 def with_random_signals(problem: Problem) -> Problem:
@@ -46,7 +45,7 @@ def with_random_signals(problem: Problem) -> Problem:
     parameters = [f"a{i}" for i in range(scm.action_dim)]
     variables = []
     for i, null in enumerate(problem.null_action):
-        native = _NativeParameter(problem.domains, i, null)
+        native = _NativeParameter(problem.domains.scales[i], null)
         variables.append(Variable(signals[i], _let_through, (), (i,), Uniform(), observed=False))
         variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
     for v in scm.variables:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 
@@ -17,6 +19,7 @@ class Outcomes:
 
     objective: str
 
-    def reward(self, values: Mapping[str, Any]) -> Any:
-        """The reward of rounds with these values, by variable, of the rounds' shape."""
-        return values[self.objective]
+    @cached_property
+    def reward(self) -> Callable[[Mapping[str, Any]], Any]:
+        """Called with the values of rounds, by variable: their rewards, of the rounds' shape."""
+        return itemgetter(self.objective)
