@@ -10,6 +10,7 @@ import tomllib
 from collections import defaultdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.resources import files
 from pathlib import Path
 
 DISTRIBUTION = "cbo-gym"
@@ -33,7 +34,7 @@ def classes() -> dict[str, str]:
 
 def _of_the_checkout() -> dict[str, str] | None:
     """Read at the source, where there is one: an entry point just added counts before the next installation."""
-    path = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    path = Path(str(files("cbo_gym"))).resolve().parent / "pyproject.toml"
     if not path.is_file():
         return None
     project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
