@@ -11,10 +11,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from cbo_gym.agents.zoo import classes
-
 if __name__ != "cbo_gym.agents":
     raise ImportError(f"this folder is the package cbo_gym.agents; import it by that name, not as {__name__!r}")
+
+from cbo_gym.agents.zoo import classes
 
 
 def __getattr__(name: str) -> Any:

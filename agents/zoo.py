@@ -10,6 +10,7 @@ import tomllib
 from collections import defaultdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.resources import files
 from pathlib import Path
 
 DISTRIBUTION = "cbo-gym"
@@ -25,14 +26,15 @@ def zoo() -> dict[str, str]:
 
 
 def classes() -> dict[str, str]:
-    """What can be imported from ``cbo_gym.agents``: class -> module."""
-    paths = [*zoo().values(), *BASES.values()]
-    return {name: module for module, name in sorted((path.split(":") for path in paths), key=lambda pair: pair[1])}
+    """What can be imported from ``cbo_gym.agents``: class -> module, in the order of ``__all__``."""
+    paths = [path.partition(":") for path in (*zoo().values(), *BASES.values())]
+    modules = {name: module for module, _, name in paths}
+    return {name: modules[name] for name in sorted(modules, key=lambda name: (not name.isupper(), name))}
 
 
 def _of_the_checkout() -> dict[str, str] | None:
     """Read at the source, where there is one: an entry point just added counts before the next installation."""
-    path = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    path = Path(str(files("cbo_gym"))).resolve().parent / "pyproject.toml"
     if not path.is_file():
         return None
     project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
@@ -54,8 +56,7 @@ def stub() -> str:
         modules[module].append(name)
     lines = ["# Written by make zoo: type checkers cannot follow lazy imports."]
     lines += [
-        f"from {module} import {', '.join(f'{name} as {name}' for name in sorted(names))}"
-        for module, names in sorted(modules.items())
+        f"from {module} import {name} as {name}" for module, names in sorted(modules.items()) for name in sorted(names)
     ]
     listed = "".join(f'    "{name}",\n' for name in classes())
     return "\n".join([*lines, "", f"__all__ = [\n{listed}]", ""])

@@ -6,7 +6,7 @@ Importing the package registers every environment: ``gym.make("CBO/Alpine2-v0")`
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cbo_gym.agent import Agent, UnsupportedModeError
 from cbo_gym.registry import register_all
@@ -21,15 +21,27 @@ _LAZY = {
     "load_problem": "cbo_gym.problems.custom",
     "make_task": "cbo_gym.envs.tasks",
     "Oracle": "cbo_gym.oracle",
-    "evaluate": "cbo_gym.evaluation",
-    "sweep": "cbo_gym.evaluation",
-    "leaderboard": "cbo_gym.evaluation",
+    "evaluate": "cbo_gym.evaluation.runner",
+    "sweep": "cbo_gym.evaluation.sweep",
+    "leaderboard": "cbo_gym.evaluation.leaderboard",
 }
 
 __all__ = ["Agent", "Mode", "Round", "Task", "UnsupportedModeError", "__version__", *_LAZY]
 
+if TYPE_CHECKING:  # _LAZY in words that type checkers follow; a test holds the two together
+    from cbo_gym.envs.tasks import make_task as make_task
+    from cbo_gym.evaluation.leaderboard import leaderboard as leaderboard
+    from cbo_gym.evaluation.runner import evaluate as evaluate
+    from cbo_gym.evaluation.sweep import sweep as sweep
+    from cbo_gym.oracle import Oracle as Oracle
+    from cbo_gym.problems.custom import custom_problem as custom_problem
+    from cbo_gym.problems.custom import load_problem as load_problem
+else:  # hidden from type checkers, so that they report misspelt names
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'cbo_gym' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _LAZY:
+            return getattr(import_module(_LAZY[name]), name)
+        raise AttributeError(f"module 'cbo_gym' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LAZY})

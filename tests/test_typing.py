@@ -1,0 +1,108 @@
+"""Lazy imports: what type checkers see of them, and that every list of their names is the same."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cbo_gym
+from cbo_gym import agents
+from cbo_gym.agents.zoo import BASES, _of_the_installation, stub, zoo
+from cbo_gym.specs import known_agents
+
+ROOT = Path(cbo_gym.__file__).parent.parent
+RETURNS = {
+    "evaluate": "Run",
+    "sweep": "dict[str, int]",
+    "leaderboard": "Leaderboard",
+    "custom_problem": "Problem",
+    "load_problem": "Problem",
+    "make_task": "Task",
+}
+USER = """
+import cbo_gym
+from cbo_gym import {names}
+from cbo_gym.agents import {agents}
+from cbo_gym.evaluation import leaderboard as same_leaderboard, sweep as same_sweep
+
+reveal_type(cbo_gym.sweep)
+{reveals}
+cbo_gym.evalute  # type: ignore[attr-defined]
+from cbo_gym.agents import NoSuchAgent  # type: ignore[attr-defined]
+"""
+
+
+def check_types(folder, python=sys.executable, path=""):
+    """Run mypy on a script of a user who has cbo-gym in ``python``'s site-packages, or else under ``path``."""
+    names = sorted(set(cbo_gym.__all__) - {"__version__"})
+    asked = [*names, *agents.__all__, "same_leaderboard", "same_sweep"]
+    reveals = "\n".join(f"reveal_type({name})" for name in asked)
+    script = folder / "script.py"
+    script.write_text(USER.format(names=", ".join(names), agents=", ".join(agents.__all__), reveals=reveals))
+    config = folder / "mypy.ini"  # large libraries take long, and no type that is asked for here is theirs
+    skipped = "[mypy-torch.*,polars.*,matplotlib.*,scipy.*]\nfollow_imports = skip\n"
+    config.write_text(f"[mypy]\nstrict = true\nfollow_imports = silent\n{skipped}")
+    mypy = [sys.executable, "-m", "mypy", "--config-file", config, "--cache-dir", folder / "cache"]
+    done = subprocess.run(
+        [*mypy, "--python-executable", python, script.name],
+        cwd=folder,
+        env={"MYPYPATH": str(path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    revealed = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed type" in line]
+    types = dict(zip(["cbo_gym.sweep", *asked], revealed, strict=True))
+    assert [name for name, text in types.items() if text == "Any"] == []
+    for name, text in types.items():
+        expected = RETURNS.get(name.removeprefix("same_").removeprefix("cbo_gym."), name)
+        assert re.search(rf"\b{re.escape(expected)}\]?$", text.rpartition("-> ")[2]), f"{name}: {text}"
+
+
+def test_type_checkers_see_what_lazy_imports_give(tmp_path):
+    check_types(tmp_path, path=ROOT)
+
+
+def test_lazy_imports_and_those_for_type_checkers_are_the_same():
+    tree = ast.parse(Path(cbo_gym.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    assert all(alias.asname == alias.name for node in block.body for alias in node.names)
+    assert {alias.name: node.module for node in block.body for alias in node.names} == cbo_gym._LAZY
+
+
+def test_every_lazy_name_is_there():
+    for name, module in cbo_gym._LAZY.items():
+        assert f"{getattr(cbo_gym, name).__module__}.".startswith(f"{module}.")
+    assert set(cbo_gym.__all__) <= set(dir(cbo_gym))
+    with pytest.raises(AttributeError, match="evalute"):
+        cbo_gym.evalute  # noqa: B018
+
+
+def test_types_cost_no_time_at_run_time():
+    heavy = ("torch", "polars", "matplotlib", "scipy.stats")
+    code = f"import cbo_gym.agents, sys; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_list_of_the_zoo_has_the_same_agents():
+    classes = {path.rpartition(":")[2] for path in [*zoo().values(), *BASES.values()]}
+    assert set(agents.__all__) == classes
+    assert classes <= set(dir(agents))
+    assert all(getattr(agents, name).__name__ == name for name in agents.__all__)
+    assert set(zoo()) <= set(known_agents())
+
+
+def test_the_zoos_types_are_up_to_date():
+    assert Path(agents.__file__).with_suffix(".pyi").read_text() == stub(), "run 'make zoo'"
+
+
+def test_the_installation_has_the_same_agents():
+    installation = _of_the_installation()
+    if not installation:
+        pytest.skip("cbo-gym is not installed")
+    assert installation == zoo(), "pyproject.toml changed: run 'make install'"
