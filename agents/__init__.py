@@ -15,13 +15,15 @@ if __name__ != "cbo_gym.agents":
     raise ImportError(f"this folder is the package cbo_gym.agents; import it by that name, not as {__name__!r}")
 
 from cbo_gym.agents.zoo import classes
+from cbo_gym.errors import naming_the_extra
 
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return list(classes())
     if name in classes():
-        return getattr(import_module(classes()[name]), name)
+        with naming_the_extra(f"cbo_gym.agents.{name}"):
+            return getattr(import_module(classes()[name]), name)
     raise AttributeError(f"module 'cbo_gym.agents' has no attribute {name!r}; it has {', '.join(classes())}")
 
 

@@ -5,7 +5,8 @@ Each class is also one of Python's own kinds, so that ``except ValueError`` keep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -30,6 +31,37 @@ class MissingExtraError(CBOGymError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs libraries that are not installed: pip install 'cbo-gym[{extra}]'")
+
+
+EXTRA_OF = {
+    "torch": "agents",
+    "gpytorch": "agents",
+    "botorch": "agents",
+    "linear_operator": "agents",
+    "sklearn": "agents",
+    "polars": "evaluation",
+    "matplotlib": "evaluation",
+    "packaging": "evaluation",
+    "stable_baselines3": "sb3",
+    "optuna": "optuna",
+    "distributed": "dask",
+}
+
+
+@contextmanager
+def naming_the_extra(what: str) -> Iterator[None]:
+    """Name the extra that installs a library, where importing ``what`` fails for want of it.
+
+    Raises:
+        MissingExtraError: in place of the ModuleNotFoundError of such a library; other errors pass.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        extra = EXTRA_OF.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise MissingExtraError(what, extra) from error
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 
 from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra
 from cbo_gym.registry import entries
 
 AGENT_METHODS = ("reset", "act", "update", "recommend")
@@ -196,9 +196,12 @@ def _package(point: EntryPoint) -> str:
 def _load(path: str, what: str) -> Any:
     module, _, attribute = path.partition(":")
     try:
-        found = import_module(module)
+        with naming_the_extra(what):
+            found = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
         return found
+    except CBOGymError:
+        raise
     except Exception as error:  # whatever the module raises: it is somebody else's
         raise ArgumentError(f"cannot import {what} from {path!r}: {type(error).__name__}: {error}") from error

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cbo_gym.errors import naming_the_extra
+
 EdgeFunction = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
 Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]  # cause, function, and its effects with weights
 
@@ -252,8 +254,9 @@ def _fit_jointly(
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[EdgeFunction]) -> np.ndarray:
     """Coefficients of shape ``(K, N, N)``: for each node the Lasso chooses edges, least squares weighs them."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import lasso_path
+    with naming_the_extra("a fit of separable equations"):
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import lasso_path
 
     rounds, count = arguments.shape
     features = np.concatenate([component(arguments) for component in components], axis=1)

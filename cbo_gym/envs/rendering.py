@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cbo_gym.envs.snapshot import MISSING, Snapshot
-from cbo_gym.errors import ArgumentError, MissingExtraError
+from cbo_gym.errors import ArgumentError, naming_the_extra
 
 RENDER_MODES = ("ansi", "rgb_array")
 
@@ -34,13 +34,10 @@ def render(state: Snapshot, render_mode: str) -> str | np.ndarray:
     """
     if render_mode == "ansi":
         return _table(state)
-    try:
-        import matplotlib.figure  # noqa: F401  # late: slow to import, and pictures are rare
-    except ImportError as error:
-        raise MissingExtraError("a picture", "evaluation") from error
-    from cbo_gym.envs.picture import draw
+    with naming_the_extra("a picture"):
+        from cbo_gym.envs.picture import draw  # late: pictures are rare
 
-    return draw(state)
+        return draw(state)
 
 
 def _table(state: Snapshot) -> str:

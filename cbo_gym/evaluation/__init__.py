@@ -1,9 +1,12 @@
 """The evaluator: run agents on environments, score them, store, compare."""
 
-from cbo_gym.evaluation.leaderboard import Leaderboard, leaderboard
-from cbo_gym.evaluation.results import Run, load_run, load_runs
-from cbo_gym.evaluation.runner import AgentError, evaluate
-from cbo_gym.evaluation.sweep import sweep
+from cbo_gym.errors import naming_the_extra
+
+with naming_the_extra("cbo_gym.evaluation"):
+    from cbo_gym.evaluation.leaderboard import Leaderboard, leaderboard
+    from cbo_gym.evaluation.results import Run, load_run, load_runs
+    from cbo_gym.evaluation.runner import AgentError, evaluate
+    from cbo_gym.evaluation.sweep import sweep
 
 __all__ = [
     "AgentError",
