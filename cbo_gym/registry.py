@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import gymnasium as gym
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
 
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError
 from cbo_gym.files import write_text
 from cbo_gym.task import Mode
+from cbo_gym.validation import StrictModel, field_errors
 
 FILE_NAME = "envs_registry.yaml"
 ENTRY_POINT = "cbo_gym.envs:CausalBanditEnv"
@@ -38,11 +39,7 @@ def is_custom(env_id: str) -> bool:
     return env_id in map(custom_id, Mode)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class InitialData(_Strict):
+class InitialData(StrictModel):
     """Sizes of the data that every agent is given before it acts.
 
     ``observational`` rounds without intervention, then ``random`` interventions: in soft mode their number (``2q+1``
@@ -53,7 +50,7 @@ class InitialData(_Strict):
     random: NonNegativeInt | Literal["2q+1"]
 
 
-class RecordedOptimum(_Strict):
+class RecordedOptimum(StrictModel):
     """The optimum of E[Y | action] as ``command`` computed it; in contextual mode of E[Y] over all policies.
 
     ``action`` holds [0, 1] coordinates in soft mode, those of the lower and then the upper corner of a point-like
@@ -70,7 +67,7 @@ class RecordedOptimum(_Strict):
     command: str
 
 
-class EnvEntry(_Strict):
+class EnvEntry(StrictModel):
     """One environment: what ``gym.make`` needs, and where the benchmark comes from."""
 
     id: Annotated[str, Field(pattern=ID_PATTERN)]
@@ -154,18 +151,7 @@ def _parse(path: Path, place: int, item: Any) -> EnvEntry:
     try:
         return EnvEntry.model_validate(item)
     except ValidationError as error:
-        wrong = "; ".join(field_errors(error, EnvEntry))
-        raise RegistryError(f"{path}, entry {place} ({name}): {wrong}") from error
-
-
-def field_errors(error: ValidationError, model: type[BaseModel]) -> list[str]:
-    """What is wrong with each field of a file, for people; misspelt fields with what may have been meant."""
-    found = []
-    for one in error.errors():
-        where = ".".join(map(str, one["loc"])) or "(the entry)"
-        hint = did_you_mean(str(one["loc"][-1]), model.model_fields) if one["type"] == "extra_forbidden" else ""
-        found.append(f"field {where}: {one['msg']}, given {one['input']!r}{hint}")
-    return found
+        raise RegistryError(f"{path}, entry {place} ({name}): {field_errors(error, EnvEntry)}") from error
 
 
 @cache

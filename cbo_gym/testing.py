@@ -6,6 +6,7 @@ package's own tests run them over every agent of the zoo and every registered en
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -171,7 +172,7 @@ def _frozen(thing: Any) -> Any:
     if isinstance(thing, np.ndarray):
         return thing.shape, str(thing.dtype), thing.tobytes()
     if isinstance(thing, spaces.Space):
-        return repr(thing), str(thing._np_random and thing._np_random.bit_generator.state)
+        return pickle.dumps(thing)  # with the state of its random stream
     if isinstance(thing, Mapping):
         return tuple((key, _frozen(value)) for key, value in thing.items())
     if isinstance(thing, list | tuple):

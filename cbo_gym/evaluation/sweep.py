@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -114,12 +115,11 @@ def run_jobs(
 def _on_this_machine(jobs: Sequence[Job], n_jobs: int) -> Iterator[tuple[Job, Run]]:
     # late: slow to import, and needed only here
     from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     try:
         yield from parallel(delayed(_with_run)(job) for job in jobs)
-    except TerminatedWorkerError as error:
+    except BrokenProcessPool as error:
         raise OperationError(
             "a worker process was killed, perhaps for want of memory; finished runs are kept, "
             "and the same sweep started again does only the others"

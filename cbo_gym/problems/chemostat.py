@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.exogenous import PAPER
 from cbo_gym.scm import GaussianMixture, StructuralCausalModel, Variable
+from cbo_gym.validation import StrictModel
 
 FILE_NAME = "chemostat.yaml"
 
@@ -41,18 +42,14 @@ HATCHED = E ** (-DILUTION * EGG_DAYS)  # share of the eggs that hatch before the
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Rates(_Strict):
+class Rates(StrictModel):
     """Factors on a node's gain and on its loss; both would be 1 if the equation were complete."""
 
     gain: Positive
     loss: Positive
 
 
-class Scales(_Strict):
+class Scales(StrictModel):
     """The free factors of the daily map.
 
     ``N`` multiplies the uptake of nitrogen. All others are dimensionless but for the gain of P, which stands for the
@@ -67,7 +64,7 @@ class Scales(_Strict):
     D: Rates
 
 
-class Mixture(_Strict):
+class Mixture(StrictModel):
     """A Gaussian mixture: the square root of a node less that of its forecast."""
 
     weights: list[float]
@@ -75,7 +72,7 @@ class Mixture(_Strict):
     stds: list[float]
 
 
-class Noise(_Strict):
+class Noise(StrictModel):
     """Of every node."""
 
     N: Mixture
@@ -89,7 +86,7 @@ class Noise(_Strict):
         return {node: GaussianMixture(found.weights, found.means, found.stds) for node, found in self}
 
 
-class Day(_Strict):
+class Day(StrictModel):
     """N_in and the nodes on one day."""
 
     N_in: Positive
@@ -101,7 +98,7 @@ class Day(_Strict):
     D: Positive
 
 
-class Coefficients(_Strict):
+class Coefficients(StrictModel):
     """What the fit leaves behind, as the file holds it.
 
     ``yesterday`` is the day before the round, the median training day: the nodes that no action sets (N, P, E, D), and

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError
@@ -16,6 +16,7 @@ from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.problems.expression import RESERVED, compile_equation
 from cbo_gym.scm import CausalDiagram, Distribution, StructuralCausalModel, Variable, Zero
 from cbo_gym.scm import noise as distributions
+from cbo_gym.validation import StrictModel, field_errors
 
 OWN_NOISE = "u"  # the argument of a mechanism that stands for the variable's own exogenous noise
 
@@ -157,17 +158,13 @@ def _require_equal(wanted: CausalDiagram, found: CausalDiagram) -> None:
         raise ArgumentError("the diagram and the mechanisms disagree: " + "; ".join(problems))
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _VariableEntry(_Strict):
+class _VariableEntry(StrictModel):
     equation: str
     noise: float | dict[str, list[Any]] | None = None
     observed: bool = True
 
 
-class _ProblemFile(_Strict):
+class _ProblemFile(StrictModel):
     name: str
     description: str = ""
     reward: str
@@ -217,7 +214,9 @@ def load_problem(path: str | Path) -> Problem:
             name=parsed.name,
             description=parsed.description,
         )
-    except (OSError, yaml.YAMLError, ValidationError, ValueError) as error:
+    except ValidationError as error:
+        raise ArgumentError(f"cannot load the problem {path}: {field_errors(error, _ProblemFile)}") from error
+    except (OSError, yaml.YAMLError, ValueError) as error:
         raise ArgumentError(f"cannot load the problem {path}: {error}") from error
 
 

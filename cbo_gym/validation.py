@@ -1,0 +1,44 @@
+"""Files with a schema: models that refuse what they do not know, and errors that name the field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cbo_gym.errors import did_you_mean
+
+
+class StrictModel(BaseModel):
+    """A part of a file; keys that it does not have are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def field_errors(error: ValidationError, model: type[BaseModel]) -> str:
+    """What is wrong with each field of a file, for people; misspelt keys with what may have been meant.
+
+    Args:
+        error: of the validation.
+        model: that the file was validated against.
+    """
+    return "; ".join(_one(found, model) for found in error.errors())
+
+
+def _one(found: Any, model: type[BaseModel]) -> str:
+    where = ".".join(map(str, found["loc"])) or "(the entry)"
+    hint = ""
+    if found["type"] == "extra_forbidden":
+        hint = did_you_mean(str(found["loc"][-1]), _keys(model))
+    return f"field {where}: {found['msg']}, given {found['input']!r}{hint}"
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    """The keys of a model and of the models that its fields name."""
+    keys = set(model.model_fields)
+    for field in model.model_fields.values():
+        for part in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            for inner in (part, *getattr(part, "__args__", ())):
+                if isinstance(inner, type) and issubclass(inner, BaseModel):
+                    keys |= set(inner.model_fields)
+    return keys
