@@ -202,9 +202,10 @@ def load() -> dict[str, Any]:
     return json.loads(FILE.read_text())
 
 
-def differences(found: Mapping[str, Any], recorded: Mapping[str, Any]) -> list[str]:
+def differences(found: Mapping[str, Any], part: str) -> list[str]:
     """What differs from the record: bits on the platform where it was made, elsewhere totals by more than rounding."""
-    same_platform = fingerprint() == load()["platform"]
+    same_platform = fingerprint() == load()["platforms"][part]
+    recorded = load()[part]
     wrong = []
     for name, values in found.items():
         kept = recorded.get(name, {})
@@ -224,9 +225,10 @@ def main() -> None:
     found = {name: on_one_thread(PARTS[name]) for name in parts}
     if given.write:
         kept = json.loads(FILE.read_text()) if FILE.exists() else {}
-        FILE.write_text(json.dumps({**kept, "platform": fingerprint(), **found}, indent=1) + "\n")
+        platforms = {**kept.get("platforms", {}), **dict.fromkeys(parts, fingerprint())}
+        FILE.write_text(json.dumps({**kept, "platforms": platforms, **found}, indent=1) + "\n")
         return
-    wrong = [f"{name}: {what}" for name in parts for what in differences(found[name], load()[name])]
+    wrong = [f"{name}: {what}" for name in parts for what in differences(found[name], name)]
     print("\n".join(wrong) or f"{sum(map(len, found.values()))} records, all as before")
     sys.exit(bool(wrong))
 

@@ -72,7 +72,7 @@ class Mixture(StrictModel):
     stds: list[float]
 
 
-class Noise(StrictModel):
+class ForecastErrors(StrictModel):
     """Of every node."""
 
     N: Mixture
@@ -113,7 +113,7 @@ class Coefficients(StrictModel):
     pairs: dict[Literal["training", "held_out"], int]
     yesterday: Day
     scales: Scales
-    noise: Noise
+    noise: ForecastErrors
     errors: dict[str, dict[str, float]]
 
 
