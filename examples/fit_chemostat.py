@@ -25,7 +25,7 @@ from scipy.stats import qmc
 
 from cbo_gym.agents.surrogates.exogenous import fit_mixture
 from cbo_gym.problems import chemostat as model
-from cbo_gym.problems.chemostat import Coefficients, Day, Mixture, Noise, Rates, Scales, load_coefficients
+from cbo_gym.problems.chemostat import Coefficients, Day, ForecastErrors, Mixture, Rates, Scales, load_coefficients
 from cbo_gym.scm import GaussianMixture, Intervention
 
 SOURCE = "Blasius et al. (2020), Nature 577, experiment C1; doi 10.6084/m9.figshare.10045976.v1, CC BY 4.0"
@@ -264,7 +264,7 @@ def fit(path: Path, source: str, components: int | str) -> tuple[Coefficients, F
         pairs={"training": len(training), "held_out": len(held_out)},
         yesterday=Day(**{name: rounded(np.median(new[name][training])) for name in ("N_in", *NODES)}),
         scales=scales,
-        noise=Noise(**{node: as_recorded(found) for node, found in noise.items()}),
+        noise=ForecastErrors(**{node: as_recorded(found) for node, found in noise.items()}),
         errors={row.pop("node"): {k: rounded(v) for k, v in row.items()} for row in errors.to_dicts()},
     )
     return coefficients, draw(days, new, draws, split, errors), errors
