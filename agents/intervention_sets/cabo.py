@@ -10,6 +10,7 @@ offer are left out. Where it offers no empty scope, there is no observing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.toolbox.policy_scopes import members
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomis
-from cbo_gym.task import Action, ContextualTask, HardTask, Mode, Observation
+from cbo_gym.task import Action, ContextualTask, HardTask, Mode, Observation, Task
 
 
 class CaBO(Agent):
@@ -57,21 +58,10 @@ class CaBO(Agent):
         choices = spaces.Dict({"target": spaces.Discrete(len(targets)), "values": task.action_space["values"]})
         self.cbo.targets = tuple(explored)
         names = [task.codec.choices[index] for index in self._scopes]
-        hard = HardTask(
-            env_id=task.env_id,
-            mode=Mode.HARD,
-            diagram=task.diagram,
-            nodes=task.nodes,
-            reward=task.reward,
-            horizon=task.horizon,
-            action_space=choices,
-            observation_space=task.observation_space,
-            codec=ChoiceCodec(choices, task.codec.domains, "target", targets, names),
-            noise=task.noise,
-            initial_data=task.initial_data,
-            manipulable=task.manipulable,
-            targets=targets,
-        )
+        common = {field.name: getattr(task, field.name) for field in fields(Task)}
+        common |= {"mode": Mode.HARD, "action_space": choices}
+        common["codec"] = ChoiceCodec(choices, task.codec.domains, "target", targets, names)
+        hard = HardTask(**common, manipulable=task.manipulable, targets=targets)
         self.cbo.reset(hard, seed)
 
     def act(self, observation: Observation) -> Action:
