@@ -67,8 +67,8 @@ def test_the_guide_code_runs(path, tmp_path):
 
 
 def test_the_readme_names_every_environment_and_agent():
-    from cbo_gym.specs import known_agents
     from cbo_gym.registry import entries
+    from cbo_gym.specs import known_agents
 
     text = (ROOT / "README.md").read_text()
     assert [name for name in known_agents() if f"`{name}`" not in text] == []

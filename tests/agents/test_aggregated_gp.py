@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cbo_gym.actions.cells import representative_points
 from cbo_gym.agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel, IntegralKernel
-from cbo_gym.envs.cells import representative_points
 
 
 def random_cells(count: int, dim: int, seed: int = 0) -> np.ndarray:

@@ -8,7 +8,7 @@ import torch
 from cbo_gym import Agent, Round, Task, agents, make_task
 from cbo_gym.agents.surrogates.gp import SurrogateError
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel, posterior_mean
-from cbo_gym.envs import SoftEnv
+from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable
 from tests.agents.helpers import AGENT_SEED, make
@@ -154,7 +154,7 @@ def custom_task(variables: list[Variable], dims: int) -> Task:
     problem = Problem(
         "Custom", StructuralCausalModel(variables, reward="Y"), "test", "none", action_domains=[(0.0, 1.0)] * dims
     )
-    return make_task(SoftEnv(problem), seed=0, horizon=5)
+    return make_task(CausalBanditEnv(problem), seed=0, horizon=5)
 
 
 def rooted_task(noise_std: float) -> Task:

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agents.surrogates.payoff_polynomials import (
     PayoffPolynomials,
     PolynomialsAboutZero,
@@ -16,7 +17,6 @@ from cbo_gym.agents.surrogates.payoff_polynomials import (
 )
 from cbo_gym.agents.surrogates.separable import SeparableSystem
 from cbo_gym.agents.surrogates.signal_moments import SignalMoments
-from cbo_gym.envs.spaces import SuperArmSpace
 
 COUNT, LIMIT = 5, 3
 SUPER_ARMS = SuperArmSpace(COUNT, LIMIT).all()
