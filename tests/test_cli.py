@@ -48,7 +48,7 @@ def test_show_tells_all():
     ("words", "message"),
     [
         (["show", "CBO/Nothing-v0"], "Nothing"),
-        (["run", "Nobody", "CBO/Dropwave-v0"], "no agent is called 'Nobody'; installed are"),
+        (["run", "Nobody", "CBO/Dropwave-v0"], "no agent is called 'Nobody'; did you mean 'CoBO'?; installed are"),
         (["run", "Random", "CBO/Dropwave-v0(noise=1)"], "noise_std"),
         (["run", "tests.helpers:Nonsense", "CBO/Dropwave-v0", "--horizon", "4"], "round 3"),
         (["sweep", "out", "-a", "Random", "-e", "CBO/X-v0"], "CBO/X-v0"),
@@ -131,4 +131,6 @@ def test_sweep_then_choose(tmp_path):
 
 
 def test_optimum_prints_what_is_recorded():
-    assert "1 (standard error 0) at [0.5, 0.5]; random action 0.134136" in invoke("optimum", "CBO/Dropwave-v0")
+    assert "1 (standard error 0) at a0 = 0, a1 = 0, which is the action [0.5, 0.5]; random action 0.134136" in invoke(
+        "optimum", "CBO/Dropwave-v0"
+    )
