@@ -7,11 +7,17 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
+from cbo_gym import make_task
+from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
+from cbo_gym.errors import ArgumentTypeError
 from cbo_gym.feedback import make_feedback
-from cbo_gym.oracle import Oracle, oracle_of
+from cbo_gym.oracle import ContextualOracle, Oracle, oracle_for, oracle_of
 from cbo_gym.problems import Problem, SuperArms
-from cbo_gym.registry import entries
+from cbo_gym.problems.function_networks import alpine2
+from cbo_gym.problems.outcomes import Outcomes
+from cbo_gym.registry import InitialData, entries
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
+from cbo_gym.wrappers import FlattenAction
 
 
 def oracle_on(env_id, **parameters):
@@ -198,3 +204,71 @@ def test_no_actions_and_batches_of_observations():
     assert oracle.expected_rewards([]).value.shape == (0,)
     observe = {"target": 0, "values": np.zeros(2)}
     assert oracle.expected_rewards([observe] * 3).value.shape == (3,)
+
+
+FIRST_OF_MODE = {entry.mode: entry for entry in reversed(entries())}
+
+
+@pytest.mark.parametrize("mode", FIRST_OF_MODE)
+def test_the_oracle_of_an_environment_knows_its_recorded_optimum(mode):
+    entry = FIRST_OF_MODE[mode]
+    scalar = gym.make(entry.id, render_mode="ansi", max_episode_steps=3)
+    for env in (scalar, scalar.unwrapped, FlattenAction(gym.make(entry.id))):
+        oracle = oracle_of(env)
+        assert isinstance(oracle, ContextualOracle) == (mode == "contextual")
+        assert oracle.feedback is env.unwrapped.feedback
+        assert oracle.problem is env.unwrapped.problem
+        best = oracle.optimum
+        assert (best.value, best.random_value) == (entry.optimum.value, entry.optimum.random_value)
+        assert oracle.feedback.codec.to_record(best.action) == (
+            entry.optimum.action if mode != "hard" else pytest.approx(entry.optimum.action)
+        )
+    assert type(oracle_for(oracle.feedback)) is type(oracle)
+
+
+@pytest.mark.xfail(reason="make_vec writes its own keywords into the spec, so the optimum is searched for", strict=True)
+@pytest.mark.parametrize("mode", FIRST_OF_MODE)
+def test_the_oracle_of_a_vector_environment_knows_it_too(mode, monkeypatch):
+    entry = FIRST_OF_MODE[mode]
+    env = gym.make_vec(entry.id, num_envs=2, vectorization_mode="vector_entry_point")
+    oracle = oracle_of(env)
+    assert isinstance(oracle, ContextualOracle) == (mode == "contextual")
+    assert oracle.feedback is env.unwrapped.feedback
+    monkeypatch.setattr(type(oracle), "find_optimum", lambda self: pytest.fail("it was searched for"))
+    assert oracle.optimum.value == entry.optimum.value
+
+
+def test_what_is_not_the_registered_environment_has_no_recorded_optimum():
+    registered = oracle_on("CBO/Dropwave-v0").optimum
+    for found in (
+        oracle_on("CBO/Dropwave-v0", noise_std=0.1),
+        oracle_of(CausalBanditEnv("cbo_gym.problems.function_networks:dropwave", noise_std=0.1)),
+    ):
+        assert found.optimum.value < 0.8 < registered.value
+    hard = oracle_on("CBO/Dropwave-v0", mode="hard")  # sets the radius itself
+    assert set(hard.feedback.codec.to_record(hard.optimum.action)) == {"X0"}
+
+
+@pytest.mark.parametrize("env", [gym.make("CartPole-v1"), gym.make_vec("CartPole-v1", num_envs=2)])
+def test_the_oracle_of_a_foreign_environment(env):
+    with pytest.raises(ArgumentTypeError, match="an oracle needs an environment of cbo_gym; given"):
+        oracle_of(env)
+
+
+@pytest.mark.parametrize("mode", ["soft", "hard", "aggregated"])
+def test_the_objective_may_be_another_node(mode):
+    """Of Alpine2's first node, whose maximum is the depth of the first trough."""
+    problem = dataclasses.replace(alpine2(), outcomes=Outcomes("X0"), optimal_action=None)
+    env = CausalBanditEnv(problem, mode=mode)
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(3):
+        observation, reward, *_ = env.step(env.action_space.sample())
+        assert reward == observation["nodes"][0] != observation["nodes"][-1]
+    assert oracle_of(env).optimum.value == pytest.approx(2.182769784677722, rel=1e-6)
+    task = make_task(env, 0, horizon=1, initial_data=InitialData(observational=1, random=2))
+    assert all(past.reward == past.observation["nodes"][0] for past in task.initial_data)
+    envs = CausalBanditVectorEnv(2, problem, mode=mode)
+    envs.reset(seed=0)
+    observation, rewards, *_ = envs.step(envs.action_space.sample())
+    np.testing.assert_array_equal(rewards, observation["nodes"][:, 0])
