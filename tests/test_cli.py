@@ -131,4 +131,6 @@ def test_sweep_then_choose(tmp_path):
 
 
 def test_optimum_prints_what_is_recorded():
-    assert "1 (standard error 0) at [0.5, 0.5]; random action 0.134136" in invoke("optimum", "CBO/Dropwave-v0")
+    assert "1 (standard error 0) at a0 = 0, a1 = 0, which is the action [0.5, 0.5]; random action 0.134136" in invoke(
+        "optimum", "CBO/Dropwave-v0"
+    )

@@ -1,3 +1,6 @@
+import json
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -8,7 +11,15 @@ import pytest
 import yaml
 
 import cbo_gym
-from cbo_gym.registry import RecordedOptimum, RegistryError, entries, load_registry, registry_path, write_optimum
+from cbo_gym.registry import (
+    RecordedOptimum,
+    RegistryError,
+    entries,
+    load_registry,
+    read_registry,
+    registry_path,
+    write_optimum,
+)
 
 GOOD = {
     "id": "CBO/Mine-v0",
@@ -61,6 +72,113 @@ def test_a_broken_entry_is_named_with_its_field(tmp_path, change, field):
     path = written(tmp_path / "r.yaml", GOOD, {**GOOD, "id": "CBO/Other-v0", **change})
     with pytest.raises(RegistryError, match=rf"entry 2 \({change.get('id', 'CBO/Other-v0')}\): .*{field}"):
         load_registry(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("horizn", "horizon"), ("Paper", "paper"), ("initial_dta", "initial_data"), ("colour", None)]
+)
+def test_a_field_too_many_is_named_with_what_may_have_been_meant(tmp_path, given, meant):
+    path = written(tmp_path / "r.yaml", {**GOOD, given: 1})
+    with pytest.raises(RegistryError) as raised:
+        load_registry(path)
+    hint = f"; did you mean {meant!r}?" if meant else ""
+    assert str(raised.value) == (
+        f"{path}, entry 1 (CBO/Mine-v0): field {given}: Extra inputs are not permitted, given 1{hint}"
+    )
+
+
+def test_entries_that_are_right_are_read_beside_those_that_are_wrong(tmp_path):
+    wrong = {k: v for k, v in GOOD.items() if k != "horizon"} | {"id": "CBO/Wrong-v0", "horizn": 5}
+    other = {**GOOD, "id": "CBO/Other-v0"}
+    path = written(tmp_path / "r.yaml", wrong, GOOD, "just text", GOOD, other)
+    found = read_registry(path)
+    assert [entry.id for entry in found.entries] == ["CBO/Mine-v0", "CBO/Other-v0"]
+    assert list(found.broken) == ["CBO/Wrong-v0", "entry 3", "CBO/Mine-v0"]
+    assert all(isinstance(error, RegistryError) for error in found.broken.values())
+    first, text, twice = map(str, found.broken.values())
+    assert "entry 1 (CBO/Wrong-v0): " in first
+    assert "field horizon: Field required" in first
+    assert "field horizn: Extra inputs are not permitted, given 5; did you mean 'horizon'?" in first
+    assert "entry 3 (not a mapping)" in text
+    assert "the id CBO/Mine-v0 is given twice" in twice
+    with pytest.raises(RegistryError, match=r"CBO/Wrong-v0"):
+        load_registry(path)
+
+
+TRY_THE_COPY = """
+import json, sys, warnings
+sys.path.insert(0, {site!r})
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import cbo_gym
+import gymnasium as gym
+from typer.testing import CliRunner
+from cbo_gym.cli import app
+from cbo_gym.registry import entries
+
+assert cbo_gym.__file__.startswith({site!r}), cbo_gym.__file__
+
+def tried(action):
+    try:
+        return str(action())
+    except Exception as error:
+        return f"{{type(error).__name__}}: {{error}}"
+
+def finished(env_id):
+    return cbo_gym.evaluate("Random", env_id, 0, horizon=2).table.height
+
+print(json.dumps({{
+    "warnings": [str(one.message) for one in caught],
+    "entries": [entry.id for entry in entries()],
+    "right": tried(lambda: finished("CBO/ToyGraph-v0")),
+    "custom": tried(lambda: gym.make("CBO/Custom-v0", problem="cbo_gym.problems.function_networks:ackley").spec.id),
+    "made": tried(lambda: gym.make("CBO/Alpine2-v0")),
+    "made with keywords": tried(lambda: gym.make("CBO/Alpine2-v0", max_interventions=2)),
+    "made many": tried(lambda: gym.make_vec("CBO/Alpine2-v0", num_envs=2, vectorization_mode="sync")),
+    "evaluated": tried(lambda: finished("CBO/Alpine2-v0")),
+    "twice": tried(lambda: finished("CBO/Dropwave-v0")),
+    "shown": CliRunner(env={{"COLUMNS": "300"}}).invoke(app, ["show", "CBO/Alpine2-v0"]).output,
+    "listed": CliRunner().invoke(app, ["list"]).exit_code,
+}}))
+"""
+
+
+def test_a_broken_entry_of_the_package_breaks_its_own_environment_alone(tmp_path):
+    package = tmp_path / "site" / "cbo_gym"
+    shutil.copytree(Path(cbo_gym.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    items = yaml.safe_load(registry_path().read_text())
+    for item in items:
+        if item["id"] == "CBO/Alpine2-v0":
+            item["horizn"] = item.pop("horizon")
+    dropwave = next(item for item in items if item["id"] == "CBO/Dropwave-v0")
+    written(package / "envs_registry.yaml", *items, dropwave, {"id": "not one", "mode": "warm"})
+    done = subprocess.run(
+        [sys.executable, "-c", TRY_THE_COPY.format(site=str(tmp_path / "site"))],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    wrong = "(CBO/Alpine2-v0): field horizon: Field required"
+    hint = "field horizn: Extra inputs are not permitted, given 100; did you mean 'horizon'?"
+    for told, parts in zip(
+        found["warnings"], [(wrong, hint), ("the id CBO/Dropwave-v0 is given twice",), ("(not one)",)], strict=True
+    ):
+        assert told.startswith("left out of the registry: ")
+        assert all(part in told for part in parts)
+    assert found["entries"] == [entry.id for entry in entries() if entry.id != "CBO/Alpine2-v0"]
+    assert (found["right"], found["custom"], found["twice"]) == ("2", "CBO/Custom-v0", "2")
+    for what in ("made", "made with keywords", "made many"):
+        assert found[what].startswith("RegistryError: ")
+        assert wrong in found[what]
+        assert hint in found[what]
+    assert found["evaluated"].startswith("ArgumentError: cannot make the environment CBO/Alpine2-v0: ")
+    assert hint in found["evaluated"]
+    assert found["shown"].startswith("Error: cannot make the environment CBO/Alpine2-v0: ")
+    assert hint in " ".join(found["shown"].split())
+    assert found["listed"] == 0
 
 
 def test_a_missing_field_is_named(tmp_path):

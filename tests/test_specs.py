@@ -1,8 +1,12 @@
 import sys
 
+import gymnasium as gym
 import pytest
 
-from cbo_gym.specs import create_agent, expand, matches
+from cbo_gym import specs
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.errors import ArgumentError
+from cbo_gym.specs import Spec, create_agent, expand, known_agents, make_env, matches, usable_agents
 
 
 @pytest.mark.parametrize("pattern", ["CBO/X-v0(depth=3)", "CBO/X-v0", "CBO/X*", "*depth=?)"])
@@ -16,10 +20,51 @@ def test_a_label_does_not_match(pattern):
 
 
 def test_patterns_are_replaced_in_their_place():
-    known = ["A", "AB", "C"]
+    def known():
+        return ["A", "AB", "C"]
+
     assert expand(["C", "A*", "X(q='*')", "?", "m:Z"], known) == ["C", "A", "AB", "X(q='*')", "m:Z"]
     with pytest.raises(ValueError, match="nothing fits 'D\\*'; there are A, AB, C"):
         expand(["D*"], known)
+
+
+def test_names_are_listed_only_where_a_pattern_asks_for_them():
+    assert expand(["A", "B(x='?')", "A"], lambda: pytest.fail("nobody asked")) == ["A", "B(x='?')"]
+
+
+def test_make_env_takes_parameters_and_a_horizon():
+    env = make_env(Spec.parse("CBO/BinaryTree-v0(depth=1)"), horizon=7)
+    assert env.action_space.shape == (2,)
+    assert env.spec.max_episode_steps == 7
+    assert make_env(Spec("CBO/BinaryTree-v0")).spec == gym.make("CBO/BinaryTree-v0").spec
+
+
+@pytest.mark.parametrize(
+    ("text", "horizon", "message"),
+    [
+        ("CBO/BinaryTree-v0", 0, "horizon must be at least 1; given 0"),
+        ("CBO/BinaryTree-v0(depth=0)", 5, r"cannot make the environment CBO/BinaryTree-v0\(depth=0\): depth must be"),
+        ("CBO/BinaryTree-v3", 5, "cannot make the environment CBO/BinaryTree-v3: .*See cbo-gym list"),
+        ("no id", 5, "cannot make the environment no id: Malformed"),
+        ("CBO/Custom-v0", 5, "cannot make the environment CBO/Custom-v0: .*'problem'"),
+    ],
+)
+def test_make_env_names_the_environment_and_what_is_wrong(text, horizon, message):
+    with pytest.raises(ArgumentError, match=message):
+        make_env(Spec.parse(text), horizon)
+
+
+def test_the_known_agents_are_the_zoo_and_can_be_used():
+    assert set(zoo()) <= set(known_agents())
+    assert set(zoo()) <= set(usable_agents())
+
+
+def test_an_agent_that_cannot_be_imported_is_left_out_and_said_to_be(monkeypatch):
+    paths = {**zoo(), "Gone": "cbo_gym.agents.gone:Gone"}
+    monkeypatch.setattr(specs, "zoo", lambda: paths)
+    with pytest.warns(UserWarning, match="left out: cannot import the agent 'Gone' from 'cbo_gym.agents.gone:Gone'"):
+        usable = usable_agents()
+    assert set(usable) == set(known_agents()) - {"Gone"}
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch):

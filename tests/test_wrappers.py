@@ -2,8 +2,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from cbo_gym.errors import ArgumentTypeError
+from cbo_gym.oracle import oracle_of
 from cbo_gym.registry import entries
-from cbo_gym.wrappers import DiscreteAction, FlattenAction, TopKMask
+from cbo_gym.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo, codec_of
 
 FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
 
@@ -70,3 +72,73 @@ def test_wrappers_name_what_they_need():
         FlattenAction(gym.make("CartPole-v1"))
     with pytest.raises(TypeError, match="max_interventions"):
         TopKMask(gym.make("CBO/Alpine2-v0"))
+
+
+def test_the_codec_is_that_of_the_actions_outside_of_the_wrappers():
+    env = gym.make("CBO/ToyGraph-v0")
+    codec = env.unwrapped.feedback.codec
+    assert codec_of(env) is codec_of(OracleInfo(env)) is codec
+    flat = codec_of(FlattenAction(env))
+    assert (flat.dim, flat.choices) == (codec.dim, ())
+    np.testing.assert_array_equal(flat.to_action(np.full(5, 0.25)), np.full(5, 0.25))
+    masked = TopKMask(gym.make("CBO/Alpine2-v0", max_interventions=2))
+    assert codec_of(masked).space == masked.action_space
+
+
+@pytest.mark.parametrize("env_id", FIRST_OF_MODE.values())
+def test_oracle_info_adds_the_truth_and_changes_nothing_else(env_id):
+    plain, telling = gym.make(env_id), OracleInfo(gym.make(env_id))
+    plain.action_space.seed(0)
+    expected = plain.reset(seed=3)
+    handed, info = telling.reset(seed=3)
+    assert info == expected[1]
+    oracle = oracle_of(plain)
+    for _ in range(3):
+        action = plain.action_space.sample()
+        seen = {key: value.copy() for key, value in handed.items()}
+        truth = oracle.expected_in_round(oracle.feedback.decode(action), seen).value
+        for value in handed.values():
+            value[:] = np.nan  # what an agent does to its observations is nothing to the wrapper
+        ours, theirs = telling.step(action), plain.step(action)
+        handed = ours[0]
+        assert all(np.array_equal(ours[0][key], theirs[0][key]) for key in theirs[0])
+        assert ours[1:4] == theirs[1:4]
+        told = ours[4]
+        assert set(told) == {*theirs[4], "expected_reward", "instant_regret"}
+        assert told["expected_reward"] == truth
+        assert told["instant_regret"] == oracle.optimum.value - truth
+
+
+def test_oracle_info_is_made_again_from_its_spec():
+    env = OracleInfo(gym.make("CBO/Dropwave-v0"))
+    again = gym.make(env.spec)
+    assert isinstance(again, OracleInfo)
+    again.reset(seed=0)
+    assert again.step(np.array([0.5, 0.5]))[4]["instant_regret"] == 0.0
+    outside = FlattenAction(OracleInfo(gym.make("CBO/ToyGraph-v0")))
+    outside.reset(seed=0)
+    assert "instant_regret" in outside.step(np.full(5, 0.5))[4]
+
+
+@pytest.mark.parametrize(
+    ("wrap", "message"),
+    [
+        (lambda: OracleInfo(FlattenAction(gym.make("CBO/ToyGraph-v0"))), "inside of wrappers that change actions"),
+        (lambda: OracleInfo(gym.make("CartPole-v1")), "an oracle needs an environment of cbo_gym; given CartPoleEnv"),
+        (lambda: VectorOracleInfo(gym.make_vec("CartPole-v1", num_envs=2)), "an environment of cbo_gym"),
+    ],
+)
+def test_the_oracles_wrappers_refuse_what_they_cannot_tell(wrap, message):
+    with pytest.raises(ArgumentTypeError, match=message):
+        wrap()
+
+
+def test_the_step_that_resets_a_vector_environment_tells_no_reward():
+    made = gym.make_vec("CBO/CoCaFig1-v0", num_envs=2, vectorization_mode="vector_entry_point", max_episode_steps=2)
+    envs = VectorOracleInfo(made)
+    envs.reset(seed=0)
+    envs.action_space.seed(0)
+    told = [set(envs.step(envs.action_space.sample())[4]) for _ in range(4)]
+    truth = {"expected_reward", "instant_regret"}
+    assert [truth <= keys for keys in told] == [True, True, False, True]
+    assert not truth & told[2]

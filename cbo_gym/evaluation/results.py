@@ -21,7 +21,7 @@ Status = Literal["finished", "failed", "skipped"]
 
 
 def package_version() -> str:
-    from cbo_gym import __version__
+    from cbo_gym.version import __version__
 
     return __version__
 

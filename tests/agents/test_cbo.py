@@ -7,7 +7,8 @@ import torch
 from gymnasium import spaces
 from scipy.stats import norm
 
-from cbo_gym import Mode, Round, Task, UnsupportedModeError, evaluate
+from cbo_gym import Mode, Round, UnsupportedModeError, evaluate
+from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.agents import Random
 from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_expected_improvement
 from cbo_gym.agents.surrogates.causal_prior import (
@@ -19,6 +20,7 @@ from cbo_gym.agents.surrogates.causal_prior import (
 )
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.task import HardTask
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
 TOY, COMPLETE = "CBO/ToyGraph-v0", "CBO/CompleteGraph-v0"
@@ -157,18 +159,21 @@ def test_a_confounder_upstream_of_the_target_does_not_matter() -> None:
     assert adjustment_set(chain, frozenset("W"), "Y") is None
 
 
-def linear_task(diagram: CausalDiagram) -> Task:
-    return Task(
+def linear_task(diagram: CausalDiagram) -> HardTask:
+    targets = (frozenset(), frozenset("X"))
+    space = spaces.Dict({"target": spaces.Discrete(2), "values": spaces.Box(0.0, 1.0, (1,), np.float64)})
+    return HardTask(
         env_id="Linear",
         mode=Mode.HARD,
         diagram=diagram,
         nodes=("Z", "X", "Y"),
         reward="Y",
         horizon=5,
-        action_space=spaces.Dict({"target": spaces.Discrete(2), "values": spaces.Box(0.0, 1.0, (1,), np.float64)}),
+        action_space=space,
         observation_space=spaces.Dict({"nodes": spaces.Box(-np.inf, np.inf, (3,), np.float64)}),
+        codec=ChoiceCodec(space, Domains({"X": (-2.0, 2.0)}), "target", targets, ("{}", "{X}")),
         manipulable={"X": (-2.0, 2.0)},
-        targets=(frozenset(), frozenset("X")),
+        targets=targets,
     )
 
 

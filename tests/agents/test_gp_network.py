@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from cbo_gym import Agent, Round, Task, agents, make_task
+from cbo_gym.actions import ChoiceCodec
 from cbo_gym.agents.surrogates.gp import SurrogateError
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel, posterior_mean
-from cbo_gym.envs import SoftEnv
+from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable
 from tests.agents.helpers import AGENT_SEED, make
@@ -28,7 +29,9 @@ def own(value):
 def test_only_minimal_target_sets_are_drawn_and_any_may_have_been_played() -> None:
     task = make("CBO/CompleteGraph-v0", 0, 1)[1]
     all_three = frozenset("BDE")  # D and E cut off B
-    features = GPNetwork(replace(task, targets=(*task.targets, all_three))).features
+    targets, old = (*task.targets, all_three), task.codec
+    codec = ChoiceCodec(old.space, old.domains, old.key, targets, (*old.choices, "{B, D, E}"))
+    features = GPNetwork(replace(task, targets=targets, codec=codec)).features
     members = features.membership(features.draw(100, torch.Generator().manual_seed(0)))
     drawn = {frozenset(name for name, chosen in zip("BDE", row, strict=True) if chosen) for row in members.tolist()}
     assert drawn == set(task.targets)
@@ -154,7 +157,7 @@ def custom_task(variables: list[Variable], dims: int) -> Task:
     problem = Problem(
         "Custom", StructuralCausalModel(variables, reward="Y"), "test", "none", action_domains=[(0.0, 1.0)] * dims
     )
-    return make_task(SoftEnv(problem), seed=0, horizon=5)
+    return make_task(CausalBanditEnv(problem), seed=0, horizon=5)
 
 
 def rooted_task(noise_std: float) -> Task:

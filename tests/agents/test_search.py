@@ -4,7 +4,6 @@ import torch
 
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.search import maximise
-from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import flat, make
 
 TASKS = {
@@ -121,10 +120,8 @@ def test_search_follows_the_seed_and_leaves_the_global_state(kind: str) -> None:
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_other_modes_have_no_features() -> None:
-    from dataclasses import replace
-
-    from cbo_gym import Mode
-
-    with pytest.raises(ArgumentError, match="soft, hard and contextual"):
-        features_of(replace(task_of("soft"), mode=Mode.MASKED))
+@pytest.mark.parametrize("mode", ["Masked", "Aggregated"])
+def test_other_modes_have_no_features(mode: str) -> None:
+    task = make(f"CBO/Alpine2-{mode}-v0", 0, 10)[1]
+    with pytest.raises(ValueError, match=f"soft, hard and contextual tasks; CBO/Alpine2-{mode}-v0 is {task.mode}"):
+        features_of(task)

@@ -11,12 +11,14 @@ from gymnasium.error import InvalidAction
 from scipy.integrate import quad
 
 from cbo_gym import evaluate, make_task
-from cbo_gym.envs import AggregatedEnv, SoftEnv
-from cbo_gym.envs.cells import representative_points
-from cbo_gym.oracle import Oracle
+from cbo_gym.actions.cells import representative_points
+from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.feedback import make_feedback
+from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.problems.function_networks import alpine2
 from cbo_gym.problems.hard_graphs import toy_graph
 from cbo_gym.registry import InitialData
+from cbo_gym.wrappers import OracleInfo, VectorOracleInfo
 from tests.envs.test_invalid_actions import check_refused
 
 CELL = np.array([[0.2], [0.5]])
@@ -28,7 +30,7 @@ def function(env: Any) -> Any:
 
 def test_feedback_is_the_mean_over_the_points_of_every_node_under_one_draw_of_noise() -> None:
     problem = alpine2(noise_std=1.0)
-    cells, points = AggregatedEnv(problem, points=7), SoftEnv(problem)
+    cells, points = CausalBanditEnv(problem, mode="aggregated", points=7), CausalBanditEnv(problem)
     cells.reset(seed=3)
     cells.action_space.seed(0)
     for round_ in range(5):
@@ -57,7 +59,7 @@ def test_noise_enters_the_mean_once() -> None:
 
 def test_one_point_is_the_soft_mode_at_the_centre() -> None:
     problem = alpine2(noise_std=1.0)
-    cell_env, point_env = AggregatedEnv(problem, points=1), SoftEnv(problem)
+    cell_env, point_env = CausalBanditEnv(problem, mode="aggregated", points=1), CausalBanditEnv(problem)
     for env in (cell_env, point_env):
         env.reset(seed=1)
     cell_env.action_space.seed(1)
@@ -71,7 +73,7 @@ def test_nodes_that_no_action_reaches_are_left_as_they_are() -> None:
     env.reset(seed=0)
     env.step(env.action_space.sample())
     assert np.ndim(env.values["U0"]) == 0
-    estimate = Oracle(env).expected_rewards([env.action_space.sample() for _ in range(4)])
+    estimate = oracle_of(env).expected_rewards([env.action_space.sample() for _ in range(4)])
     assert estimate.value.shape == (4,)
 
 
@@ -141,7 +143,7 @@ def test_bad_keywords(keywords: dict[str, Any], message: str) -> None:
 
 def test_a_problem_without_parameters_has_no_aggregated_mode() -> None:
     with pytest.raises(ValueError, match="ToyGraph has no soft parameters, so no aggregated mode"):
-        AggregatedEnv(toy_graph())
+        make_feedback(toy_graph(), "aggregated")
 
 
 def test_the_task_tells_the_partition_and_the_kernel() -> None:
@@ -170,10 +172,10 @@ def test_the_oracle_averages_over_the_points(env_id: str) -> None:
     env = gym.make(env_id).unwrapped
     env.action_space.seed(0)
     cells = [env.action_space.sample() for _ in range(3)]
-    found = Oracle(env).expected_rewards(cells).value
-    soft = Oracle(SoftEnv(env.problem))
+    found = oracle_of(env).expected_rewards(cells).value
+    soft = Oracle(make_feedback(env.problem, "soft"))
     for cell, value in zip(cells, found, strict=True):
-        points = representative_points(cell, env.representative_points)
+        points = representative_points(cell, env.feedback.representative_points)
         assert value == pytest.approx(soft.expected_rewards(list(points)).value.mean(), rel=1e-12)
 
 
@@ -181,17 +183,18 @@ def test_the_oracle_averages_noise_out_at_every_point() -> None:
     """Noisy Dropwave is not linear in its noise: the mean over points of E[Y | point]."""
     env = gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, points=5).unwrapped
     cell = np.array([[0.45, 0.5], [0.5, 0.6]])
-    found = Oracle(env).expected_rewards([cell])
-    soft = Oracle(SoftEnv(env.problem)).expected_rewards(list(representative_points(cell, 5)))
+    oracle = oracle_of(env)
+    found = oracle.expected_rewards([cell])
+    soft = Oracle(make_feedback(env.problem, "soft")).expected_rewards(list(representative_points(cell, 5)))
     assert abs(found.value[0] - soft.value.mean()) < 5 * (found.standard_error[0] + soft.standard_error.mean())
-    scalar = Oracle(env).mean_of(env.decode(cell))
+    scalar = oracle.mean_of(env.feedback.decode(cell))
     assert scalar.value.shape == ()
     assert scalar.value == pytest.approx(found.value[0], abs=5 * found.standard_error[0])
 
 
 @pytest.mark.parametrize("name", ["Dropwave", "Alpine2", "Ackley", "Rosenbrock"])
 def test_regret_is_counted_from_the_best_point(name: str) -> None:
-    cells, points = (Oracle(gym.make(f"CBO/{name}{mode}-v0").unwrapped) for mode in ("-Aggregated", ""))
+    cells, points = (oracle_of(gym.make(f"CBO/{name}{mode}-v0")) for mode in ("-Aggregated", ""))
     assert cells.optimum.value == pytest.approx(points.optimum.value, rel=1e-9, abs=1e-9)
     assert cells.find_optimum().value == pytest.approx(cells.optimum.value, rel=1e-12, abs=1e-12)
 
@@ -205,12 +208,13 @@ def test_the_evaluator_scores_recommended_cells_by_aggregated_regret() -> None:
     assert run.table["action"].to_list() == [[0.25, 0.75]] * 3
 
 
-def test_oracle_environments_tell_the_regret() -> None:
-    env = gym.make("CBO/GPBandit1-v0", oracle=True)
+def test_the_oracles_wrappers_tell_the_regret() -> None:
+    env = OracleInfo(gym.make("CBO/GPBandit1-v0"))
     env.reset(seed=0)
     *_, info = env.step(np.array([[0.8999], [0.9001]]))
     assert info["instant_regret"] == pytest.approx(0.0, abs=1e-5)
-    envs = gym.make_vec("CBO/GPBandit1-v0", num_envs=2, vectorization_mode="vector_entry_point", oracle=True)
+    made = gym.make_vec("CBO/GPBandit1-v0", num_envs=2, vectorization_mode="vector_entry_point")
+    envs = VectorOracleInfo(made)
     envs.reset(seed=0)
     *_, info = envs.step(np.array([[[0.8999], [0.9001]], [[0.0], [1.0]]]))
     assert info["instant_regret"][0] == pytest.approx(0.0, abs=1e-5)

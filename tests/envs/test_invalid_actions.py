@@ -135,7 +135,7 @@ def test_the_corners_of_the_box_are_valid(entry) -> None:
             action[int(corner)] = corner
         elif entry.mode == "masked":
             action[:] = 0
-            action[: int(corner * env.super_arm_size)] = 1
+            action[: int(corner * env.feedback.super_arm_size)] = 1
         else:
             action[:] = corner
         assert np.isfinite(env.step(action)[0]["nodes"]).all()

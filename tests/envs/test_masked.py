@@ -2,90 +2,23 @@
 
 from __future__ import annotations
 
-import copy
-import itertools
-import pickle
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector.utils import batch_space, iterate
 
 import cbo_gym
-from cbo_gym.envs import AggregatedEnv, MaskedEnv, SoftEnv, SuperArmSpace
+from cbo_gym.actions import SuperArmSpace
+from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.feedback import make_feedback
 from cbo_gym.problems.function_networks import ackley, alpine2
 from cbo_gym.problems.hard_graphs import toy_graph
 from cbo_gym.problems.ssem import ssem_periodic
+from cbo_gym.registry import InitialData
 from cbo_gym.scm import Polynomial
 
 NETWORKS = ["Dropwave", "Alpine2", "Rosenbrock", "Ackley"]
-
-
-def test_super_arms_are_drawn_uniformly() -> None:
-    space = SuperArmSpace(5, 2, seed=0)
-    drawn = np.array([space.sample() for _ in range(8000)])
-    assert drawn.dtype == np.int8
-    assert all(space.contains(arm) for arm in drawn)
-    arms, counts = np.unique(drawn, axis=0, return_counts=True)
-    assert len(arms) == space.count == 1 + 5 + 10
-    expected = 8000 / 16
-    assert np.abs(counts - expected).max() < 4.5 * np.sqrt(expected)
-
-
-@pytest.mark.parametrize(("arms", "size", "count"), [(4, 1, 5), (4, 4, 16), (6, 3, 42), (10, 6, 848), (20, 6, 60_460)])
-def test_all_super_arms_are_listed_once(arms: int, size: int, count: int) -> None:
-    space = SuperArmSpace(arms, size)
-    listed = space.all()
-    assert len(listed) == space.count == count
-    assert len(np.unique(listed, axis=0)) == count
-    assert set(np.unique(listed)) <= {0, 1}
-    assert listed.sum(axis=1).max() == size
-    if arms <= 6:
-        wanted = [x for x in itertools.product((0, 1), repeat=arms) if sum(x) <= size]
-        assert sorted(map(tuple, listed.tolist())) == sorted(wanted)
-
-
-def test_what_a_space_of_super_arms_contains() -> None:
-    space = SuperArmSpace(4, 2)
-    for arm, inside in [
-        (np.array([1, 0, 0, 1]), True),
-        (np.zeros(4, dtype=np.int8), True),
-        (np.array([1, 1, 0, 1]), False),
-        (np.array([1, 0, 2, 0]), False),
-        (np.array([1, 0, 0]), False),
-        (np.array([[1, 0, 0, 1]]), False),
-        ("arms", False),
-    ]:
-        assert space.contains(arm) is inside
-
-
-def test_batches_of_super_arms() -> None:
-    space = SuperArmSpace(5, 2, seed=3)
-    batch = batch_space(space, 300)
-    arms = batch.sample()
-    assert arms.shape == (300, 5)
-    assert batch.contains(arms)
-    assert all(space.contains(arm) for arm in iterate(batch, arms))
-    assert len(np.unique(arms, axis=0)) == 16
-    arms[7] = 1
-    assert not batch.contains(arms)
-
-
-def test_spaces_are_seeded_compared_and_copied() -> None:
-    space = SuperArmSpace(5, 2, seed=1)
-    again = pickle.loads(pickle.dumps(space))
-    assert space == again == copy.deepcopy(space)
-    assert space != SuperArmSpace(5, 3)
-    assert space != SuperArmSpace(6, 2)
-    np.testing.assert_array_equal([space.sample() for _ in range(9)], [again.sample() for _ in range(9)])
-    assert repr(space) == "SuperArmSpace((5,), size=2)"
-
-
-def test_scores_become_the_best_super_arm() -> None:
-    space = SuperArmSpace(5, 2)
-    assert space.keep_largest(np.array([0.9, 0.6, 0.1, 0.7, 0.5])).tolist() == [1, 0, 0, 1, 0]
-    assert space.keep_largest(np.array([0.1, 0.6, 0.1, 0.2, 0.5])).tolist() == [0, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("size", [0, -1, 11, 2.5, True, None, "six"])
@@ -99,13 +32,13 @@ def test_the_limit_must_be_from_one_to_the_number_of_arms(size: Any) -> None:
 
 def test_a_problem_without_soft_parameters_has_no_masked_mode() -> None:
     with pytest.raises(ValueError, match="ToyGraph has no soft parameters, so no masked mode"):
-        MaskedEnv(toy_graph())
+        make_feedback(toy_graph(), "masked")
 
 
-@pytest.mark.parametrize("kind", [SoftEnv, AggregatedEnv])
-def test_a_masked_problem_has_no_mode_of_continuous_actions(kind: Any) -> None:
-    with pytest.raises(ValueError, match="SSEMPeriodic is a masked problem, with parameters 0 or 1"):
-        kind(ssem_periodic())
+@pytest.mark.parametrize("mode", ["soft", "aggregated"])
+def test_a_masked_problem_has_no_mode_of_continuous_actions(mode: str) -> None:
+    with pytest.raises(ValueError, match=f"SSEMPeriodic is a masked problem, with parameters 0 or 1; no {mode} mode"):
+        make_feedback(ssem_periodic(), mode)
 
 
 @pytest.mark.parametrize("env_id", ["CBO/SSEMPeriodic-v0", "CBO/TrainDelay-v0", "CBO/Alpine2-Masked-v0"])
@@ -128,8 +61,6 @@ def test_signals_are_seen_where_they_are_let_through(env_id: str) -> None:
 
 
 def test_initial_data_hold_the_signals() -> None:
-    from cbo_gym.registry import InitialData
-
     env = gym.make("CBO/SSEMPeriodic-v0")
     task = cbo_gym.make_task(env, seed=1, initial_data=InitialData(observational=2, random=5))
     assert len(task.initial_data) == 7
@@ -175,15 +106,15 @@ def test_a_masked_network_is_the_network_at_the_actions_drawn(name: str) -> None
 
 
 def test_a_signal_that_enters_several_nodes_confounds_them() -> None:
-    env = MaskedEnv(ackley())
-    assert env.scm.diagram.bidirected == {frozenset({"X0", "X1"})}
-    assert env.scm.action_nodes == {"X0": tuple(range(6)), "X1": tuple(range(6))}
-    assert MaskedEnv(alpine2()).scm.diagram.bidirected == frozenset()
-    assert env.super_arm_size == 3
+    masked = make_feedback(ackley(), "masked")
+    assert masked.scm.diagram.bidirected == {frozenset({"X0", "X1"})}
+    assert masked.scm.action_nodes == {"X0": tuple(range(6)), "X1": tuple(range(6))}
+    assert make_feedback(alpine2(), "masked").scm.diagram.bidirected == frozenset()
+    assert masked.super_arm_size == 3
 
 
 def test_a_masked_networks_signals_are_uniform() -> None:
-    env = MaskedEnv(alpine2(), super_arm_size=6)
+    env = CausalBanditEnv(alpine2(), mode="masked", super_arm_size=6)
     env.reset(seed=0)
     signals = np.array([env.step(np.ones(6))[0]["exogenous"] for _ in range(3000)])
     assert np.abs(signals.mean(axis=0) - 0.5).max() < 4.5 * np.sqrt(1 / 12 / 3000)
@@ -213,6 +144,6 @@ def test_extensions_are_keywords_of_the_environment() -> None:
 
 
 def test_a_ready_problem() -> None:
-    env = MaskedEnv(ssem_periodic(instance_seed=3), super_arm_size=2)
+    env = CausalBanditEnv(ssem_periodic(instance_seed=3), mode="masked", super_arm_size=2)
     assert env.action_space == SuperArmSpace(10, 2)
     assert env.action_space.count == 56

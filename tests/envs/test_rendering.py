@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import cbo_gym  # noqa: F401  (registers the environments)
-from cbo_gym.envs import rendering
+from cbo_gym.envs import picture
+from cbo_gym.envs.layout import lay_out
 from cbo_gym.registry import entries
 from cbo_gym.scm import CausalDiagram, Linear, SeparableSEM, Uniform
 
@@ -146,8 +147,8 @@ DIAGRAMS += [random_diagram(seed) for seed in range(20)]
 
 @pytest.mark.parametrize("diagram", DIAGRAMS, ids=range(len(DIAGRAMS)))
 def test_boxes_are_apart_and_edges_pass_between_them(diagram: CausalDiagram) -> None:
-    layout = rendering._layout(diagram)
-    canvas = rendering._Canvas(layout, 10)
+    layout = lay_out(diagram)
+    canvas = picture._Canvas(layout, 10)
     boxes = {name: box_of(canvas, name) for name in diagram.nodes}
     for (x0, y0, x1, y1), (u0, v0, u1, v1) in itertools.combinations(boxes.values(), 2):
         assert x1 < u0 or u1 < x0 or y1 < v0 or v1 < y0
@@ -168,7 +169,7 @@ def curve_points(canvas: Any, edge: tuple[str, str, bool]) -> np.ndarray:
     """Points along the Bezier curves of an edge, its ends left out."""
     places = canvas.layout.routes[edge]
     is_arc = edge[2] and len(places) == 2
-    controls = rendering._arc(canvas, *edge[:2]) if is_arc else rendering._curve(canvas, places, edge[2])
+    controls = picture._arc(canvas, *edge[:2]) if is_arc else picture._curve(canvas, places, edge[2])
     t = np.linspace(0.01, 0.99, 60)[:, None]
     pieces = []
     for start in range(0, len(controls) - 1, 3):
@@ -180,11 +181,11 @@ def curve_points(canvas: Any, edge: tuple[str, str, bool]) -> np.ndarray:
 def test_texts_fit_into_their_boxes() -> None:
     for env_id, kwargs in CASES:
         env = played(env_id, "rgb_array", **kwargs).unwrapped
-        canvas = rendering._canvas(env.scm)
+        canvas = picture._canvas(env.scm)
         for name in env.scm.nodes:
-            rendering._draw_node(canvas, name, "-1.234e+05", "white", False)
+            picture._draw_node(canvas, name, "-1.234e+05", "white", False)
         canvas.agg.draw()
-        width = canvas.box_width * rendering.DPI
+        width = canvas.box_width * picture.DPI
         assert all(text.get_window_extent().width < width for text in canvas.axes.texts)
         names, values = canvas.axes.texts[::2], canvas.axes.texts[1::2]
         for name, value, box in zip(names, values, canvas.axes.patches, strict=True):
@@ -196,7 +197,7 @@ def test_texts_fit_into_their_boxes() -> None:
 @pytest.mark.parametrize("count", [2, 3, 7, 20, 40])
 def test_the_boxes_of_a_cyclic_diagram_are_apart_and_inside_the_picture(count: int) -> None:
     ring = {((i + 1) % count, i): Linear(0.5) for i in range(count)}
-    canvas = rendering._canvas(SeparableSEM([Uniform()] * count, ring))
+    canvas = picture._canvas(SeparableSEM([Uniform()] * count, ring))
     boxes = [box_of(canvas, name) for name in canvas.places]
     assert len(boxes) == count + 1
     for (x0, y0, x1, y1), (u0, v0, u1, v1) in itertools.combinations(boxes, 2):
@@ -207,7 +208,7 @@ def test_the_boxes_of_a_cyclic_diagram_are_apart_and_inside_the_picture(count: i
 
 def test_a_tree_is_drawn_as_one() -> None:
     diagram = gym.make("CBO/BinaryTree-v0", depth=6).unwrapped.scm.diagram
-    height = rendering._layout(diagram).height
+    height = lay_out(diagram).height
     for name in diagram.nodes:
         if parents := diagram.parents(name):
             upper, lower = (height[parent] for parent in parents)

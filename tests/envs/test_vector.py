@@ -10,8 +10,9 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import cbo_gym  # noqa: F401  (registers the environments)
-from cbo_gym.envs.vector import SoftVectorEnv
+from cbo_gym.envs import CausalBanditVectorEnv
 from cbo_gym.registry import entries
+from cbo_gym.wrappers import OracleInfo, VectorOracleInfo
 
 IDS = [entry.id for entry in entries()]
 ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0"]
@@ -61,7 +62,7 @@ def test_equals_gymnasiums_own_vectorisation_step_by_step(env_id: str) -> None:
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_sub_environment_i_is_the_single_environment_with_seed_plus_i(env_id: str) -> None:
-    envs = type(native(env_id))(3, **gym.spec(env_id).kwargs)  # without a horizon: past a block of noise
+    envs = CausalBanditVectorEnv(3, **gym.spec(env_id).kwargs)  # without a horizon: past a block of noise
     envs.reset(seed=20)
     envs.action_space.seed(1)
     batches = [envs.action_space.sample() for _ in range(300)]
@@ -115,7 +116,7 @@ def test_step_needs_a_reset() -> None:
 
 def test_at_least_one_environment() -> None:
     with pytest.raises(ValueError, match="num_envs must be at least 1; given 0"):
-        SoftVectorEnv(0, "cbo_gym.problems.function_networks:alpine2")
+        CausalBanditVectorEnv(0, "cbo_gym.problems.function_networks:alpine2")
 
 
 def test_results_are_not_overwritten_by_later_steps() -> None:
@@ -153,13 +154,13 @@ def test_render_gives_the_frames_of_the_single_environments(env_id: str, render_
 
 @pytest.mark.parametrize("env_id", ONE_OF_EACH_MODE)
 def test_the_oracle_tells_what_it_tells_the_single_environments(env_id: str) -> None:
-    envs = native(env_id, num_envs=3, oracle=True)
+    envs = VectorOracleInfo(native(env_id, num_envs=3))
     envs.reset(seed=3)
     envs.action_space.seed(0)
     actions = envs.action_space.sample()
     info = envs.step(actions)[4]
     for i in range(3):
-        one = gym.make(env_id, oracle=True)
+        one = OracleInfo(gym.make(env_id))
         one.reset(seed=3 + i)
         single = {k: v[i] for k, v in actions.items()} if isinstance(actions, dict) else actions[i]
         alone = one.step(single)[4]

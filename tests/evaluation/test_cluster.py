@@ -94,7 +94,7 @@ def test_workers_with_several_threads_are_refused(tmp_path):
 
 
 def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr("cbo_gym.__version__", "0.0.0")
+    monkeypatch.setattr("cbo_gym.version.__version__", "0.0.0")
     with pytest.raises(RuntimeError, match=r"this is 0\.0\.0"):
         list(cluster_module.completed(str, [1], cluster.scheduler_address))
 

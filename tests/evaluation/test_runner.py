@@ -5,6 +5,7 @@ import pytest
 import cbo_gym
 from cbo_gym import UnsupportedModeError, evaluate
 from cbo_gym.evaluation import AgentError
+from cbo_gym.wrappers import OracleInfo
 from tests.helpers import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
 
 
@@ -147,8 +148,8 @@ def test_the_standard_error_is_below_one_percent_of_the_gap():
         assert run.table["expected_reward_standard_error"].max() < 0.01 * gap
 
 
-def test_oracle_environments_tell_the_regret():
-    env = gym.make("CBO/Dropwave-Noisy-v0", oracle=True)
+def test_the_oracles_wrapper_tells_the_regret():
+    env = OracleInfo(gym.make("CBO/Dropwave-Noisy-v0"))
     env.reset(seed=0)
     *_, info = env.step(np.array([0.5, 0.5]))
     assert info["expected_reward"] == pytest.approx(0.7424, abs=2e-3)

@@ -116,7 +116,7 @@ def test_the_optimum_is_the_edge_without_rotifers_where_nitrogen_does_not_matter
     assert ENTRY.optimum.action[1:] == [0.0, 0.0]
     steps = np.linspace(0.0, 1.0, 6)
     actions = [np.array([n, j, a]) for n in (0.0, 1.0) for j in steps for a in steps]
-    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
     grid = estimate.value.reshape(2, 6, 6)
     assert np.isfinite(grid).all()
     assert (np.diff(grid, axis=1) < 0).all()  # more juveniles, more deaths
@@ -130,9 +130,9 @@ def test_the_optimum_is_the_edge_without_rotifers_where_nitrogen_does_not_matter
 def test_plain_monte_carlo_agrees_with_the_oracle() -> None:
     env = gym.make(ENTRY.id).unwrapped
     actions = [np.array(ENTRY.optimum.action), *np.random.default_rng(0).random((3, 3))]
-    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
     for i, action in enumerate(actions):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]
         error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
         assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
 

@@ -9,7 +9,7 @@ from scipy import optimize
 
 from cbo_gym import make_task
 from cbo_gym.oracle import Oracle
-from cbo_gym.problems.base import build_problem
+from cbo_gym.problems import build_problem
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 
@@ -94,9 +94,9 @@ def test_the_recorded_optimum_survives_a_local_search_from_several_starts() -> N
 def test_plain_monte_carlo_agrees_with_the_oracle(noise_std: float) -> None:
     env = gym.make(ENTRY.id, noise_std=noise_std).unwrapped
     actions = [np.array(ENTRY.optimum.action), *np.random.default_rng(0).random((3, 12))]
-    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
     for i, action in enumerate(actions):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]
         error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
         assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
     assert estimate.value[0] > estimate.value[1:].max()

@@ -14,7 +14,8 @@ from scipy import integrate, optimize, stats
 
 from cbo_gym import make_task
 from cbo_gym.oracle import Oracle
-from cbo_gym.problems.base import build_problem, mixture_noise
+from cbo_gym.problems import build_problem
+from cbo_gym.problems.base import mixture_noise
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 
@@ -140,13 +141,13 @@ def test_the_expectation_is_finite_and_plain_monte_carlo_agrees(env_id: str, cha
     """At the recorded maximiser, where the tails are heaviest, and at random actions; for all settings of the paper."""
     env = gym.make(env_id, **changed).unwrapped
     actions = [np.array(find_entry(env_id).optimum.action), *np.random.default_rng(0).random((3, env.scm.action_dim))]
-    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
     for i, action in enumerate(actions):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]
         error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
         assert np.isfinite(estimate.value[i])
         assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
-    everywhere = env.decode_batch(np.random.default_rng(1).random((20_000, env.scm.action_dim)))
+    everywhere = env.feedback.decode_batch(np.random.default_rng(1).random((20_000, env.scm.action_dim)))
     random = env.scm.sample(20_000, np.random.default_rng(9), everywhere)["Y"]
     assert estimate.value[0] > random.mean() + 20 * random.std() / np.sqrt(20_000)
 
@@ -198,7 +199,7 @@ def test_dgm_optimum_beats_every_combination_of_peaks_and_troughs(env_id: str) -
     recorded = find_entry(env_id).optimum
     corners = [np.array(c) for c in itertools.product([0.4815842, 0.7917053], repeat=6)]
     corners += [np.array([1.0, *rest]) for rest in itertools.product([0.4815842, 0.7917053], repeat=5)]
-    values = Oracle(env, seed=5).expected_rewards(corners, tolerance=0.5).value
+    values = Oracle(env.feedback, seed=5).expected_rewards(corners, tolerance=0.5).value
     assert values.max() == pytest.approx(recorded.value, rel=1e-2)
     assert values.max() <= recorded.value
     assert np.abs(corners[int(values.argmax())] - recorded.action).max() < 0.01

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.oracle import Oracle
+from cbo_gym.oracle import oracle_of
 from cbo_gym.problems.gp_bandits import gp_bandit_1, gp_bandit_2, gp_bandit_3
 
 FIRST = ([0.05, 0.2, 0.4, 0.65, 0.9], [0.85, 0.1, 0.87, 0.05, 0.98])
@@ -52,7 +52,7 @@ def test_the_maximum_by_brute_force(build, points, values, lengthscale) -> None:
     assert best == pytest.approx(heights.max(), abs=1e-6)
     assert problem.optimal_action[0] == pytest.approx(grid[heights.argmax()], abs=2e-6)
     for suffix in ("", "-S1"):
-        assert Oracle(gym.make(f"CBO/{problem.name}{suffix}-v0").unwrapped).optimum.value == pytest.approx(best)
+        assert oracle_of(gym.make(f"CBO/{problem.name}{suffix}-v0")).optimum.value == pytest.approx(best)
 
 
 def test_the_mechanism_takes_scalars_and_arrays() -> None:

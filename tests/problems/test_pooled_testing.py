@@ -10,7 +10,7 @@ import pytest
 
 from cbo_gym import make_task
 from cbo_gym.oracle import Oracle
-from cbo_gym.problems.base import build_problem
+from cbo_gym.problems import build_problem
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 
@@ -107,10 +107,10 @@ def test_with_noise_it_still_is_and_plain_monte_carlo_agrees_with_the_oracle(noi
     lower, upper = np.maximum(best - 0.02, 0.0), best + 0.1
     actions = [best, *np.random.default_rng(0).random((3, 3)), *np.where(np.eye(3), lower, best)]
     actions += list(np.where(np.eye(3), upper, best))
-    estimate = Oracle(env).expected_rewards(actions, tolerance=1e-3)
+    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
     assert (estimate.value[0] > estimate.value[1:] + 5 * estimate.standard_error[1:]).all()
     for i, action in enumerate(actions[:4]):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.decode(action))["Y"]
+        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]
         error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
         assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
 

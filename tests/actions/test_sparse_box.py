@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.vector.utils import batch_space, create_empty_array, iterate
 
-from cbo_gym.envs import SparseBox
+from cbo_gym.actions import SparseBox
 
 NULL = np.array([0.5, 0.0, 1.0, 0.5, 0.25])
 

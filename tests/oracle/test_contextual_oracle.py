@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.contextual_oracle import ContextualOracle, _maximise_each
-from cbo_gym.oracle import Oracle
-from cbo_gym.registry import entries
+from cbo_gym.feedback import make_feedback
+from cbo_gym.oracle import ContextualOracle, Oracle, oracle_of
+from cbo_gym.oracle.contextual import _maximise_each
+from cbo_gym.problems.outcomes import Outcomes
+from cbo_gym.registry import entries, find_entry
 
 ENTRIES = [entry for entry in entries() if entry.mode == "contextual"]
 every_env = pytest.mark.parametrize("env_id", [entry.id for entry in ENTRIES])
 
 
-def env_of(env_id: str, **parameters):
-    return gym.make(env_id, **parameters).unwrapped
+def oracle_on(env_id: str, **parameters) -> ContextualOracle:
+    found = oracle_of(gym.make(env_id, **parameters))
+    assert isinstance(found, ContextualOracle)
+    return found
 
 
-def some_contexts(env, count: int, seed: int = 0) -> np.ndarray:
-    return env.natural_contexts(env.scm.draw_noise(np.random.default_rng(seed), count))
+def some_contexts(oracle, count: int, seed: int = 0) -> np.ndarray:
+    return oracle.feedback.natural_contexts(oracle.scm.draw_noise(np.random.default_rng(seed), count))
 
 
-def sampled(env, count: int) -> list:
-    env.action_space.seed(1)
-    return [env.action_space.sample() for _ in range(count)]
+def sampled(oracle, count: int) -> list:
+    space = oracle.feedback.action_space
+    space.seed(1)
+    return [space.sample() for _ in range(count)]
 
 
 @every_env
 def test_the_mean_over_contexts_of_the_reward_in_context_is_the_expected_reward(env_id: str) -> None:
     """The law of total expectation, for actions that ignore the context."""
-    env = env_of(env_id)
-    contexts = some_contexts(env, 400)
-    for action in sampled(env, 3):
-        intervention = env.decode(action)
-        inside = env.oracle.mean_given(intervention, contexts, tolerance=np.inf).value
-        outside = env.oracle.expected_rewards([action], tolerance=np.inf)
+    oracle = oracle_on(env_id)
+    contexts = some_contexts(oracle, 400)
+    for action in sampled(oracle, 3):
+        intervention = oracle.feedback.decode(action)
+        inside = oracle.mean_given(intervention, contexts, tolerance=np.inf).value
+        outside = oracle.expected_rewards([action], tolerance=np.inf)
         error = np.hypot(inside.std() / np.sqrt(400), outside.standard_error[0]) + 1e-9
         assert abs(inside.mean() - outside.value[0]) < 4.5 * error
 
@@ -46,60 +53,62 @@ def test_the_mean_over_contexts_of_the_reward_in_context_is_the_expected_reward(
 )
 def test_rewards_in_context_against_rejection(env_id: str, width: float) -> None:
     """Of a million free simulations those with a context near c are kept."""
-    env = env_of(env_id)
-    noise = env.scm.draw_noise(np.random.default_rng(2), 1_000_000)
-    natural = env.natural_contexts(noise)
-    for action in sampled(env, 6):
-        context = some_contexts(env, 1, seed=int(1e6 * action["values"][0]))[0]
+    oracle = oracle_on(env_id)
+    noise = oracle.scm.draw_noise(np.random.default_rng(2), 1_000_000)
+    natural = oracle.feedback.natural_contexts(noise)
+    for action in sampled(oracle, 6):
+        context = some_contexts(oracle, 1, seed=int(1e6 * action["values"][0]))[0]
         scale = natural.std(axis=0)
         near = (np.abs(natural - context) < width * np.maximum(scale, 0.1)).all(axis=1)
         assert near.sum() > 200
         part = tuple(column[near] for column in noise)
-        rewards = env.scm.propagate(part, env.decode(action))["Y"] * np.ones(near.sum())
-        estimate = env.oracle.mean_given(env.decode(action), context)
+        rewards = oracle.scm.propagate(part, oracle.feedback.decode(action))["Y"] * np.ones(near.sum())
+        estimate = oracle.mean_given(oracle.feedback.decode(action), context)
         error = np.hypot(rewards.std() / np.sqrt(near.sum()), estimate.standard_error)
         slope = width * np.maximum(scale, 0.1).sum()  # the reward changes by about this within the window
         assert abs(rewards.mean() - estimate.value) < 4 * error + 0.5 * slope
 
 
 def test_closed_forms_in_context() -> None:
-    env = env_of("CBO/CoCaFig1-v0")
+    oracle = oracle_on("CBO/CoCaFig1-v0")
     contexts = np.linspace(-0.9, 0.9, 5)[:, None]
     c = contexts[:, 0]
     x = 0.3
     act = {"scope": 0, "values": np.array([(x + 1) / 2, 0.5])}
-    found = env.oracle.expected_given([act] * 5, contexts)
+    found = oracle.expected_given([act] * 5, contexts)
     np.testing.assert_allclose(found.value, np.exp(-((x + c) ** 2)) / 3 + c, atol=5e-3)
     observe = {"scope": 3, "values": np.full(2, 0.5)}
-    found = env.oracle.expected_given([observe] * 5, contexts)
+    found = oracle.expected_given([observe] * 5, contexts)
     np.testing.assert_allclose(found.value, np.exp(-4 * c**2) / 3 + c, atol=5e-3)
-    np.testing.assert_allclose(env.oracle.best_given(contexts).value, 1 / 3 + c, atol=5e-3)
+    np.testing.assert_allclose(oracle.best_given(contexts).value, 1 / 3 + c, atol=5e-3)
 
 
 @pytest.mark.parametrize(
     "env_id", [f"CBO/{name}-v0" for name in ("PSAContextual1", "PSAContextual2", "CoCaFig1", "CoCaAligned")]
 )
 def test_the_search_finds_what_theory_knows(env_id: str) -> None:
-    env = env_of(env_id)
-    contexts = some_contexts(env, 8)
-    found = env.oracle.mean_given(env.oracle._search_responses(contexts), contexts)
-    known = env.oracle.best_given(contexts)
-    gap = env.oracle.optimum.value - env.oracle.optimum.random_value
+    oracle = oracle_on(env_id)
+    contexts = some_contexts(oracle, 8)
+    told = dataclasses.replace(oracle.problem.contexts, best_response=None)
+    unknown = make_feedback(dataclasses.replace(oracle.problem, contexts=told), "contextual")
+    found = ContextualOracle(unknown, recorded=find_entry(env_id).optimum).best_given(contexts)
+    known = oracle.best_given(contexts)
+    gap = oracle.optimum.value - oracle.optimum.random_value
     assert (np.abs(found.value - known.value) < 0.01 * gap + 4 * (found.standard_error + known.standard_error)).all()
 
 
 def test_alpine2_in_context_by_its_factors() -> None:
     """The context fixes one factor; the five others contribute their best product of the right sign."""
-    env = env_of("CBO/Alpine2-Contextual-v0")
+    oracle = oracle_on("CBO/Alpine2-Contextual-v0")
     contexts = np.array([[1.0], [4.8], [7.9], [9.5]])
     first = -np.sqrt(contexts[:, 0]) * np.sin(contexts[:, 0])
     peak, trough = 2.8081309, -2.1827697
     expected = np.where(first > 0, first * peak**5, first * trough * peak**4)
-    np.testing.assert_allclose(env.oracle.best_given(contexts).value, expected, rtol=1e-5)
+    np.testing.assert_allclose(oracle.best_given(contexts).value, expected, rtol=1e-5)
 
 
 def test_rosenbrock_in_context_by_a_grid() -> None:
-    env = env_of("CBO/Rosenbrock-Contextual-v0")
+    oracle = oracle_on("CBO/Rosenbrock-Contextual-v0")
     context = 1.3
     grid = np.linspace(-2, 2, 4001)
     value = -((1 - grid) ** 2)  # of the last term, best response x4 = x3^2 within the box
@@ -107,45 +116,47 @@ def test_rosenbrock_in_context_by_a_grid() -> None:
     for _ in range(2):  # backwards: of x2, then of x1
         value = np.array([(-100 * (grid - x * x) ** 2 + value).max() - (1 - x) ** 2 for x in grid])
     best = (-100 * (grid - context**2) ** 2 + value).max() - (1 - context) ** 2
-    assert env.oracle.best_given(np.array([[context]])).value[0] == pytest.approx(best, rel=1e-2)
+    assert oracle.best_given(np.array([[context]])).value[0] == pytest.approx(best, rel=1e-2)
 
 
 @every_env
 def test_recorded_optima_are_reached_by_the_best_response_and_not_beaten(env_id: str) -> None:
     entry = next(entry for entry in ENTRIES if entry.id == env_id)
-    env = env_of(env_id)
-    best = env.oracle.optimum
+    oracle = oracle_on(env_id)
+    best = oracle.optimum
     assert (best.value, best.action) == (entry.optimum.value, entry.optimum.action)
-    contexts = some_contexts(env, 36, seed=7)
-    response = ContextualOracle(env, seed=3)._best_response(contexts)
-    reached = env.oracle.mean_given(response, contexts, tolerance=np.inf)
+    contexts = some_contexts(oracle, 36, seed=7)
+    response = ContextualOracle(oracle.feedback, seed=3)._best_response(contexts)
+    reached = oracle.mean_given(response, contexts, tolerance=np.inf)
     error = reached.value.std() / 6 + reached.standard_error.max() + best.standard_error + 1e-9
     assert abs(reached.value.mean() - best.value) < 4 * error
-    for action in sampled(env, 20):
-        random = env.oracle.mean_given(env.decode(action), contexts, tolerance=np.inf)
+    for action in sampled(oracle, 20):
+        random = oracle.mean_given(oracle.feedback.decode(action), contexts, tolerance=np.inf)
         slack = 5 * random.standard_error + 0.01 * (best.value - best.random_value)
         assert (random.value <= reached.value + slack).all()
     assert best.standard_error < 0.01 * (best.value - best.random_value)
-    blind = env.oracle.expected_rewards(sampled(env, 300), tolerance=np.inf)
+    blind = oracle.expected_rewards(sampled(oracle, 300), tolerance=np.inf)
     spread = blind.value.std(ddof=1) / np.sqrt(300) + blind.standard_error.mean()  # the draws are common
     assert abs(blind.value.mean() - best.random_value) < 5 * np.hypot(spread, best.random_standard_error)
 
 
 def test_psa_contextual_2_costs_blind_actions_what_the_paper_says() -> None:
     """The best action for all contexts, by the plain oracle's search: 0.0057 a round behind the best policy."""
-    env = env_of("CBO/PSAContextual2-v0")
-    blind = Oracle(env).find_optimum()
+    oracle = oracle_on("CBO/PSAContextual2-v0")
+    blind = Oracle(oracle.feedback).find_optimum()
     assert blind.value == pytest.approx(-0.0057, abs=2e-4)
-    chosen = env.describe(env.decode(blind.action))
+    chosen = oracle.feedback.describe(oracle.feedback.decode(blind.action))
     assert set(chosen) == {"Aspirin", "Statin"}
 
 
 def test_without_the_best_scope_theory_does_not_apply() -> None:
-    env = env_of("CBO/CoCaLarge-v0", scopes=({"X1": ("C1", "C6")},))
-    assert not env.oracle._has_known_response
-    contexts = some_contexts(env, 4)
-    c1, c6 = (contexts[:, env.contexts.names.index(name)] for name in ("C1", "C6"))
-    found = env.oracle.best_given(contexts, tolerance=np.inf).value
+    oracle = oracle_on("CBO/CoCaLarge-v0", scopes=({"X1": ("C1", "C6")},))
+    names = oracle.problem.contexts.names
+    contexts = some_contexts(oracle, 4)
+    known = oracle.problem.contexts.best_response(dict(zip(names, contexts.T, strict=True)))
+    assert frozenset(known) not in oracle.feedback.variable_sets()
+    c1, c6 = (contexts[:, names.index(name)] for name in ("C1", "C6"))
+    found = oracle.best_given(contexts, tolerance=np.inf).value
     noise = np.random.default_rng(0)
     latent, u = noise.uniform(-1, 1, 100_000), noise.normal(0, 0.1, 100_000)
     grid = np.linspace(-2, 2, 401)[:, None]
@@ -166,6 +177,16 @@ def test_maximise_each_finds_the_best_of_many_peaks() -> None:
 
 
 def test_nothing_to_do() -> None:
-    oracle = env_of("CBO/CoCaFig1-v0").oracle
+    oracle = oracle_on("CBO/CoCaFig1-v0")
     assert oracle.expected_given([], np.zeros((0, 1))).value.shape == (0,)
     assert oracle.best_given(np.zeros((0, 1))).value.shape == (0,)
+
+
+@pytest.mark.xfail(reason="the search for responses looks at the system's reward", strict=True)
+def test_the_search_maximises_the_objective() -> None:
+    """Of X2, which can be set to its upper end, whatever the context."""
+    problem = oracle_on("CBO/CoCaFig1-v0").problem
+    told = dataclasses.replace(problem.contexts, best_response=None, value=None, policy=None)
+    other = dataclasses.replace(problem, outcomes=Outcomes("X2"), contexts=told)
+    found = ContextualOracle(make_feedback(other, "contextual")).best_given(np.array([[0.3]]), tolerance=np.inf)
+    assert found.value[0] == pytest.approx(problem.manipulable["X2"][1])

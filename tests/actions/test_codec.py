@@ -4,8 +4,11 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 
-from cbo_gym.flat import PolicyActions, flat_actions, spread_points
+from cbo_gym.actions import BoxCodec, Domains
+from cbo_gym.actions.policies import PolicyActions, spread_points
+from cbo_gym.errors import ArgumentTypeError
 from cbo_gym.registry import entries
+from cbo_gym.wrappers import codec_of
 
 FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
 ENVS = {env_id: {} for env_id in FIRST_OF_MODE.values()} | {"CBO/Alpine2-v0": {"max_interventions": 2}}
@@ -19,38 +22,40 @@ def as_vector(space, action):
 
 @every_mode
 def test_every_point_is_an_action(env_id, kwargs):
-    space = gym.make(env_id, **kwargs).action_space
-    flat = flat_actions(space)
+    codec = codec_of(gym.make(env_id, **kwargs))
+    space = codec.space
     rng = np.random.default_rng(0)
-    corners = rng.integers(0, 2, (50, flat.dim)).astype(float)  # where cells are empty and scores are tied
-    for point in [*rng.random((50, flat.dim)), *corners]:
-        assert space.contains(flat.to_action(point))
+    corners = rng.integers(0, 2, (50, codec.dim)).astype(float)  # where cells are empty and scores are tied
+    for point in [*rng.random((50, codec.dim)), *corners]:
+        assert space.contains(codec.to_action(point))
 
 
 @every_mode
 def test_a_batch_is_its_rows(env_id, kwargs):
-    space = gym.make(env_id, **kwargs).action_space
-    flat = flat_actions(space)
-    points = np.random.default_rng(1).random((7, flat.dim))
-    batch = list(iterate(batch_space(space, 7), flat.to_action(points)))
+    codec = codec_of(gym.make(env_id, **kwargs))
+    space = codec.space
+    points = np.random.default_rng(1).random((7, codec.dim))
+    batch = list(iterate(batch_space(space, 7), codec.to_action(points)))
     for row, point in zip(batch, points, strict=True):
-        np.testing.assert_array_equal(as_vector(space, row), as_vector(space, flat.to_action(point)))
+        np.testing.assert_array_equal(as_vector(space, row), as_vector(space, codec.to_action(point)))
 
 
 @every_mode
 def test_a_point_of_an_action_leads_back_to_it(env_id, kwargs):
-    space = gym.make(env_id, **kwargs).action_space
+    codec = codec_of(gym.make(env_id, **kwargs))
+    space = codec.space
     space.seed(0)
-    flat = flat_actions(space)
     for _ in range(20):
         action = space.sample()
-        back = flat.to_action(flat.to_point(action))
+        back = codec.to_action(codec.to_point(action))
         np.testing.assert_array_equal(as_vector(space, back), as_vector(space, action))
 
 
 def test_a_foreign_space_is_refused():
-    with pytest.raises(TypeError, match="MultiDiscrete"):
-        flat_actions(spaces.MultiDiscrete([2, 3]))
+    env = gym.make("CBO/ToyGraph-v0")
+    env.action_space = spaces.MultiDiscrete([2, 3])
+    with pytest.raises(ArgumentTypeError, match="MultiDiscrete"):
+        codec_of(env)
 
 
 def test_spread_points_cover_the_box():
@@ -65,13 +70,13 @@ def test_spread_points_cover_the_box():
 
 
 def test_choices_of_policies_become_actions():
-    box = spaces.Box(0.0, 1.0, (2,), dtype=np.float64)
-    continuous = PolicyActions(box)
+    codec = BoxCodec(spaces.Box(0.0, 1.0, (2,), dtype=np.float64), Domains([(0.0, 1.0)] * 2))
+    continuous = PolicyActions(codec)
     assert continuous.space == spaces.Box(-1.0, 1.0, (2,), dtype=np.float32)
     np.testing.assert_allclose(continuous.to_action(np.float32([[-1.0, 0.5], [3.0, 0.0]])), [[0.0, 0.75], [1.0, 0.5]])
-    discrete = PolicyActions(box, 4)
+    discrete = PolicyActions(codec, 4)
     assert discrete.space == spaces.Discrete(4)
     np.testing.assert_array_equal(discrete.to_action(np.int64(3)), spread_points(2, 4)[3])
     np.testing.assert_array_equal(discrete.to_action(np.array([1, 1])), spread_points(2, 4)[[1, 1]])
     with pytest.raises(ValueError, match="at least 2"):
-        PolicyActions(box, 1)
+        PolicyActions(codec, 1)

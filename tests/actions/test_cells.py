@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from gymnasium.vector.utils import batch_space
 
-from cbo_gym.envs.cells import representative_points, split, unit_cell, unit_points
-from cbo_gym.envs.spaces import CellBox
+from cbo_gym.actions import CellBox
+from cbo_gym.actions.cells import representative_points, split, unit_cell, unit_points
 
 
 def test_points_of_an_interval_are_the_centres_of_equal_sub_intervals() -> None:

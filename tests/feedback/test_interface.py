@@ -1,0 +1,148 @@
+"""Feedback: one class a mode, without state; batches mean what their actions mean one by one."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from importlib import import_module
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+from cbo_gym.feedback import Feedback, feedback_class, make_feedback
+from cbo_gym.problems import build_problem
+from cbo_gym.registry import entries
+from cbo_gym.task import ContextualTask, Mode, Task
+
+IDS = [entry.id for entry in entries()]
+FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
+every_mode = pytest.mark.parametrize("env_id", FIRST_OF_MODE.values(), ids=FIRST_OF_MODE.keys())
+
+
+def feedback_of(env_id: str) -> Feedback:
+    return gym.make(env_id).unwrapped.feedback  # type: ignore[attr-defined, no-any-return]
+
+
+def sampled(feedback: Feedback, count: int) -> list[Any]:
+    feedback.action_space.seed(0)
+    return [feedback.action_space.sample() for _ in range(count)]
+
+
+def stacked(feedback: Feedback, actions: list[Any]) -> Any:
+    return concatenate(feedback.action_space, actions, create_empty_array(feedback.action_space, len(actions)))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_mode_is_a_module_and_a_class_named_after_it(mode: Mode) -> None:
+    kind = feedback_class(mode)
+    module = import_module(f"cbo_gym.feedback.{mode.value}")
+    assert kind is module.FEEDBACK is feedback_class(mode.value)
+    assert kind.__name__ == f"{mode.capitalize()}Feedback"
+    assert kind.mode is mode
+    assert not inspect.isabstract(kind)
+    assert issubclass(kind.task_class, Task)
+    assert kind.task_class.__name__ == f"{mode.capitalize()}Task"
+
+
+@pytest.mark.parametrize("mode", ["warm", "", None, 3, "SOFT"])
+def test_an_unknown_mode_is_refused(mode: Any) -> None:
+    with pytest.raises(ValueError, match=f"mode must be one of soft, hard, .*; given {mode!r}"):
+        feedback_class(mode)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_batch_means_what_its_actions_mean(env_id: str) -> None:
+    """Decoded, described and played with common noise, together and one by one."""
+    feedback = feedback_of(env_id)
+    actions = sampled(feedback, 5)
+    together = feedback.decode_batch(stacked(feedback, actions))
+    described = feedback.describe_batch(together)
+    noise = feedback.scm.draw_noise(np.random.default_rng(0), 5)
+    values = feedback.play(noise, together)
+    nodes = np.broadcast_to(feedback.scm.stack(values), (5, len(feedback.scm.nodes)))
+    for i, action in enumerate(actions):
+        alone = feedback.decode(action)
+        told = feedback.describe(alone)
+        assert {name for name in described if not name.startswith("_") and described[f"_{name}"][i]} == set(told)
+        for name, value in told.items():
+            np.testing.assert_allclose(described[name][i], value, rtol=1e-15)
+        one = feedback.play(tuple(float(column[i]) for column in noise), alone)
+        np.testing.assert_allclose(feedback.scm.stack(one), nodes[i], rtol=1e-12, atol=1e-12)
+
+
+@every_mode
+def test_it_keeps_no_state(env_id: str) -> None:
+    """The same noise and action give the same round, whatever was asked before, in another process as well."""
+    feedback = feedback_of(env_id)
+    copied: Feedback = pickle.loads(pickle.dumps(feedback))
+    actions = sampled(feedback, 4)
+    noise = tuple(float(column[0]) for column in feedback.scm.draw_noise(np.random.default_rng(1), 1))
+
+    def played(of: Feedback, action: Any) -> list[float]:
+        return [float(value) for value in of.play(noise, of.decode(action)).values()]
+
+    first = [played(feedback, action) for action in actions]
+    feedback.all_actions()
+    feedback.regions()
+    feedback.known_maximiser()
+    feedback.before(noise)
+    assert [played(feedback, action) for action in reversed(actions)] == first[::-1]
+    assert [played(copied, action) for action in actions] == first
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_what_is_seen_lies_in_the_observation_space(env_id: str) -> None:
+    feedback = feedback_of(env_id)
+    noise = tuple(float(column[0]) for column in feedback.scm.draw_noise(np.random.default_rng(1), 1))
+    values = feedback.play(noise, feedback.decode(sampled(feedback, 1)[0]))
+    after = feedback.after(np.array([values[name] for name in feedback.scm.nodes], dtype=float), values)
+    before = feedback.before(noise)
+    assert bool(before) == feedback.looks_ahead == issubclass(feedback.task_class, ContextualTask)
+    assert {**after, **before} in feedback.observation_space
+    empty = feedback.empty_observation()
+    assert empty in feedback.observation_space
+    assert not any(value.any() for value in empty.values())
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_regions_or_a_list_make_up_the_action_space(env_id: str) -> None:
+    feedback = feedback_of(env_id)
+    every, regions = feedback.all_actions(), feedback.regions()
+    assert (every is None) == bool(regions)
+    if every is not None:
+        assert all(action in feedback.action_space for action in every[:: max(1, len(every) // 50)])
+    for region in regions[:5]:
+        batch = region.to_actions(np.random.default_rng(0).random((3, region.dim)))
+        space = batch_space(feedback.action_space, 3)
+        assert all(action in feedback.action_space for action in iterate(space, batch))
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_initial_actions_come_in_the_sizes_asked_for(env_id: str) -> None:
+    feedback = feedback_of(env_id)
+    if feedback.looks_ahead:
+        with pytest.raises(ValueError, match="contextual mode has no initial data; given observational=2, random=3"):
+            feedback.initial_actions(np.random.default_rng(0), 2, 3)
+        return
+    targets = len(feedback.problem.targets) - 1 if feedback.mode == "hard" else 1
+    twice = [feedback.initial_actions(np.random.default_rng(0), 2, 3) for _ in range(2)]
+    actions = list(iterate(batch_space(feedback.action_space, 2 + 3 * targets), twice[0]))
+    assert len(actions) == 2 + 3 * targets
+    assert all(action in feedback.action_space for action in actions)
+    assert str(twice[0]) == str(twice[1])
+    nothing = [feedback.describe(feedback.decode(action)) for action in actions[:2]]
+    assert str(nothing[0]) == str(nothing[1])
+
+
+def test_a_problem_plays_in_every_mode_that_it_has_parts_for() -> None:
+    problem = build_problem("cbo_gym.problems.function_networks:alpine2")
+    assert [make_feedback(problem, mode).mode for mode in ("soft", "hard", "aggregated", "masked")] == [
+        Mode.SOFT, Mode.HARD, Mode.AGGREGATED, Mode.MASKED
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="Alpine2 has no contexts, so it has no contextual mode"):
+        make_feedback(problem, "contextual")
+    env = gym.make("CBO/Alpine2-v0", mode="hard")
+    assert env.unwrapped.mode is Mode.HARD  # type: ignore[attr-defined]
