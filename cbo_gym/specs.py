@@ -72,7 +72,9 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Any, Any]:
         raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
     except gym.error.UnregisteredEnv as error:
         hint = did_you_mean(spec.name, [entry.id for entry in entries()])
-        raise ArgumentError(f"cannot make the environment {spec}: {error}{hint} See cbo-gym list.") from error
+        raise ArgumentError(
+            f"cannot make the environment {spec}: no such id is registered{hint}; see cbo-gym list"
+        ) from error
     except (gym.error.Error, TypeError) as error:
         raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
 

@@ -27,6 +27,8 @@ def field_errors(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _one(found: Any, model: type[BaseModel]) -> str:
     where = ".".join(map(str, found["loc"])) or "(the entry)"
+    if found["type"] == "missing":  # the input is the whole part of the file
+        return f"field {where}: {found['msg']}"
     hint = ""
     if found["type"] == "extra_forbidden":
         hint = did_you_mean(str(found["loc"][-1]), _keys(model))
