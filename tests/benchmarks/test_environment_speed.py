@@ -46,7 +46,7 @@ def test_a_step_is_no_slower_than_pendulum(benchmark, env_id):
     env = gym.make(env_id, max_episode_steps=LONG)
     env.reset(seed=0)
     benchmark(env.step, env.action_space.sample())
-    points = getattr(env.unwrapped, "representative_points", None)
+    points = getattr(env.unwrapped.feedback, "representative_points", None)
     if points == 1:  # a single point costs the array operations of many: half of Pendulum's rate, reported alone
         return
     if len(env.unwrapped.scm.nodes) > 11:  # the rate is promised for up to ten nodes beside the reward
