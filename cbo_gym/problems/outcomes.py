@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What a problem asks of the rounds that are played.
+    """What a problem asks of the rounds that are played: the place for all of it, beside the objective too.
 
     Args:
         objective: the node whose expected value is maximised.

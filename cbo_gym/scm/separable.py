@@ -73,6 +73,7 @@ class SeparableSEM(System):
         variables: the exogenous ones alone; the nodes have equations rather than variables.
         nodes: the nodes in the order of the arms, whatever the edges, then the reward.
         exogenous: ``z1``, ..., ``zN``.
+        arguments: as given, by name, defaults included.
         contraction: spectral radius of the largest slopes, below 1, on a cyclic graph; 0 on an acyclic one.
 
     Raises:
@@ -99,7 +100,7 @@ class SeparableSEM(System):
     ) -> None:
         count = len(signals)
         _check(count, components, names, activations, mask, feedback)
-        self._arguments: dict[str, Any] = {
+        self.arguments: dict[str, Any] = {
             "signals": tuple(signals),
             "components": dict(components),
             "names": names,
@@ -146,12 +147,12 @@ class SeparableSEM(System):
     @property
     def signals(self) -> tuple[Distribution, ...]:
         """The distributions of b, in the order of the arms."""
-        return self._arguments["signals"]
+        return self.arguments["signals"]
 
     def _compile(self) -> Callable[..., Values]:
         """One function that solves the system, written out node by node as in :mod:`cbo_gym.scm.model`."""
         place = {variable.name: index for index, variable in enumerate(self.noisy)}
-        names, given = self.nodes[:-1], self._arguments
+        names, given = self.nodes[:-1], self.arguments
         masked_in, masked_out = given["mask"] == "exogenous", given["mask"] == "endogenous"
         scope: dict[str, Any] = {"payoff": self.payoff, "refuse": _refuse_hard_interventions}
 
@@ -221,7 +222,7 @@ class SeparableSEM(System):
         low, high = driven = self._driving_range()
         while np.isfinite(low).all() and np.isfinite(high).all():
             image, slopes = np.array(driven), np.zeros((self.action_dim, self.action_dim))
-            for (i, j), component in self._arguments["components"].items():
+            for (i, j), component in self.arguments["components"].items():
                 slopes[i, j] = component.steepest(low[j], high[j])
                 image[:, i] += component.image(low[j], high[j])
             rate = float(np.abs(np.linalg.eigvals(slopes)).max())
@@ -238,7 +239,7 @@ class SeparableSEM(System):
 
     def _driving_range(self) -> tuple[np.ndarray, np.ndarray]:
         """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise together."""
-        given = self._arguments
+        given = self.arguments
         ends = np.array([TAIL, 1.0 - TAIL])
         ranges = np.empty((self.action_dim, 2))
         for i, (signal, activation) in enumerate(zip(self.signals, given["activations"], strict=True)):
@@ -250,7 +251,7 @@ class SeparableSEM(System):
         return low, high
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(SeparableSEM, **self._arguments), ()
+        return partial(SeparableSEM, **self.arguments), ()
 
     def __repr__(self) -> str:
         return f"SeparableSEM({self.diagram!r})"

@@ -87,7 +87,7 @@ def test_the_task_of_a_separable_sem() -> None:
     assert task.composition(values).tolist() == [10.0, 20.0]
     assert [component(0.25) for component in task.components] == [0.25, pytest.approx(1.0)]
     told = {id(component) for component in task.components}
-    assert told.isdisjoint(id(c) for c in problem.scm._arguments["components"].values())
+    assert told.isdisjoint(id(c) for c in problem.scm.arguments["components"].values())
 
 
 @pytest.mark.parametrize("name", NETWORKS)

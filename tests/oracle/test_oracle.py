@@ -138,7 +138,7 @@ def test_estimates_agree_with_plain_monte_carlo():
 
 def brute_force(problem, arms, signals):
     """Mean rewards of super arms by substitution, arm by arm; the errors of observation average out."""
-    components = problem.scm._arguments["components"]
+    components = problem.scm.arguments["components"]
     means = []
     for arm in arms:
         y = [x * column for x, column in zip(arm, signals, strict=True)]

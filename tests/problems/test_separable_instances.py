@@ -17,7 +17,7 @@ each = pytest.mark.parametrize("name", BUILDERS)
 
 
 def given(problem):
-    return problem.scm._arguments
+    return problem.scm.arguments
 
 
 def coefficient_of(component):
