@@ -85,11 +85,11 @@ def known_agents() -> tuple[str, ...]:
 
 
 def usable_agents() -> list[str]:
-    """The known agents that can be made; what keeps one of them from it is said in a warning."""
+    """The known agents that can be made without parameters; what keeps one of them from it is said in a warning."""
     usable = []
     for name in known_agents():
         try:
-            _find_agent(name)
+            create_agent(Spec(name))
             usable.append(name)
         except CBOGymError as error:
             warnings.warn(f"left out: {error}", stacklevel=2)
