@@ -183,7 +183,8 @@ def register_all() -> None:
     for name, error in _own().broken.items():
         warnings.warn(f"left out of the registry: {error}", stacklevel=2)
         if re.match(ID_PATTERN, name) and name not in gym.registry:
-            gym.register(name, entry_point=partial(_raise, error))
+            refuse = partial(_raise, error)
+            gym.register(name, entry_point=refuse, vector_entry_point=refuse)
 
 
 def _register(env_id: str, made_with: dict[str, Any], horizon: int) -> None:

@@ -75,7 +75,7 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Any, Any]:
         raise ArgumentError(
             f"cannot make the environment {spec}: no such id is registered{hint}; see cbo-gym list"
         ) from error
-    except (gym.error.Error, TypeError) as error:
+    except (gym.error.Error, TypeError, ValueError, ImportError) as error:
         raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
 
 

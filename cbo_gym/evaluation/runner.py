@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.envs.tasks import make_task
-from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation import regret
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.evaluation.results import Run, today
@@ -112,7 +112,12 @@ def _play(
     feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
     stream = np.random.SeedSequence(seed, spawn_key=(AGENT_STREAM,))
     observation, _ = env.reset(seed=seed)
-    agent.reset(task, seed=int(stream.generate_state(1)[0]))
+    try:
+        agent.reset(task, seed=int(stream.generate_state(1)[0]))
+    except CBOGymError:  # the task is none that the agent plays, or lacks what it needs
+        raise
+    except Exception as error:
+        raise AgentError(f"{label} on {task.env_id}, seed {seed}, reset: {type(error).__name__}: {error}") from error
     names = ("action", "recommended", "nodes", "reward", "act_seconds", "update_seconds", "seen")
     played: dict[str, list[Any]] = {name: [] for name in names}
     played["seen"].append(observation)

@@ -98,6 +98,8 @@ def run_jobs(
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
     """Run what :func:`plan` made, of one grid or several; as :func:`sweep` otherwise."""
+    if n_jobs == 0:
+        raise ArgumentError("give a number of processes, or -1 for one a core; given 0")
     stored = {job: load_run(job.path).status for job in jobs if job.path.exists()}
     to_do = [job for job in jobs if stored.get(job, "failed") == "failed"]
     if on_start:

@@ -11,6 +11,8 @@ from cbo_gym.oracle.contextual import ContextualOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
 from cbo_gym.registry import RecordedOptimum, find_entry
 
+OF_THE_SESSION = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")  # Gymnasium puts them there too
+
 __all__ = ["ContextualOracle", "Estimate", "Optimum", "Oracle", "Verdict", "oracle_for", "oracle_of"]
 
 
@@ -39,5 +41,5 @@ def _recorded(spec: Any) -> RecordedOptimum | None:
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
         return None
-    made_with = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    made_with = {key: value for key, value in spec.kwargs.items() if key not in OF_THE_SESSION}
     return entry.optimum if made_with == entry.made_with else None

@@ -161,7 +161,7 @@ class ContextualOracle(Oracle):
             name: (mask.reshape(tried, count, 1), values.reshape(tried, count, 1))
             for name, (mask, values) in batch.hard.items()
         }
-        rewards = self.scm.propagate(noise, Intervention((), hard))[self.scm.reward]
+        rewards = self.problem.outcomes.reward(self.feedback.play(noise, Intervention((), hard)))
         return np.broadcast_to(rewards.mean(axis=-1), (tried, count))
 
 

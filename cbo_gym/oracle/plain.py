@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import Feedback, Region
 from cbo_gym.registry import RecordedOptimum
 from cbo_gym.scm import Intervention
@@ -70,11 +71,19 @@ class Oracle:
         feedback: the problem in the mode in which it is played.
         seed: of the quasi-Monte Carlo points and the search.
         recorded: the optimum, where it has been searched for already.
+
+    Raises:
+        ArgumentTypeError: if ``feedback`` is something else, an environment for example.
     """
 
     fewest_points: ClassVar[int] = 2**8  # a replicate
 
     def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
+        if not isinstance(feedback, Feedback):
+            raise ArgumentTypeError(
+                f"an Oracle needs a Feedback; given {type(feedback).__name__}. "
+                "cbo_gym.oracle.oracle_of(env) gives that of an environment"
+            )
         self.feedback = feedback
         self.problem = feedback.problem
         self.scm = feedback.scm
@@ -301,4 +310,6 @@ def _maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, see
         for run, recombination in enumerate(RECOMBINATION)
     ]
     best = min(found, key=lambda result: result.fun).x
+    if not np.isfinite(best).all():
+        raise ArgumentError("expected rewards are not finite: some equation divides by zero or overflows")
     return np.clip(np.round(best, 9), 0.0, 1.0)  # 0 and 1 rather than 1e-12 beside them

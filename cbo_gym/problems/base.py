@@ -134,6 +134,11 @@ class Problem:
             )
         if self.outcomes is None:
             object.__setattr__(self, "outcomes", Outcomes(self.scm.reward))
+        if self.outcomes.objective != self.scm.reward:  # agents are told that the last node is the one to maximise
+            raise ArgumentError(
+                f"{self.name}: the objective must be the system's reward {self.scm.reward!r}; "
+                f"given {self.outcomes.objective!r}"
+            )
         if not self.null_action:
             object.__setattr__(self, "null_action", (0.0,) * q)
         if len(self.null_action) != q or not all(0 <= a <= 1 for a in self.null_action):

@@ -48,6 +48,8 @@ def builder_parameters(builder: str | Problem) -> list[str]:
 
 
 def _is_file(builder: str) -> bool:
+    if not isinstance(builder, str):
+        raise ArgumentError(f"a problem is a Problem, an import path or the path of a YAML file; given {builder!r}")
     return builder.endswith((".yaml", ".yml"))
 
 

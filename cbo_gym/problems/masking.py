@@ -26,6 +26,11 @@ class _NativeParameter:
         return self.scale.to_native(signal + (1.0 - selected) * self.null)
 
 
+def _free(name: str, taken: set[str]) -> str:
+    """The name, with a prime where a variable has it already."""
+    return _free(f"{name}'", taken) if name in taken else name
+
+
 def with_random_signals(problem: Problem) -> Problem:
     """The masked problem in which the soft parameters of ``problem`` are base arms.
 
@@ -41,8 +46,9 @@ def with_random_signals(problem: Problem) -> Problem:
         raise ArgumentError(f"{problem.name}: signals need a StructuralCausalModel; given {type(scm).__name__}")
     if scm.action_dim == 0:
         raise ArgumentError(f"{problem.name} has no soft parameters, so no masked mode")
-    signals = [f"z{i}" for i in range(scm.action_dim)]
-    parameters = [f"a{i}" for i in range(scm.action_dim)]
+    taken = {v.name for v in scm.variables}
+    signals = [_free(f"z{i}", taken) for i in range(scm.action_dim)]
+    parameters = [_free(f"a{i}", taken) for i in range(scm.action_dim)]
     variables = []
     for i, null in enumerate(problem.null_action):
         native = _NativeParameter(problem.domains.scales[i], null)

@@ -11,7 +11,6 @@ import pytest
 from cbo_gym.feedback import make_feedback
 from cbo_gym.oracle import ContextualOracle, Oracle, oracle_of
 from cbo_gym.oracle.contextual import _maximise_each
-from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.registry import entries, find_entry
 
 ENTRIES = [entry for entry in entries() if entry.mode == "contextual"]
@@ -180,13 +179,3 @@ def test_nothing_to_do() -> None:
     oracle = oracle_on("CBO/CoCaFig1-v0")
     assert oracle.expected_given([], np.zeros((0, 1))).value.shape == (0,)
     assert oracle.best_given(np.zeros((0, 1))).value.shape == (0,)
-
-
-@pytest.mark.xfail(reason="the search for responses looks at the system's reward", strict=True)
-def test_the_search_maximises_the_objective() -> None:
-    """Of X2, which can be set to its upper end, whatever the context."""
-    problem = oracle_on("CBO/CoCaFig1-v0").problem
-    told = dataclasses.replace(problem.contexts, best_response=None, value=None, policy=None)
-    other = dataclasses.replace(problem, outcomes=Outcomes("X2"), contexts=told)
-    found = ContextualOracle(make_feedback(other, "contextual")).best_given(np.array([[0.3]]), tolerance=np.inf)
-    assert found.value[0] == pytest.approx(problem.manipulable["X2"][1])
