@@ -23,6 +23,7 @@ NARROWEST = 2.0**-40  # width given to a cell whose corners coincide
 UNSET = 0.5  # value written where an action's value has no effect
 
 Action = Any  # an element of an action space
+Actions = Any  # a batch: an element of a batched action space
 Record = list[float] | dict[str, float] | str  # an action as envs_registry.yaml writes it
 
 

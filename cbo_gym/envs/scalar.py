@@ -14,7 +14,7 @@ from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import System
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, Mode, Observation, StepInfo
 
 NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so changing it changes every run
 
@@ -112,9 +112,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.intervened: frozenset[str] = frozenset()
         self._noise: NoiseStream | None = None
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
         """Start an experiment. Without a seed the noise goes on where the random stream is."""
         super().reset(seed=seed)
         self._begin()
@@ -123,7 +121,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             observation |= self._before(self._stream().peek())
         return observation, {"round": 0, "intervention": {}}
 
-    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
         """Play one round.
 
         Raises:
