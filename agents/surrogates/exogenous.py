@@ -20,7 +20,7 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.agents.surrogates.gp import MIN_VARIANCE, GaussianProcess
+from cbo_gym.agents.surrogates.gp import MIN_VARIANCE, GaussianProcess, Numbers
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
 from cbo_gym.agents.surrogates.kernels import VarianceKernel
@@ -85,7 +85,7 @@ class EncoderDecoder:
     def __len__(self) -> int:
         return len(self.encoder)
 
-    def add(self, inputs: Any, outputs: Any) -> None:
+    def add(self, inputs: Numbers, outputs: Numbers) -> None:
         """Add observations, as :meth:`GaussianProcess.add`."""
         self.encoder.add(inputs, outputs)
 
