@@ -118,7 +118,7 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
     return found
 
 
-def _name(agent: Any) -> str:
+def _name(agent: object) -> str:
     return type(agent).__name__
 
 

@@ -146,7 +146,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             self._noise = NoiseStream(self.scm, self.np_random)
         return self._noise
 
-    def render(self) -> Any:
+    def render(self) -> str | np.ndarray | None:
         """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""
         if self.render_mode is None:
             gym.logger.warn("render() was called on an environment that was made without a render_mode")

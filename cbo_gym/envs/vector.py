@@ -167,7 +167,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             "_intervention": everywhere,
         }
 
-    def render(self) -> tuple[Any, ...] | None:
+    def render(self) -> tuple[str | np.ndarray, ...] | None:
         """One frame for each sub-environment."""
         if self.render_mode is None:
             gym.logger.warn("render() was called on an environment that was made without a render_mode")

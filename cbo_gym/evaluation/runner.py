@@ -150,7 +150,7 @@ def _score(played: dict[str, list[Any]], oracle: Oracle) -> pl.DataFrame:
     seen: list[Observation] = played["seen"]
     verdict = oracle.judge(played["action"], played["recommended"], seen)
     expected = verdict.expected.value
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         "round": np.arange(1, len(reward) + 1),
         "action": [codec.to_numbers(action) for action in played["action"]],
         "nodes": played["nodes"],

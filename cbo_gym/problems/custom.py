@@ -134,7 +134,7 @@ def _in_order(function: Callable[..., Floats], arguments: list[str], given: list
     return lambda *values: function(*[values[place] for place in places])
 
 
-def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, Any]) -> None:
+def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, object]) -> None:
     if unknown := sorted(set(names) - set(mechanisms)):
         raise ArgumentError(f"{what} names {unknown}; the variables are {list(mechanisms)}")
 

@@ -15,7 +15,7 @@ import numpy as np
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm import Floats
 
-FUNCTIONS: dict[str, Any] = {
+FUNCTIONS: dict[str, object] = {
     "abs": np.abs,
     "arctan": np.arctan,
     "clip": np.clip,

@@ -105,7 +105,7 @@ class StructuralCausalModel(System):
     def driven(self) -> frozenset[str]:
         return frozenset(self.full_diagram.descendants(v.name for v in self.variables if v.actions))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return StructuralCausalModel, (self.variables, self.reward)
 
     def __repr__(self) -> str:

@@ -250,7 +250,7 @@ class SeparableSEM(System):
         low, high = (ranges + given["model_noise"].from_uniform(ends)).T
         return low, high
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return partial(SeparableSEM, **self._arguments), ()
 
     def __repr__(self) -> str:
