@@ -45,7 +45,7 @@ MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the squar
 FIT_ITERATIONS = 100
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
 
-Numbers = float | Sequence[float] | np.ndarray | Tensor
+Numbers = float | Sequence[float] | np.ndarray | Tensor  # whatever becomes a tensor of floats
 
 
 class SurrogateError(OperationError):

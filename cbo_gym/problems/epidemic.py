@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.domains import Number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
@@ -53,13 +54,13 @@ def _names() -> list[str]:
     return [f"I{group}_{period}" for period in range(1, PERIODS + 1) for group in range(1, GROUPS + 1)]
 
 
-def _misfit(reference: tuple[float, ...], *args: Floats) -> Floats:
+def _misfit(reference: tuple[float, ...], *args: Number) -> Number:
     *percentages, u = args
     errors = map(sub, percentages, reference)
     return u - sum([error * error for error in errors]) / len(reference)
 
 
-def _composition(reference: tuple[float, ...], nodes: Mapping[str, Any]) -> Any:
+def _composition(reference: tuple[float, ...], nodes: Mapping[str, Number]) -> Number:
     return _misfit(reference, *[nodes[name] for name in _names()], 0.0)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.domains import Number
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
 
@@ -174,7 +175,7 @@ def _ackley_reward(mean_square: Floats, mean_cosine: Floats, u: Floats) -> Float
     return bell + (np.exp(mean_cosine) - math.e) + u
 
 
-def _ackley_composition(nodes: Mapping[str, Any]) -> Any:
+def _ackley_composition(nodes: Mapping[str, Number]) -> Number:
     # abs() keeps a surrogate's slightly negative mean square in the square root's domain
     bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
     return bell + (math.e ** nodes["X1"] - math.e)

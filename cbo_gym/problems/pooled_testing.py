@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.domains import Number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
@@ -97,11 +98,11 @@ def _recovered(infectious: Floats, recovered: Floats, u: Floats) -> Floats:
     return 100.0 * (clip_fraction(0.01 * infectious) + clip_fraction(0.01 * recovered)) + u
 
 
-def _total(first: Floats, second: Floats, third: Floats, u: Floats) -> Floats:
+def _total(first: Number, second: Number, third: Number, u: Number) -> Number:
     return u - (first + second + third)
 
 
-def _composition(nodes: Mapping[str, Any]) -> Any:
+def _composition(nodes: Mapping[str, Number]) -> Number:
     return _total(nodes["L1"], nodes["L2"], nodes["L3"], 0.0)
 
 
