@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.task import Action, Mode, Observation, Round, Task
+from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 
 class UnsupportedModeError(ArgumentError):
@@ -57,7 +56,7 @@ class Agent(ABC):
     def act(self, observation: Observation) -> Action:
         """Choose the next action, an element of ``self.task.action_space``."""
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         """Learn from a round that was played; whoever calls may overwrite the arrays afterwards."""
         self.history.append(Round(deepcopy(action), deepcopy(observation), float(reward)))
 

@@ -141,12 +141,12 @@ def read_registry(path: Path | None = None) -> Registry:
 _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _id_of(item: Any) -> str | None:
+def _id_of(item: object) -> str | None:
     name = item.get("id") if isinstance(item, dict) else None
     return name if isinstance(name, str) else None
 
 
-def _parse(path: Path, place: int, item: Any) -> EnvEntry:
+def _parse(path: Path, place: int, item: object) -> EnvEntry:
     name = (_id_of(item) or "without id") if isinstance(item, dict) else "not a mapping"
     try:
         return EnvEntry.model_validate(item)
@@ -194,7 +194,7 @@ def _register(env_id: str, made_with: dict[str, Any], horizon: int) -> None:
         )
 
 
-def _raise(error: RegistryError, **keywords: Any) -> NoReturn:
+def _raise(error: RegistryError, **keywords: object) -> NoReturn:
     raise error
 
 

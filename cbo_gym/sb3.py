@@ -8,14 +8,19 @@ ends an episode handed over where that library looks for it. For a single enviro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv as BaseVecEnv
 
+from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import PolicyActions
 from cbo_gym.envs import CausalBanditVectorEnv
+from cbo_gym.task import StepInfo
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 
 class VecEnv(BaseVecEnv):
@@ -43,23 +48,23 @@ class VecEnv(BaseVecEnv):
         self._actions = PolicyActions(made.feedback.codec, discrete)
         super().__init__(num_envs, made.single_observation_space, self._actions.space)
         self._seed = seed
-        self._pending: Any = None  # actions between step_async and step_wait
+        self._pending: Actions = None  # actions between step_async and step_wait
 
     def reset(self) -> dict[str, np.ndarray]:
         observation, _ = self._env.reset(seed=self._seed)
         self._seed = None  # once: later experiments go on in the random streams
         return observation
 
-    def to_action(self, chosen: np.ndarray) -> Any:
+    def to_action(self, chosen: np.ndarray) -> Actions:
         """What choices of a policy mean in the environment: one, or a batch of them."""
         return self._actions.to_action(chosen)
 
     def step_async(self, actions: np.ndarray) -> None:
         self._pending = self.to_action(actions)
 
-    def step_wait(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[StepInfo]]:
         observation, rewards, _, truncated, _ = self._env.step(self._pending)
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos: list[StepInfo] = [{} for _ in range(self.num_envs)]
         if truncated.any():  # all of them: every experiment plays the same round
             for index, info in enumerate(infos):
                 info["terminal_observation"] = {key: value[index] for key, value in observation.items()}
@@ -74,14 +79,18 @@ class VecEnv(BaseVecEnv):
     def close(self) -> None:
         self._env.close()
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         return [getattr(self._env, attr_name)] * len(list(self._get_indices(indices)))
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+    def set_attr(self, attr_name: str, value: object, indices: VecEnvIndices = None) -> None:
         raise NotImplementedError("the experiments share one system; make another environment to change it")
 
-    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: object, indices: VecEnvIndices = None, **method_kwargs: object
+    ) -> list[Any]:
         raise NotImplementedError("the experiments are stepped together and have no methods of their own")
 
-    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Any = None) -> list[bool]:
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
         return [False] * len(list(self._get_indices(indices)))

@@ -17,6 +17,7 @@ import gymnasium as gym
 from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra
 from cbo_gym.registry import entries
+from cbo_gym.task import Action, Observation
 
 AGENT_METHODS = ("reset", "act", "update", "recommend")
 
@@ -58,7 +59,7 @@ class Spec:
         return f"{self.name}({inner})" if inner else self.name
 
 
-def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Any, Any]:
+def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Action]:
     """``gym.make`` for a Spec, with the registered horizon replaced if one is given.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -16,9 +16,11 @@ from cbo_gym.scm.components import Component
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import Distribution, DistributionFamily
 from cbo_gym.scm.scopes import Scope
+from cbo_gym.scm.values import Composition
 
 Observation = dict[str, np.ndarray]
-Composition = Callable[[Mapping[str, Any]], Any]  # name -> array or tensor, to the reward
+Info = Mapping[str, Any]  # what a step tells beside observation and reward, as agents get it
+StepInfo = dict[str, Any]  # the same as environments give it, who may add to it; also the options of a reset
 
 
 class Mode(StrEnum):

@@ -20,10 +20,12 @@ from gymnasium.error import InvalidAction
 from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.actions import Space
+from cbo_gym.actions.codec import Actions
 from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.feedback import Feedback, make_feedback
+from cbo_gym.feedback.base import Description
 from cbo_gym.oracle import oracle_for
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.specs import Spec, create_agent, make_env, require_agent
@@ -86,7 +88,7 @@ def _maker(agent: Any) -> Callable[[], Any]:
     return lambda: deepcopy(require_agent(agent))
 
 
-def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool = False) -> list[Any]:
+def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool = False) -> list[Action]:
     """The actions and recommendations of a run."""
     env = make_env(Spec.parse(env_text), rounds)
     task = make_task(env, seed)
@@ -116,7 +118,7 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
     return found
 
 
-def _name(agent: Any) -> str:
+def _name(agent: object) -> str:
     return type(agent).__name__
 
 
@@ -146,13 +148,13 @@ def _contains(space: Space, action: Action) -> bool:
     return bool(space.contains(action))
 
 
-def _overwrite(handed: Any) -> None:
+def _overwrite(handed: Action | Observation) -> None:
     for part in handed.values() if isinstance(handed, dict) else [handed]:
         if isinstance(part, np.ndarray) and part.flags.writeable:
             part[...] = part.dtype.type(-77)
 
 
-def _require_equal(one: list[Any], other: list[Any], what: str) -> None:
+def _require_equal(one: list[Action], other: list[Action], what: str) -> None:
     for place, (a, b) in enumerate(zip(one, other, strict=True)):
         if _frozen(a) != _frozen(b):
             kind = "recommendation" if place % 2 else "action"
@@ -160,14 +162,14 @@ def _require_equal(one: list[Any], other: list[Any], what: str) -> None:
 
 
 @contextmanager
-def _unchanged(what: str, thing: Any, by: str) -> Iterator[None]:
+def _unchanged(what: str, thing: object, by: str) -> Iterator[None]:
     before = _frozen(thing)
     yield
     if _frozen(thing) != before:
         raise ContractError(f"{by} changed {what}; work on a copy")
 
 
-def _frozen(thing: Any) -> Any:
+def _frozen(thing: object) -> object:
     """A value that tells whether a thing has changed: the content of arrays, containers, spaces and dataclasses."""
     if isinstance(thing, np.ndarray):
         return thing.shape, str(thing.dtype), thing.tobytes()
@@ -194,10 +196,10 @@ def _same_global_random_state() -> Iterator[None]:
         )
 
 
-def _global_random_states() -> dict[str, Any]:
+def _global_random_states() -> dict[str, object]:
     import random
 
-    states: dict[str, Any] = {"random": random.getstate(), "numpy.random": _frozen(np.random.get_state())}  # noqa: NPY002
+    states: dict[str, object] = {"random": random.getstate(), "numpy.random": _frozen(np.random.get_state())}  # noqa: NPY002
     if torch := sys.modules.get("torch"):
         states["torch"] = torch.get_rng_state().numpy().tobytes()
     return states
@@ -247,13 +249,13 @@ def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[
     return found
 
 
-def _some_actions(feedback: Feedback, count: int, seed: int) -> Any:
+def _some_actions(feedback: Feedback, count: int, seed: int) -> Actions:
     space = batch_space(feedback.action_space, count)
     space.seed(seed)
     return space.sample()
 
 
-def _each(feedback: Feedback, actions: Any, count: int) -> list[Action]:
+def _each(feedback: Feedback, actions: Actions, count: int) -> list[Action]:
     return [deepcopy(action) for action in iterate(batch_space(feedback.action_space, count), actions)]
 
 
@@ -296,12 +298,12 @@ def _check_codec(feedback: Feedback, seed: int) -> None:
         codec.to_numbers(action)
 
 
-def _frozen_numbers(action: Action) -> Any:
+def _frozen_numbers(action: Action) -> list[object]:
     parts = action.values() if isinstance(action, dict) else [action]
     return [np.asarray(part, dtype=np.float64).tolist() for part in parts]
 
 
-def _close(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _close(one: Description, other: Description) -> bool:
     return set(one) == set(other) and all(np.allclose(one[name], other[name], rtol=1e-9, atol=1e-12) for name in one)
 
 

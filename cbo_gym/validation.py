@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cbo_gym.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class StrictModel(BaseModel):
@@ -25,7 +28,7 @@ def field_errors(error: ValidationError, model: type[BaseModel]) -> str:
     return "; ".join(_one(found, model) for found in error.errors())
 
 
-def _one(found: Any, model: type[BaseModel]) -> str:
+def _one(found: ErrorDetails, model: type[BaseModel]) -> str:
     where = ".".join(map(str, found["loc"])) or "(the entry)"
     if found["type"] == "missing":  # the input is the whole part of the file
         return f"field {where}: {found['msg']}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
@@ -12,15 +12,15 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from cbo_gym.actions import BoxCodec, Codec, Domains, SparseBox
+from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import spread_points
 from cbo_gym.errors import ArgumentTypeError
 from cbo_gym.oracle import Oracle, oracle_of
-from cbo_gym.task import Action, Observation
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Action, Observation, StepInfo
 
-Info = dict[str, Any]
 
-
-def codec_of(env: gym.Env[Any, Any]) -> Codec:
+def codec_of(env: gym.Env[Observation, Action]) -> Codec:
     """The codec of an environment's actions, as they are outside of its wrappers.
 
     Raises:
@@ -35,7 +35,7 @@ def codec_of(env: gym.Env[Any, Any]) -> Codec:
     raise ArgumentTypeError(f"no flat view of the action space {space}; only those of cbo_gym's environments have one")
 
 
-class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorArgs):
+class FlattenAction(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstructorArgs):
     """Turn any mode's actions into one ``Box(0, 1, (dim,))``, for PPO, SAC and other continuous methods.
 
     Of ``Dict(target, values)`` and ``Dict(scope, values)`` the largest of the first numbers picks the target set or
@@ -48,7 +48,7 @@ class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorAr
         InvalidAction: from ``step``, if an action lies outside the box.
     """
 
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
+    def __init__(self, env: gym.Env[Observation, Action]) -> None:
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
         self._codec = codec_of(env)
@@ -61,7 +61,7 @@ class FlattenAction(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorAr
         return self._codec.to_action(point)
 
 
-class DiscreteAction(gym.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
+class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstructorArgs):
     """Offer ``count`` actions that spread evenly over the action space, for DQN and other discrete methods.
 
     Args:
@@ -75,7 +75,7 @@ class DiscreteAction(gym.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
         InvalidAction: from ``step``, if an action is not one of 0..count-1.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], count: int = 64, seed: int = 0) -> None:
+    def __init__(self, env: gym.Env[Observation, Action], count: int = 64, seed: int = 0) -> None:
         RecordConstructorArgs.__init__(self, count=count, seed=seed)
         super().__init__(env)
         self._codec = codec_of(env)
@@ -88,7 +88,7 @@ class DiscreteAction(gym.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
         return self._codec.to_action(self._points[int(action)])
 
 
-class TopKMask(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorArgs):
+class TopKMask(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstructorArgs):
     """Let an agent play the whole box where a cardinality limit holds.
 
     Of the coordinates the ones farthest from the null action are kept, as many as the limit allows; the rest are
@@ -98,7 +98,7 @@ class TopKMask(gym.ActionWrapper[Any, np.ndarray, Any], RecordConstructorArgs):
         ArgumentTypeError: if the environment has no cardinality limit.
     """
 
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
+    def __init__(self, env: gym.Env[Observation, Action]) -> None:
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
         if not isinstance(env.action_space, SparseBox):
@@ -131,12 +131,12 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
         if env.action_space != self.oracle.feedback.action_space:
             raise ArgumentTypeError(f"OracleInfo goes inside of wrappers that change actions; given {env}")
 
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
+    def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
         observation, info = self.env.reset(seed=seed, options=options)
         self._seen = _copied(observation)
         return observation, info
 
-    def step(self, action: Action) -> tuple[Observation, Any, bool, bool, Info]:
+    def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
         observation, reward, terminated, truncated, info = self.env.step(action)
         info |= _expected(self.oracle, self.oracle.feedback.decode(action), self._seen)
         self._seen = _copied(observation)
@@ -153,19 +153,19 @@ class VectorOracleInfo(VectorWrapper):
         ArgumentTypeError: if it is no such environment.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VectorEnv[Observation, Actions, np.ndarray]) -> None:
         super().__init__(env)
         self.oracle = oracle_of(env)
         self._seen: Observation = {}
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: Info | None = None
-    ) -> tuple[Observation, Info]:
+        self, *, seed: int | list[int | None] | None = None, options: StepInfo | None = None
+    ) -> tuple[Observation, StepInfo]:
         observation, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
         self._seen = _copied(observation)
         return observation, info
 
-    def step(self, actions: Action) -> tuple[Observation, Any, Any, Any, Info]:
+    def step(self, actions: Actions) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         if info["round"][0]:  # else the step was a reset
             intervention = self.oracle.feedback.decode_batch(actions)
@@ -176,7 +176,7 @@ class VectorOracleInfo(VectorWrapper):
         return observation, reward, terminated, truncated, info
 
 
-def _expected(oracle: Oracle, intervention: Any, seen: Observation) -> Info:
+def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> StepInfo:
     expected = oracle.expected_in_round(intervention, seen).value
     return {"expected_reward": expected[()], "instant_regret": (oracle.optimum.value - expected)[()]}
 

@@ -15,13 +15,11 @@ told is in ``self.points`` and ``self.rewards``.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.agent import Agent
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, Info, Mode, Observation
 
 
 class AskTell(Agent):
@@ -61,7 +59,7 @@ class AskTell(Agent):
         self._asked = np.clip(np.asarray(self.ask(), dtype=np.float64), 0.0, 1.0)
         return self.task.codec.to_action(self._asked)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         # The optimiser hears of the very point that it proposed, not of another one that means the same action.
         point = self.task.codec.to_point(action) if self._asked is None else self._asked

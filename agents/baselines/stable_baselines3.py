@@ -14,7 +14,7 @@ the rounds that it plays itself. To train on millions of rounds instead, use :mo
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread
@@ -25,11 +25,12 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from cbo_gym.actions import Space
 from cbo_gym.actions.policies import PolicyActions
 from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.arguments import require_word
 from cbo_gym.errors import MissingExtraError
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 
 #: defaults for experiments of some hundred rounds; by the library's own, PPO would learn for the first time after 2,048
 SHORT_RUN: dict[str, dict[str, Any]] = {
@@ -68,20 +69,18 @@ class _Mailbox:
         return outcome
 
 
-class _Played(gym.Env[np.ndarray, Any]):
+class _Played(gym.Env[np.ndarray, Action]):
     """The environment as the algorithm sees it; the rounds are played elsewhere."""
 
-    def __init__(self, mailbox: _Mailbox, contexts: int, actions: spaces.Space[Any]) -> None:
+    def __init__(self, mailbox: _Mailbox, contexts: int, actions: Space) -> None:
         self._mailbox = mailbox
         self.observation_space = spaces.Box(-np.inf, np.inf, (contexts,), dtype=np.float64)
         self.action_space = actions
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[np.ndarray, StepInfo]:
         return self._mailbox.wait_for_outcome().context, {}
 
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[np.ndarray, float, bool, bool, StepInfo]:
         self._mailbox.actions.put(action)
         context, reward = self._mailbox.wait_for_outcome()
         return context, reward, False, False, {}
@@ -135,7 +134,7 @@ class StableBaselines3(Agent):
             raise chosen
         return self._actions.to_action(chosen)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         if self._thread is not None:
             self._waiting = _Outcome(_context(observation), self._standardised(float(reward)))
@@ -179,7 +178,9 @@ def _context(observation: Observation) -> np.ndarray:
     return np.array(observation.get("context", [1.0]))  # a copy: the library keeps it
 
 
-def _learn(mailbox: _Mailbox, algorithm: Any, env: gym.Env[Any, Any], parameters: dict[str, Any], rounds: int) -> None:
+def _learn(
+    mailbox: _Mailbox, algorithm: Any, env: gym.Env[np.ndarray, Action], parameters: dict[str, Any], rounds: int
+) -> None:
     from stable_baselines3.common.logger import Logger  # late, as the library itself
 
     try:

@@ -18,9 +18,6 @@ Departures:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from botorch.acquisition import GenericMCObjective, qLogExpectedImprovement
@@ -34,7 +31,7 @@ from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, Mode, Observation, SoftTask
+from cbo_gym.task import Action, Info, Mode, Observation, SoftTask
 
 
 class EICF(Agent):
@@ -90,7 +87,7 @@ class EICF(Agent):
         nodes = dict(zip(self._modelled, samples.unbind(-1), strict=True))
         return self._composition(nodes)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         inputs = self.features.inputs(self.features.encode(action))
         for surrogate, column in zip(self.surrogates, self._columns, strict=True):

@@ -14,9 +14,6 @@ Departures:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -27,7 +24,7 @@ from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, ContextualTask, Mode, Observation
+from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
 
 class GPUCB(Agent):
@@ -67,7 +64,7 @@ class GPUCB(Agent):
         )
         self._context = torch.zeros(len(self._contexts), dtype=torch.float64, device=self.device)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         inputs = self.features.inputs(self.features.encode(action)).to(self.device)
         self.surrogate.add(self._with_context(inputs).cpu(), reward)

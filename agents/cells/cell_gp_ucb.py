@@ -11,16 +11,13 @@ With the default schedule it often stays in a local maximum, since it lacks the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, CellModel, require_schedule
 from cbo_gym.agents.toolbox.arguments import require_count, require_probability
-from cbo_gym.task import Action, AggregatedTask, Mode, Observation
+from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
 
 class CellGPUCB(Agent):
@@ -60,7 +57,7 @@ class CellGPUCB(Agent):
         bounds = self.model.mean + np.sqrt(beta) * self.model.std
         return self._candidates[np.argmax(bounds)].copy()
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.model.add(action, float(reward))
 

@@ -21,13 +21,13 @@ Departures and choices:
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
 from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, require_schedule
 from cbo_gym.agents.toolbox.arguments import require_positive, require_probability
+from cbo_gym.scm import Floats
 
 KNOWN_VARIATION = 14.0
 
@@ -70,7 +70,7 @@ class GPOO(GPTreeSearch):
         beta = BETA_SCHEDULES[self.beta](t, self.error, self._count)
         return np.sqrt(beta) * self.model.std[nodes]
 
-    def variation(self, depth: Any) -> Any:
+    def variation(self, depth: Floats) -> Floats:
         return shrinking(self.constant or self._default_variation(), depth, self._dim)
 
     def _default_variation(self) -> float:

@@ -30,12 +30,12 @@ Departures and choices:
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.agents.cells.tree_search import GPTreeSearch
 from cbo_gym.agents.toolbox.arguments import require_positive
+from cbo_gym.scm import Floats
 from cbo_gym.task import Action, Observation
 
 ALPHA = 0.5  # Hoelder exponent of the metric
@@ -71,10 +71,10 @@ class GPTree(GPTreeSearch):
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         return self._width * self.model.std[nodes]
 
-    def variation(self, depth: Any) -> Any:
+    def variation(self, depth: Floats) -> Floats:
         depth = np.asarray(depth)
         shrunk = 2.0 ** (-depth / self._dim)
-        inner = 2.0 * self.confidence + C2 + 2.0 * math.log(self.task.horizon**2 * math.pi**2 / 6.0)
+        inner: Floats = 2.0 * self.confidence + C2 + 2.0 * math.log(self.task.horizon**2 * math.pi**2 / 6.0)
         inner = inner + depth * math.log(self.task.arity) - 4.0 * METRIC_DIMENSION * np.log(shrunk)
         return 4.0 * shrunk * (np.sqrt(inner) + C3)
 

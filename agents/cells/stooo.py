@@ -15,12 +15,11 @@ given in the same units.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cbo_gym.agents.cells.tree_search import TreeSearch, shrinking
 from cbo_gym.agents.toolbox.arguments import require_positive, require_probability
+from cbo_gym.scm import Floats
 
 
 class AVEStoOO(TreeSearch):
@@ -60,7 +59,7 @@ class AVEStoOO(TreeSearch):
         """The squared radius in round t after a single draw, for rewards in [0, 1]."""
         return 2.0 * float(np.log(t**2 / self.error))
 
-    def variation(self, depth: Any) -> Any:
+    def variation(self, depth: Floats) -> Floats:
         return shrinking(self.constant, depth, self._dim)
 
     def learn(self, cell: np.ndarray, reward: float) -> None:

@@ -11,8 +11,6 @@ In one dimension ``delta`` is the papers' ``c 2^-h``. In more, a split halves on
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +18,8 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import CellModel
 from cbo_gym.agents.toolbox.arguments import require_count
-from cbo_gym.task import Action, AggregatedTask, Mode, Observation
+from cbo_gym.scm import Floats
+from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
 
 class TreeSearch(Agent):
@@ -61,7 +60,7 @@ class TreeSearch(Agent):
         """Confidence radii of nodes in round t, counted from 1."""
 
     @abstractmethod
-    def variation(self, depth: Any) -> Any:
+    def variation(self, depth: Floats) -> Floats:
         """``delta(h)`` for depths h."""
 
     def upper_bounds(self, nodes: np.ndarray, t: int) -> np.ndarray:
@@ -94,7 +93,7 @@ class TreeSearch(Agent):
     def act(self, observation: Observation) -> Action:
         return self.tree.cells[self.best_leaf(len(self.history) + 1)].copy()
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.learn(action, float(reward))
         node = self.tree.find(action)  # None for initial data on cells outside the tree
@@ -143,6 +142,6 @@ class GPTreeSearch(TreeSearch):
         self.model.track(self.tree.cells[known:])
 
 
-def shrinking(constant: float, depth: Any, dim: int) -> Any:
+def shrinking(constant: float, depth: Floats, dim: int) -> Floats:
     """``c 2^(-h/d)``: the variation in a cell after h splits of the longest edge."""
     return constant * 2.0 ** (-np.asarray(depth) / dim)

@@ -9,9 +9,7 @@ offer are left out. Where it offers no empty scope, there is no observing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -22,7 +20,7 @@ from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.toolbox.policy_scopes import members
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomis
-from cbo_gym.task import Action, ContextualTask, HardTask, Mode, Observation, Task
+from cbo_gym.task import Action, ContextualTask, HardTask, Info, Mode, Observation, Task
 
 
 class CaBO(Agent):
@@ -67,7 +65,7 @@ class CaBO(Agent):
     def act(self, observation: Observation) -> Action:
         return self._with_scope(self.cbo.act(observation))
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         target = np.int64(self._scopes.index(int(action["scope"])))
         self.cbo.update({"target": target, "values": action["values"]}, observation, reward, info)

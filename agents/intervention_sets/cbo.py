@@ -29,7 +29,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +43,7 @@ from cbo_gym.agents.toolbox.arguments import require_count, require_positive
 from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
-from cbo_gym.task import Action, HardTask, Mode, Observation
+from cbo_gym.task import Action, HardTask, Info, Mode, Observation
 
 CANDIDATES = 128  # quasi-random points for every variable of a set
 SURVIVORS = 4
@@ -113,7 +112,7 @@ class CBO(Agent):
         self._places = [task.nodes.index(name) for name in task.manipulable]
         self._stale = True
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self._model.add(action, observation, float(reward))
         arm = self._arms.get(int(action["target"]))

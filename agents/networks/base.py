@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
+from cbo_gym.task import Action, HardTask, Info, Mode, Observation, SoftTask
 
 
 class NetworkAgent(Agent):
@@ -25,7 +23,7 @@ class NetworkAgent(Agent):
     task: SoftTask | HardTask
     network: GPNetwork
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.network.add(action, observation)
 

@@ -15,8 +15,6 @@ Departures:
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from botorch.acquisition import qLogExpectedImprovement
@@ -101,7 +99,7 @@ class NetworkModel(Model):
     def batch_shape(self) -> torch.Size:
         return torch.Size()
 
-    def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> NetworkPosterior:  # noqa: N803
+    def posterior(self, X: Tensor, *args: object, **kwargs: object) -> NetworkPosterior:  # noqa: N803
         """The reward's distribution at inputs ``b x 1 x d``.
 
         Raises:

@@ -36,8 +36,7 @@ Departures:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -47,7 +46,7 @@ from cbo_gym.agents.toolbox.arguments import require_not_negative, require_word
 from cbo_gym.agents.toolbox.policy_scopes import Members, members
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomps
-from cbo_gym.task import Action, ContextualTask, Mode, Observation
+from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
 CONFIDENCE = 0.1  # delta
 
@@ -143,7 +142,7 @@ class CoCaBO(Agent):
         """log(m d n / delta)."""
         return math.log(len(self.arms) * arm.dim * (1 + len(arm.rounds)) / CONFIDENCE)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         self._played.observe(action, self._contexts[-1], float(reward), len(self.history))
         super().update(action, observation, reward, info)
 

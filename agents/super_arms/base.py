@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent, UnsupportedModeError
 from cbo_gym.errors import ArgumentError
-from cbo_gym.task import Action, MaskedTask, Mode, Observation
+from cbo_gym.task import Action, Info, MaskedTask, Mode, Observation
 
 MAX_SUPER_ARMS = 200_000  # what a table with a row a super arm can hold in a gigabyte
 
@@ -61,7 +60,7 @@ class SuperArmAgent(Agent):
         self._row_of = {arm.tobytes(): row for row, arm in enumerate(self.super_arms)}
         self.played = []
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.played.append(self._row_of[np.asarray(action, dtype=self.super_arms.dtype).tobytes()])
 

@@ -14,14 +14,12 @@ average regret of 1,500 rounds of SSEMPeriodic was the least of 1, 2, 3, 4, 5, 8
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.agents.super_arms.base import SuperArmAgent
 from cbo_gym.agents.toolbox.arguments import require_positive, require_probability
-from cbo_gym.task import Action, Observation
+from cbo_gym.task import Action, Info, Observation
 
 INITIAL_ROUNDS = 10
 
@@ -52,7 +50,7 @@ class IGPUCB(SuperArmAgent):
         self._values: list[float] = []  # standardised rewards
         self._information = self._surprise = 0.0
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         if len(self.history) < INITIAL_ROUNDS:
             return

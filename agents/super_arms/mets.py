@@ -16,16 +16,13 @@ played is the super arm with the highest expected payoff under the draw.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
 from cbo_gym.agents.surrogates.separable_fit import SeparableModel, SeparableSystem, coefficient_posterior, fit_jointly
 from cbo_gym.scm.noise import DistributionFamily
-from cbo_gym.task import Action, Observation
+from cbo_gym.task import Action, Info, Observation
 
 PARTICLES = 500
 BINS = 60
@@ -60,7 +57,7 @@ class METS(SuperArmAgent):
             )
         )
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         chosen, exogenous = np.flatnonzero(action), observation["exogenous"]
         self._counts[chosen] += 1

@@ -14,15 +14,13 @@ the publication's, the growth with the horizon does not. Exploring takes half of
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.arguments import require_probability
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, Info, Mode, Observation
 
 
 class SGB(Agent):
@@ -66,7 +64,7 @@ class SGB(Agent):
             action[self._candidates[len(self._trials) // self.repetitions]] = 1
         return action
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         if len(self._candidates) == 0 or len(self.history) <= len(self.task.initial_data):
             return

@@ -21,8 +21,8 @@ Departures:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from cbo_gym.agents.surrogates.separable_fit import (
 from cbo_gym.agents.surrogates.signal_moments import SignalMoments
 from cbo_gym.agents.toolbox.arguments import require_not_negative, require_positive, require_word
 from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.task import Action, Observation
+from cbo_gym.task import Action, Info, Observation
 
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.0003, 0.0003
 SEARCHED_DEGREES = (1, 2, 3, 4)
@@ -137,7 +137,7 @@ class SSEMUCB(SuperArmAgent):
         """Ends of the moments' intervals by order, each of shape ``(q + 1, N)``, for C of shape ``(N,)``."""
         return self.moments.intervals(confidence)
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Mapping[str, Any]) -> None:
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         super_arm, exogenous = np.asarray(action, dtype=float), observation["exogenous"]
         self.moments.add(super_arm, exogenous)

@@ -11,16 +11,18 @@ and not how uncertain the mean is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.agents.surrogates.gp import MIN_VARIANCE, GaussianProcess
+from cbo_gym.agents.surrogates.gp import MIN_VARIANCE, GaussianProcess, Numbers
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
 from cbo_gym.agents.surrogates.kernels import VarianceKernel
@@ -85,7 +87,7 @@ class EncoderDecoder:
     def __len__(self) -> int:
         return len(self.encoder)
 
-    def add(self, inputs: Any, outputs: Any) -> None:
+    def add(self, inputs: Numbers, outputs: Numbers) -> None:
         """Add observations, as :meth:`GaussianProcess.add`."""
         self.encoder.add(inputs, outputs)
 
@@ -177,7 +179,7 @@ class DecoderKernel(VarianceKernel):
         mechanism: makes the kernel of the others.
     """
 
-    def __init__(self, dim: int, mechanism: Any) -> None:
+    def __init__(self, dim: int, mechanism: Callable[[int], Kernel]) -> None:
         super().__init__(terms=2)
         self.mechanism = mechanism(dim - 1)
         self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=1)
@@ -187,7 +189,7 @@ class DecoderKernel(VarianceKernel):
         linear = (u * other).squeeze(-1) if diag else u @ other.transpose(-1, -2)
         return 1.0 + self.variances[0] * linear + self.variances[1] * self.smooth.forward(u, other, diag=diag)
 
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         mechanism = self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag)
         return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
 

@@ -45,6 +45,8 @@ MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the squar
 FIT_ITERATIONS = 100
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
 
+Numbers = float | Sequence[float] | np.ndarray | Tensor  # whatever becomes a tensor of floats
+
 
 class SurrogateError(OperationError):
     """Raised when a surrogate cannot be computed from its data; the message names the node."""
@@ -138,7 +140,7 @@ class GaussianProcess:
         """Number of observations added."""
         return len(self.outputs)
 
-    def add(self, inputs: Any, outputs: Any) -> None:
+    def add(self, inputs: Numbers, outputs: Numbers) -> None:
         """Add observations.
 
         Args:
@@ -231,7 +233,7 @@ class GaussianProcess:
         elif known < len(self):
             self._factorise(known)
 
-    def _tensor(self, numbers: Any) -> Tensor:
+    def _tensor(self, numbers: Numbers) -> Tensor:
         return torch.as_tensor(np.asarray(numbers, dtype=np.float64), device=self._device)
 
     def _standardise(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
@@ -17,6 +16,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
+from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 from cbo_gym.agents.surrogates.kernels import VarianceKernel
 from cbo_gym.agents.toolbox.features import features_of
@@ -150,7 +150,7 @@ class GPNetwork:
         columns = columns or [torch.zeros_like(inputs[:, :1])]
         return torch.stack(torch.broadcast_tensors(*columns), -1)
 
-    def _in_domain(self, parent: str, values: Any) -> Any:
+    def _in_domain(self, parent: str, values: Number) -> Number:
         """Values of a parent that can be set in units of its domain, others unchanged."""
         names = self._settable.names
         return self._settable.scales[names.index(parent)].to_unit(values) if parent in names else values
@@ -195,7 +195,7 @@ class MechanismKernel(VarianceKernel):
         if dim > parents:
             self.modulation = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim - parents)
 
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         smooth = self.variances[0] * self.smooth.forward(x1, x2, diag=diag)
         return smooth + self._affine(x1, x2, diag) if x1.shape[-1] > self._parents else smooth
 

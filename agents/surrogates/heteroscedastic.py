@@ -103,7 +103,7 @@ class BumpyNoise(Noise):
         bumps = torch.exp(-0.5 * ((along[..., None] - self._places) / BUMP_WIDTH).square())
         return MIN_NOISE + torch.exp(self.level + bumps.flatten(-2) @ self.weights)
 
-    def forward(self, *inputs: Any, shape: torch.Size | None = None, **_: Any) -> DiagLinearOperator:
+    def forward(self, *inputs: Any, shape: torch.Size | None = None, **_: object) -> DiagLinearOperator:
         points = inputs[0] if torch.is_tensor(inputs[0]) else inputs[0][0]
         return DiagLinearOperator(self.variance(points))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from botorch.models.model import Model
@@ -72,7 +71,7 @@ class IndependentGPs(Model):
     def batch_shape(self) -> torch.Size:
         return torch.Size()
 
-    def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> IndependentNormals:  # noqa: N803
+    def posterior(self, X: Tensor, *args: object, **kwargs: object) -> IndependentNormals:  # noqa: N803
         """Marginals of the latent functions at ``X`` of shape ``b x 1 x d``.
 
         Raises:

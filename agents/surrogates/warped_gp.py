@@ -23,7 +23,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.gp import GaussianProcess, Numbers
 
 WARP_SPREAD = 0.75**0.5  # of the logarithm of a Kumaraswamy parameter, as in BoTorch's tutorial on input warping
 POWERS = (0.0, 2.0)  # within these Yeo-Johnson maps the real line onto itself, so every bound can be mapped back
@@ -77,7 +77,7 @@ class WarpedGP(GaussianProcess):
         self._raw = np.zeros(0)
         self._power, self._centre, self._unit = 1.0, 0.0, 1.0
 
-    def add(self, inputs: Any, outputs: Any) -> None:
+    def add(self, inputs: Numbers, outputs: Numbers) -> None:
         raw = np.asarray(outputs, dtype=np.float64).reshape(-1)
         super().add(inputs, self._transform(raw))
         self._raw = np.concatenate([self._raw, raw])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
 
-from gymnasium import spaces
+from cbo_gym.actions import Space
 
 
-def seeded_copy(space: spaces.Space[Any], seed: int) -> spaces.Space[Any]:
+def seeded_copy(space: Space, seed: int) -> Space:
     """A copy of ``space`` with a random stream of its own; the original's is left alone."""
     copy = deepcopy(space)
     copy.seed(seed)

@@ -9,11 +9,12 @@ means the same action to each. Agents find theirs in ``task.codec``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import ArrayLike
 
 from cbo_gym.actions.domains import Domains
 from cbo_gym.actions.spaces import CellBox, Space, SparseBox, SuperArmSpace
@@ -23,6 +24,7 @@ NARROWEST = 2.0**-40  # width given to a cell whose corners coincide
 UNSET = 0.5  # value written where an action's value has no effect
 
 Action = Any  # an element of an action space
+Actions = Any  # a batch: an element of a batched action space
 Record = list[float] | dict[str, float] | str  # an action as envs_registry.yaml writes it
 
 
@@ -56,7 +58,7 @@ class Codec(ABC):
         """The action as envs_registry.yaml writes it."""
 
     @abstractmethod
-    def from_record(self, record: Any) -> Action:
+    def from_record(self, record: Record) -> Action:
         """The action that :meth:`to_record` wrote."""
 
     @abstractmethod
@@ -91,7 +93,7 @@ class BoxCodec(Codec):
             return dict(zip(self.domains.names, native, strict=True))
         return [float(value) for value in action]
 
-    def from_record(self, record: Any) -> Action:
+    def from_record(self, record: Record) -> Action:
         if isinstance(record, dict):
             record = _by_name(self.domains, record)
         return np.array(record, dtype=np.float64)
@@ -134,7 +136,7 @@ class SuperArmCodec(Codec):
     def to_record(self, action: Action) -> Record:
         return [float(value) for value in action]
 
-    def from_record(self, record: Any) -> Action:
+    def from_record(self, record: Record) -> Action:
         return np.array(record, dtype=np.int8)
 
     def to_text(self, record: Record) -> str:
@@ -165,7 +167,7 @@ class CellCodec(Codec):
     def to_record(self, action: Action) -> Record:
         return [float(value) for value in np.ravel(action)]
 
-    def from_record(self, record: Any) -> Action:
+    def from_record(self, record: Record) -> Action:
         return np.array(record, dtype=np.float64).reshape(2, -1)
 
     def to_text(self, record: Record) -> str:
@@ -243,11 +245,11 @@ class PolicyCodec(ChoiceCodec):
         return record if isinstance(record, str) else super().to_text(record)
 
 
-def _assigned(pairs: Any) -> str:
+def _assigned(pairs: Iterable[tuple[str, float]]) -> str:
     return ", ".join(f"{name} = {value:.5g}" for name, value in pairs)
 
 
-def _listed(numbers: Any) -> str:
+def _listed(numbers: ArrayLike) -> str:
     return "[" + ", ".join(f"{value:.5g}" for value in np.asarray(numbers, dtype=float)) + "]"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 Interval = tuple[float, float]
 Number = Any  # a float, or an array or tensor of floats
@@ -56,7 +57,7 @@ class Domains:
         """Native values of one number or array a coordinate; plain numbers stay plain, and fast."""
         return [low + span * column for (low, span), column in zip(self.scales, columns)]  # noqa: B905  # checked by those who call, once a step
 
-    def points_to_native(self, points: Any) -> np.ndarray:
+    def points_to_native(self, points: ArrayLike) -> np.ndarray:
         """Native values of points of shape ``(..., q)``."""
         return self._low + self._span * np.asarray(points, dtype=float)
 

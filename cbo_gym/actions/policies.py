@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from gymnasium import spaces
 
@@ -36,7 +34,7 @@ class PolicyActions:
         else:
             self.space = spaces.Discrete(len(self._points))
 
-    def to_action(self, chosen: Any) -> Action:
+    def to_action(self, chosen: int | np.ndarray) -> Action:
         """The action of one choice, or the batch of actions of many; points outside the box are clipped."""
         if self._points is not None:
             return self._codec.to_action(self._points[chosen])

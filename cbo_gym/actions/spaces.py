@@ -49,7 +49,7 @@ class SparseBox(spaces.Box):
         order = self.np_random.random(self.shape).argsort(axis=-1)
         return np.where(order < self.max_interventions, super().sample(mask, probability), self.null)
 
-    def contains(self, x: Any) -> bool:
+    def contains(self, x: object) -> bool:
         return super().contains(x) and bool(
             (np.sum(np.asarray(x) != self.null, axis=-1) <= self.max_interventions).all()
         )
@@ -101,7 +101,7 @@ class CellBox(spaces.Box):
             return corners
         return self.sample(mask, probability)  # equal coordinates have probability zero, but floats can be equal
 
-    def contains(self, x: Any) -> bool:
+    def contains(self, x: object) -> bool:
         if not super().contains(x):
             return False
         corners = np.asarray(x)
@@ -156,7 +156,7 @@ class SuperArmSpace(spaces.MultiBinary):
             row += len(members)
         return listed
 
-    def sample(self, mask: Any = None, probability: Any = None) -> np.ndarray:
+    def sample(self, mask: np.ndarray | None = None, probability: np.ndarray | None = None) -> np.ndarray:
         """Uniform over all super arms."""
         weights = [math.comb(self.arms, k) / self.count for k in range(self.size + 1)]
         size = self.np_random.choice(self.size + 1, p=weights, size=(*self.shape[:-1], 1))

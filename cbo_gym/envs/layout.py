@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from cbo_gym.scm import CausalDiagram
 
-Slot = Any  # a node's name, or a tuple for the place where a long edge passes a layer
+Slot = str | tuple[tuple[str, ...], int]  # a node's name, or a tuple for the place where a long edge passes a layer
 
 
 @dataclass(frozen=True)
@@ -34,21 +33,21 @@ def lay_out(diagram: CausalDiagram) -> Layout:
     Long edges of one tail share their slots, which bundles them. The order within a layer comes from
     barycentre sweeps (Sugiyama, Tagawa & Toda 1981), the heights from least squares under minimal distances.
     """
-    place = {name: index for index, name in enumerate(diagram.nodes)}
+    place: dict[Slot, int] = {name: index for index, name in enumerate(diagram.nodes)}
     generations = nx.topological_generations(diagram.graph)
     layers: list[list[Slot]] = [sorted(layer, key=place.__getitem__) for layer in generations]
     column: dict[Slot, int] = {name: k for k, layer in enumerate(layers) for name in layer}
     rows = max(map(len, layers))
-    routes = {}
+    routes: dict[tuple[str, str, bool], tuple[Slot, ...]] = {}
     for tail, head, bidirected in _edges(diagram, column):
-        bundle = (tail, head) if bidirected else (tail,)
+        bundle: tuple[str, ...] = (tail, head) if bidirected else (tail,)
         passed = tuple((bundle, k) for k in range(column[tail] + 1, column[head]))
         for slot in passed:
             if slot not in column:
                 column[slot] = slot[1]
                 layers[slot[1]].append(slot)
         routes[tail, head, bidirected] = (tail, *passed, head)
-    linked = defaultdict(set)
+    linked: defaultdict[Slot, set[Slot]] = defaultdict(set)
     for route in routes.values():
         for a, b in pairwise(route):
             linked[a].add(b)

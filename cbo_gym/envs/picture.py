@@ -14,6 +14,7 @@ from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.scm import System
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -91,7 +92,7 @@ class _RoundCanvas(_Sheet):
         radius = max(2.2, (self.box_width + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
         self.middle = radius + 0.5 * self.box_width + 0.4
         angles = 0.5 * np.pi - 2.0 * np.pi * np.arange(len(around)) / len(around)
-        self.places = {reward: (self.middle, 0.0)}
+        self.places: dict[Slot, Point] = {reward: (self.middle, 0.0)}
         for name, x, y in zip(around, np.cos(angles), np.sin(angles), strict=True):
             self.places[name] = self.middle + radius * float(x), 0.75 * radius * float(y)
         self.open(2.0 * self.middle, 2.0 * 0.75 * radius + 2.0)
@@ -232,7 +233,7 @@ def _draw_texts(canvas: _Sheet, state: Snapshot) -> None:
     middle = 0.5 * (left + right)
     canvas.axes.text(middle, top - 0.25, state.title, weight="bold", size=12, **centre)
     canvas.axes.text(middle, top - 0.52, state.score, size=10, **centre)
-    keys: list[Any] = [
+    keys: list[Artist] = [
         Patch(facecolor=COLOURS["reward"], edgecolor=OUTLINE, label="reward"),
         Patch(facecolor=COLOURS["acted on"], edgecolor=OUTLINE, label="takes actions"),
     ]

@@ -14,7 +14,7 @@ from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import System
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, Mode, Observation, StepInfo
 
 NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so changing it changes every run
 
@@ -112,9 +112,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.intervened: frozenset[str] = frozenset()
         self._noise: NoiseStream | None = None
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
         """Start an experiment. Without a seed the noise goes on where the random stream is."""
         super().reset(seed=seed)
         self._begin()
@@ -123,7 +121,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             observation |= self._before(self._stream().peek())
         return observation, {"round": 0, "intervention": {}}
 
-    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
         """Play one round.
 
         Raises:
@@ -148,7 +146,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             self._noise = NoiseStream(self.scm, self.np_random)
         return self._noise
 
-    def render(self) -> Any:
+    def render(self) -> str | np.ndarray | None:
         """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""
         if self.render_mode is None:
             gym.logger.warn("render() was called on an environment that was made without a render_mode")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,13 +12,13 @@ from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import Feedback
 from cbo_gym.registry import InitialData, find_entry, is_custom
-from cbo_gym.task import Round, Task
+from cbo_gym.task import Action, Observation, Round, Task
 
 INITIAL_DATA_STREAM = 1  # keeps the initial data's random stream apart from the rounds' noise
 
 
 def make_task(
-    env: gym.Env[Any, Any],
+    env: gym.Env[Observation, Action],
     seed: int,
     *,
     horizon: int | None = None,

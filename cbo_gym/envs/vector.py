@@ -14,20 +14,21 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from cbo_gym.actions.codec import Actions
 from cbo_gym.envs.rendering import render, require_render_mode
 from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
-from cbo_gym.scm.system import Draws
-from cbo_gym.task import Mode
+from cbo_gym.scm.intervention import Mask
+from cbo_gym.scm.system import Draws, Values
+from cbo_gym.task import Mode, StepInfo
 
 Observations = dict[str, np.ndarray]
-Infos = dict[str, Any]
 
 
-class CausalBanditVectorEnv(VectorEnv[Observations, Any, np.ndarray]):
+class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     """Many independent experiments on one problem, stepped together.
 
     Args:
@@ -77,15 +78,15 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Any, np.ndarray]):
     def _begin(self) -> None:
         self._round = 0
         self._total_reward = np.zeros(self.num_envs)
-        self._values: dict[str, Any] = {}
-        self._masks: dict[str, np.ndarray] = {}
+        self._values: Values = {}
+        self._masks: dict[str, Mask] = {}
         self._truncated = False
         self._block: list[np.ndarray] = []
         self._drawn = 0  # rounds whose noise has been drawn
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observations, Infos]:
+        self, *, seed: int | list[int | None] | None = None, options: StepInfo | None = None
+    ) -> tuple[Observations, StepInfo]:
         """Start all experiments. Without a seed the noise goes on where the random streams are.
 
         Raises:
@@ -106,7 +107,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Any, np.ndarray]):
         empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.feedback.empty_observation().items()}
         return self._with_next(empty), self._info({})
 
-    def step(self, actions: Any) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, Infos]:
+    def step(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """Play one round everywhere; after a truncated round, reset everywhere and ignore ``actions``.
 
         Raises:
@@ -136,7 +137,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Any, np.ndarray]):
         observation = self._with_next(self.feedback.after(nodes, values))
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
-    def _require_one_each(self, actions: Any) -> None:
+    def _require_one_each(self, actions: Actions) -> None:
         for part in actions.values() if isinstance(actions, dict) else [actions]:
             if len(part) != self.num_envs:
                 raise gym.error.InvalidAction(
@@ -157,7 +158,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Any, np.ndarray]):
             self._drawn += NOISE_BLOCK
         return tuple(column[self._round % NOISE_BLOCK] for column in self._block)
 
-    def _info(self, intervention: Infos) -> Infos:
+    def _info(self, intervention: StepInfo) -> StepInfo:
         everywhere = np.ones(self.num_envs, dtype=bool)
         return {
             "round": np.full(self.num_envs, self._round),
@@ -166,7 +167,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Any, np.ndarray]):
             "_intervention": everywhere,
         }
 
-    def render(self) -> tuple[Any, ...] | None:
+    def render(self) -> tuple[str | np.ndarray, ...] | None:
         """One frame for each sub-environment."""
         if self.render_mode is None:
             gym.logger.warn("render() was called on an environment that was made without a render_mode")

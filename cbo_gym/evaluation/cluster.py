@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation.results import package_version
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,7 +40,7 @@ def completed(
         yield from _results(client, function, items, address)
 
 
-def _connect(address: str) -> Any:
+def _connect(address: str) -> Client:
     try:
         from distributed import Client  # late: an extra, and slow to import
     except ImportError as error:
@@ -48,7 +51,7 @@ def _connect(address: str) -> Any:
         raise OperationError(f"no Dask scheduler answers at {address}: {error}") from error
 
 
-def _check_workers(client: Any, address: str) -> None:
+def _check_workers(client: Client, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError as error:
@@ -70,7 +73,7 @@ def _check_workers(client: Any, address: str) -> None:
 
 
 def _results(
-    client: Any, function: Callable[[Item], Result], items: Sequence[Item], address: str
+    client: Client, function: Callable[[Item], Result], items: Sequence[Item], address: str
 ) -> Iterator[tuple[Item, Result | Exception]]:
     from distributed import as_completed
 

@@ -154,9 +154,9 @@ def env_label(run: Run) -> str:
     return f"{run.env}, T={run.horizon}"
 
 
-def final_numbers(run: Run) -> dict[str, Any]:
+def final_numbers(run: Run) -> dict[str, object]:
     """One run in one row: what it was, and the metrics after its last round, null unless it finished."""
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "status": run.status,
         "mode": run.mode,
         "env": env_label(run),
@@ -220,7 +220,7 @@ def _choices(runs: list[Run]) -> pl.DataFrame:
     for run in runs:
         if run.choices:
             groups.setdefault((env_label(run), run.agent), []).append(run)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for (env, agent), group in sorted(groups.items()):
         names = group[0].choices
         often = np.stack([selection_frequencies(run.table["choice"].to_numpy(), len(names)) for run in group])
@@ -302,9 +302,9 @@ def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
     return _Sample(envs, values, aggregate.equal_weights(scores), draws)
 
 
-def _overall(sample: _Sample, envs: int) -> dict[str, Any]:
+def _overall(sample: _Sample, envs: int) -> dict[str, object]:
     values = sample.values
-    row: dict[str, Any] = {"envs": len(sample.envs), "of": envs, "runs": int((sample.equal > 0).sum())}
+    row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int((sample.equal > 0).sum())}
     for name, statistic, scores in (
         ("iqm", aggregate.interquartile_mean, values["score"]),
         ("score", aggregate.mean, values["score"]),

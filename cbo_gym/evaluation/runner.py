@@ -18,7 +18,7 @@ from cbo_gym.evaluation.results import Run, today
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.specs import Spec, create_agent, make_env, require_agent
-from cbo_gym.task import Observation, Task
+from cbo_gym.task import Action, Observation, Task
 from cbo_gym.wrappers import OracleInfo
 
 AGENT_STREAM = 2  # keeps an agent's random stream apart from the noise of the same seed
@@ -93,7 +93,7 @@ def evaluate(
     )
 
 
-def _refuse_the_truth(env: gym.Env[Any, Any]) -> None:
+def _refuse_the_truth(env: gym.Env[Observation, Action]) -> None:
     while isinstance(env, gym.Wrapper):
         if isinstance(env, OracleInfo):
             raise ArgumentError(f"{env} tells expected rewards; agents that are evaluated may not see them")
@@ -103,7 +103,7 @@ def _refuse_the_truth(env: gym.Env[Any, Any]) -> None:
 def _play(
     agent: Any,
     label: str,
-    env: gym.Env[Any, Any],
+    env: gym.Env[Observation, Action],
     task: Task,
     seed: int,
     on_round: Callable[[int, int], None] | None,
@@ -155,7 +155,7 @@ def _score(played: dict[str, list[Any]], oracle: Oracle) -> pl.DataFrame:
     seen: list[Observation] = played["seen"]
     verdict = oracle.judge(played["action"], played["recommended"], seen)
     expected = verdict.expected.value
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         "round": np.arange(1, len(reward) + 1),
         "action": [codec.to_numbers(action) for action in played["action"]],
         "nodes": played["nodes"],

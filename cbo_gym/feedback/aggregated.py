@@ -9,12 +9,13 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import CellBox, CellCodec
 from cbo_gym.actions.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points
+from cbo_gym.actions.codec import Actions
 from cbo_gym.feedback.base import Description, Region, as_numbers
 from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws, Values
-from cbo_gym.task import AggregatedTask, Mode, Observation
+from cbo_gym.task import Action, AggregatedTask, Mode, Observation
 
 POINT_LIKE = 2.0**-50  # half the width of a cell that stands for a point
 
@@ -83,7 +84,7 @@ class AggregatedFeedback(ParametricFeedback):
             values[name] = np.add.reduce(values[name]) / self._points
         return values
 
-    def decode(self, action: Any) -> CellIntervention:
+    def decode(self, action: Action) -> CellIntervention:
         cell = as_numbers(action)
         if cell.shape != (2, self.scm.action_dim):
             raise InvalidAction(
@@ -96,7 +97,7 @@ class AggregatedFeedback(ParametricFeedback):
                 raise InvalidAction(_what_is_wrong(place, lower, upper))
         return self._at_points(cell)
 
-    def decode_batch(self, actions: Any) -> CellIntervention:
+    def decode_batch(self, actions: Actions) -> CellIntervention:
         cells = as_numbers(actions)
         if cells.ndim != 3 or cells.shape[1:] != (2, self.scm.action_dim):
             raise InvalidAction(f"the cells must have shape (n, 2, {self.scm.action_dim}); given {cells.shape}")
@@ -128,7 +129,7 @@ class AggregatedFeedback(ParametricFeedback):
             described[f"_{name}"] = np.ones(len(intervention.corners), dtype=bool)
         return described
 
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Observational rounds are on the whole box, where nothing has been chosen; the others on random cells."""
         count = 2 * self.scm.action_dim + 1 if random is None else random
         whole = np.tile(np.array([[0.0], [1.0]]), (observational, 1, self.scm.action_dim))
@@ -137,7 +138,7 @@ class AggregatedFeedback(ParametricFeedback):
     def regions(self) -> list[Region]:
         return [Region(self.scm.action_dim, _point_like)]
 
-    def known_maximiser(self) -> Any:
+    def known_maximiser(self) -> Action | None:
         best = self.problem.optimal_action
         return None if best is None else _point_like(np.array(best, dtype=np.float64))
 

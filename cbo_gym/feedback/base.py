@@ -12,6 +12,7 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import Codec, Space
+from cbo_gym.actions.codec import Actions
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws, Values
@@ -27,7 +28,7 @@ class Region(NamedTuple):
     """
 
     dim: int
-    to_actions: Callable[[np.ndarray], Any]
+    to_actions: Callable[[np.ndarray], Actions]
 
 
 class Feedback(ABC):
@@ -88,7 +89,7 @@ class Feedback(ABC):
         """
 
     @abstractmethod
-    def decode_batch(self, actions: Any) -> Intervention:
+    def decode_batch(self, actions: Actions) -> Intervention:
         """The same for a batch: an element of the batched action space."""
 
     @abstractmethod
@@ -129,7 +130,7 @@ class Feedback(ABC):
         """The nodes that actions act on directly, and how, in a word: for pictures and tables."""
 
     @abstractmethod
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """A batch of actions for the initial data, in the order in which they are played.
 
         Args:
@@ -155,7 +156,7 @@ class Feedback(ABC):
         """The fields of ``task_class`` that are the mode's own."""
 
 
-def as_numbers(action: Any) -> np.ndarray:
+def as_numbers(action: Actions) -> np.ndarray:
     """The action as an array of floats.
 
     Raises:

@@ -13,10 +13,11 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import ChoiceCodec, Domains
-from cbo_gym.actions.codec import UNSET
+from cbo_gym.actions.codec import UNSET, Actions
 from cbo_gym.feedback.base import Description, Feedback, Region
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
+from cbo_gym.task import Action
 
 LONGEST_LIST = 4  # names that are written out
 
@@ -60,7 +61,7 @@ class ChoiceFeedback(Feedback):
         space = spaces.Dict({self.key: spaces.Discrete(len(sets)), "values": values})
         return self.codec_class(space, domains, self.key, sets, self.set_names())
 
-    def decode(self, action: Any) -> Intervention:
+    def decode(self, action: Action) -> Intervention:
         chosen, values = self._split(action)
         members = self._named_members[self._index(chosen)]
         if values.shape != (len(self._manipulable),):
@@ -87,7 +88,7 @@ class ChoiceFeedback(Feedback):
             )
         return index
 
-    def decode_batch(self, actions: Any) -> Intervention:
+    def decode_batch(self, actions: Actions) -> Intervention:
         chosen, values = self._split(actions)
         chosen = np.asarray(chosen)
         if chosen.dtype.kind not in "iu":
@@ -117,7 +118,7 @@ class ChoiceFeedback(Feedback):
         }
         return Intervention(self._soft, hard)
 
-    def _split(self, action: Any) -> tuple[Any, np.ndarray]:
+    def _split(self, action: Actions) -> tuple[Any, np.ndarray]:
         try:
             return action[self.key], np.asarray(action["values"], dtype=np.float64)
         except (TypeError, KeyError, IndexError, ValueError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions import PolicyCodec
+from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.choice import ChoiceFeedback, listed
 from cbo_gym.problems.base import Contexts
@@ -71,7 +72,7 @@ class ContextualFeedback(ChoiceFeedback):
         contexts = np.array([values[name] for name in self.contexts.names])
         return contexts if contexts.ndim == 1 else np.moveaxis(contexts, 0, -1)
 
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """None: an initial round would have a context, which ``observation["context"]`` does not hold.
 
         Raises:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.choice import ChoiceFeedback, listed
 from cbo_gym.task import HardTask, Mode
@@ -46,7 +47,7 @@ class HardFeedback(ChoiceFeedback):
     def set_names(self) -> Sequence[str]:
         return ["{" + listed(target, "variables") + "}" for target in self.problem.targets]
 
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """By default 2 random interventions on each target set."""
         each = 2 if random is None else random
         empty = self.problem.targets.index(frozenset())

@@ -8,13 +8,14 @@ import numpy as np
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import SuperArmCodec, SuperArmSpace
+from cbo_gym.actions.codec import Actions
 from cbo_gym.feedback.base import Description, Region, as_numbers
 from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.problems.masking import with_random_signals
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Values
-from cbo_gym.task import MaskedTask, Mode, Observation
+from cbo_gym.task import Action, MaskedTask, Mode, Observation
 
 
 class MaskedFeedback(ParametricFeedback):
@@ -64,7 +65,7 @@ class MaskedFeedback(ParametricFeedback):
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         return {"nodes": nodes, "exogenous": np.array(list(map(values.__getitem__, self._signals))).T}
 
-    def decode(self, action: Any) -> Intervention:
+    def decode(self, action: Action) -> Intervention:
         array = as_numbers(action)
         if array.shape != (self._count,):
             raise InvalidAction(f"the super arm must have shape ({self._count},); given shape {array.shape}")
@@ -78,7 +79,7 @@ class MaskedFeedback(ParametricFeedback):
             raise InvalidAction(f"a super arm holds at most {self.super_arm_size} base arms; given {chosen}")
         return Intervention(arm)
 
-    def decode_batch(self, actions: Any) -> Intervention:
+    def decode_batch(self, actions: Actions) -> Intervention:
         array = as_numbers(actions)
         if array.ndim != 2 or array.shape[1] != self._count:
             raise InvalidAction(f"the super arms must have shape (n, {self._count}); given {array.shape}")
@@ -92,7 +93,7 @@ class MaskedFeedback(ParametricFeedback):
         """Base arm (its parameter's own name, else its signal) -> 1 where it was let through, else 0."""
         return dict(zip(self.codec.arms, intervention.soft, strict=True))
 
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Observational rounds are of the empty super arm."""
         count = 2 * self._count + 1 if random is None else random
         space = SuperArmSpace(self._count, self.super_arm_size, seed=rng)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
+
+import numpy as np
 
 from cbo_gym.actions import Domains
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.base import Feedback
+from cbo_gym.feedback.base import Description, Feedback
 from cbo_gym.task import ParametricTask
 
 
@@ -27,7 +30,7 @@ class ParametricFeedback(Feedback):
             raise ArgumentError(f"{self.problem.name} has no soft parameters, so no {self.mode} mode")
         return self.problem.domains
 
-    def named_values(self, values: Any) -> dict[str, Any]:
+    def named_values(self, values: Sequence[object] | np.ndarray) -> Description:
         """One value a coordinate, by the parameters' own names; else by node, a tuple where a node has several."""
         if self.problem.domains.named:
             return dict(zip(self.problem.domains.names, values, strict=True))

@@ -10,11 +10,12 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import BoxCodec, SparseBox, SparseCodec
+from cbo_gym.actions.codec import Actions
 from cbo_gym.feedback.base import Description, Region, as_numbers
 from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
-from cbo_gym.task import Mode, SoftTask
+from cbo_gym.task import Action, Mode, SoftTask
 
 
 class SoftFeedback(ParametricFeedback):
@@ -55,7 +56,7 @@ class SoftFeedback(ParametricFeedback):
             return BoxCodec(spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64), domains)
         return SparseCodec(SparseBox(self.problem.null_action, self.max_interventions), domains)
 
-    def decode(self, action: Any) -> Intervention:
+    def decode(self, action: Action) -> Intervention:
         array = as_numbers(action)
         if array.shape != (self._action_dim,):
             raise InvalidAction(f"the action must have shape ({self._action_dim},); given shape {array.shape}")
@@ -73,7 +74,7 @@ class SoftFeedback(ParametricFeedback):
                 )
         return Intervention(self._to_native(point))
 
-    def decode_batch(self, actions: Any) -> Intervention:
+    def decode_batch(self, actions: Actions) -> Intervention:
         array = as_numbers(actions)
         if array.ndim != 2 or array.shape[1] != self._action_dim:
             raise InvalidAction(f"the actions must have shape (n, {self._action_dim}); given {array.shape}")
@@ -90,7 +91,7 @@ class SoftFeedback(ParametricFeedback):
             return dict(zip(self.domains.names, intervention.soft, strict=True))
         return {name: own(intervention.soft) for name, own in self._own_actions}
 
-    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Any:
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """By default 2q + 1 random interventions."""
         count = 2 * self._action_dim + 1 if random is None else random
         points = rng.random((count, self._action_dim))
@@ -102,7 +103,7 @@ class SoftFeedback(ParametricFeedback):
     def regions(self) -> list[Region]:
         return [Region(self._action_dim, self.codec.to_action)]
 
-    def known_maximiser(self) -> Any:
+    def known_maximiser(self) -> Action | None:
         best = self.problem.optimal_action
         return None if best is None or self.max_interventions else np.array(best, dtype=np.float64)
 

@@ -11,6 +11,7 @@ import numpy as np
 from cbo_gym.feedback.contextual import ContextualFeedback
 from cbo_gym.oracle.plain import CHUNK, REPLICATES, Estimate, Optimum, Oracle, Verdict
 from cbo_gym.scm import Intervention
+from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
 CONTEXTS = 2**6  # a replicate, for the optimum
@@ -110,7 +111,7 @@ class ContextualOracle(Oracle):
             means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
         return np.concatenate(means)
 
-    def _noise_given(self, contexts: np.ndarray, uniforms: np.ndarray) -> tuple[Any, ...]:
+    def _noise_given(self, contexts: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, ...]:
         """Noise in contexts ``(n, k)``: of shape ``(n, 1)`` where they tell it, ``(n, m)`` or ``(m,)`` where not."""
         columns = dict(zip(self.feedback.contexts.names, contexts.T[..., None], strict=True))
         numbers = {v.name: row for v, row in zip(self.scm.noisy, uniforms, strict=True)}
@@ -152,16 +153,16 @@ class ContextualOracle(Oracle):
         actions = {key: np.stack([action[key] for action, _ in found])[best, rows] for key in found[0][0]}
         return self.feedback.decode_batch(actions)
 
-    def _means(self, place: int, noise: tuple[Any, ...], points: np.ndarray) -> np.ndarray:
+    def _means(self, place: int, noise: Draws, points: np.ndarray) -> np.ndarray:
         """Means over a search's noise for values of shape ``(p, n, dim)`` of a scope's variables, shape ``(p, n)``."""
         tried, count, dim = points.shape
         actions = self.feedback.actions_at(place, points.reshape(tried * count, dim))
-        batch = self.feedback.decode_batch(actions).broadcast((tried * count,))
+        batch: Any = self.feedback.decode_batch(actions).broadcast((tried * count,))
         hard = {
             name: (mask.reshape(tried, count, 1), values.reshape(tried, count, 1))
             for name, (mask, values) in batch.hard.items()
         }
-        rewards = self.problem.outcomes.reward(self.feedback.play(noise, Intervention((), hard)))
+        rewards: Any = self.problem.outcomes.reward(self.feedback.play(noise, Intervention((), hard)))
         return np.broadcast_to(rewards.mean(axis=-1), (tried, count))
 
 

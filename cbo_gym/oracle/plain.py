@@ -9,15 +9,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
+from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import Feedback, Region
 from cbo_gym.registry import RecordedOptimum
 from cbo_gym.scm import Intervention
+from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
 REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; their spread is the standard error
@@ -89,7 +91,7 @@ class Oracle:
         self.scm = feedback.scm
         self._seed = seed
         self._recorded = recorded
-        self._noise_cache: dict[int, tuple[Any, ...]] = {}
+        self._noise_cache: dict[int, Draws] = {}
 
     def expected_rewards(self, actions: list[Action], tolerance: float | None = None) -> Estimate:
         """E[Y | action] of each action, shape ``(len(actions),)``.
@@ -110,10 +112,10 @@ class Oracle:
         # a batch of nothing but observations holds no entry that shows its size
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
 
-    def _stacked(self, actions: list[Action]) -> Any:
+    def _stacked(self, actions: list[Action]) -> Actions:
         """Actions as a batch."""
         space = self.feedback.action_space
-        empty: Any = create_empty_array(space, len(actions))
+        empty: Actions = create_empty_array(space, len(actions))
         return concatenate(space, actions, empty)
 
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
@@ -161,10 +163,10 @@ class Oracle:
         return linear or not self.scm.noisy
 
     @property
-    def _no_noise(self) -> tuple[Any, ...]:
+    def _no_noise(self) -> Draws:
         return tuple(np.zeros(1) for _ in self.scm.noisy)
 
-    def _rewards(self, intervention: Intervention, noise: tuple[Any, ...]) -> np.ndarray:
+    def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
         """Rewards of shape ``batch + (number of draws,)`` of an expanded batch."""
         reward = self.problem.outcomes.reward(self.feedback.play(noise, intervention))
         draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
@@ -191,7 +193,7 @@ class Oracle:
             means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
         return np.concatenate(means).reshape(*shape, REPLICATES)
 
-    def _noise(self, points: int) -> tuple[Any, ...]:
+    def _noise(self, points: int) -> Draws:
         if points not in self._noise_cache:
             self._noise_cache[points] = self.scm.noise_from_uniform(self._uniforms(points))
         return self._noise_cache[points]

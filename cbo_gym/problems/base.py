@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cbo_gym.actions import Domains, Interval
 from cbo_gym.errors import ArgumentError
@@ -17,12 +18,14 @@ from cbo_gym.scm import (
     Component,
     Distribution,
     DistributionFamily,
+    Floats,
     GaussianMixture,
     Normal,
     System,
     Zero,
 )
 from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
+from cbo_gym.scm.values import Composition
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
 MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
@@ -117,7 +120,7 @@ class Problem:
     targets: Sequence[frozenset[str]] = ()
     optimal_action: Sequence[float] | None = None
     noiseless_mean: bool = False
-    composition: Callable[[Mapping[str, Any]], Any] | None = None
+    composition: Composition | None = None
     noise_known: bool = True
     kernel: tuple[float, float] | None = None
     super_arms: SuperArms | None = None
@@ -189,7 +192,7 @@ class Problem:
             return Domains(dict(zip(self.action_names, self.action_domains, strict=True)))
         return Domains(self.action_domains)
 
-    def to_native(self, action: Any) -> np.ndarray:
+    def to_native(self, action: ArrayLike) -> np.ndarray:
         """Map a soft action of shape ``(..., q)`` from [0, 1] to native units."""
         return self.domains.points_to_native(action)
 
@@ -237,12 +240,12 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)
 
 
-def non_negative(x: Any) -> Any:
+def non_negative(x: Any) -> Floats:
     """max(x, 0) in plain arithmetic: several times faster on a single float than a NumPy function."""
     return 0.5 * (x + abs(x))
 
 
-def clip_fraction(x: Any) -> Any:
+def clip_fraction(x: Any) -> Floats:
     """``x`` clipped to [0, 1]; arithmetic for the same reason. Never a rounding error outside."""
     twice_low = x + abs(x)
     twice_rest = 2.0 - twice_low

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, gaussian_noise
-from cbo_gym.scm import StructuralCausalModel, Variable
+from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 AMPLITUDE = 5.0
 WEIGHT = 0.1
@@ -28,16 +27,16 @@ def _peak(index: int) -> float:
     return (GOLDEN * (index + 1)) % 1.0
 
 
-def _leaf(peak: float, x: Any, u: Any) -> Any:
+def _leaf(peak: float, x: Floats, u: Floats) -> Floats:
     return AMPLITUDE * np.tanh(np.cos(TURN * (x - peak))) + u
 
 
-def _inner(peak: float, left: Any, right: Any, x: Any, u: Any) -> Any:
+def _inner(peak: float, left: Floats, right: Floats, x: Floats, u: Floats) -> Floats:
     drive = WEIGHT * (left - right) + np.cos(TURN * (x - peak))
     return AMPLITUDE * np.tanh(drive) + u
 
 
-def _root(left: Any, right: Any, u: Any) -> Any:
+def _root(left: Floats, right: Floats, u: Floats) -> Floats:
     return left - right + u
 
 

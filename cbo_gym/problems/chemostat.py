@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import Field, ValidationError
@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.exogenous import PAPER
-from cbo_gym.scm import GaussianMixture, StructuralCausalModel, Variable
+from cbo_gym.scm import Floats, GaussianMixture, StructuralCausalModel, Variable
 from cbo_gym.validation import StrictModel
 
 FILE_NAME = "chemostat.yaml"
@@ -134,33 +134,33 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
         raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {first['input']!r}") from error
 
 
-def _algae_uptake(nitrogen: Any) -> Any:
+def _algae_uptake(nitrogen: Floats) -> Floats:
     return ALGAE_UPTAKE * nitrogen / (ALGAE_HALF + nitrogen)
 
 
-def _rotifer_uptake(algae: Any) -> Any:
+def _rotifer_uptake(algae: Floats) -> Floats:
     food = algae**ROTIFER_POWER
     return ROTIFER_UPTAKE * food / (ROTIFER_HALF**ROTIFER_POWER + food)
 
 
-def _after_a_day(start: Any, loss: Any, gain: Any) -> Any:
+def _after_a_day(start: Floats, loss: Floats, gain: Floats) -> Floats:
     """The solution after a day of dx/dt = gain - loss x."""
     left = E ** (-loss)
     return start * left + gain * (1.0 - left) / loss
 
 
-def _scattered(forecast: Any, u: Any) -> Any:
+def _scattered(forecast: Floats, u: Floats) -> Floats:
     root = non_negative(forecast**0.5 + u)
     return root * root
 
 
-def nitrogen(uptake: Any, before: Any, algae_before: Any, external: Any, u: Any) -> Any:
+def nitrogen(uptake: Floats, before: Floats, algae_before: Floats, external: Floats, u: Floats) -> Floats:
     """Dissolved nitrogen, umol N/l: dN = delta (N_in - N) - F_P(N) P, with F_P(N) / N at yesterday's value."""
     loss = DILUTION + uptake * ALGAE_UPTAKE * algae_before / (ALGAE_HALF + before)
     return _scattered(_after_a_day(before, loss, DILUTION * external), u)
 
 
-def algae(gain: Any, loss: Any, before: Any, nitrogen_now: Any, u: Any) -> Any:
+def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: Floats) -> Floats:
     """Algae, umol N/l: dP = F_P(N) - delta P.
 
     Algae turn over in less than a day, so the stock that grows is taken at its typical level, part of ``gain``, and not
@@ -169,35 +169,37 @@ def algae(gain: Any, loss: Any, before: Any, nitrogen_now: Any, u: Any) -> Any:
     return _scattered(_after_a_day(before, loss * DILUTION, gain * _algae_uptake(nitrogen_now)), u)
 
 
-def juveniles(gain: Any, loss: Any, algae_now: Any, before: Any, adults_before: Any, u: Any) -> Any:
+def juveniles(
+    gain: Floats, loss: Floats, algae_now: Floats, before: Floats, adults_before: Floats, u: Floats
+) -> Floats:
     """Juveniles a ml: dJ = R_J - (m + delta) J with R_J = F_B(P) A exp(-delta theta)."""
     hatching = HATCHED * _rotifer_uptake(algae_now) * adults_before
     return _scattered(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * hatching), u)
 
 
-def adults(gain: Any, loss: Any, algae_now: Any, before: Any, u: Any) -> Any:
+def adults(gain: Floats, loss: Floats, algae_now: Floats, before: Floats, u: Floats) -> Floats:
     """Adults a ml: dA = beta R_A - (m + delta) A; those who mature, R_A, are a share of the eggs laid, F_B(P) A."""
     maturing = MASS_RATIO * _rotifer_uptake(algae_now) * before
     return _scattered(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing), u)
 
 
-def eggs(gain: Any, loss: Any, before: Any, algae_now: Any, adults_now: Any, u: Any) -> Any:
+def eggs(gain: Floats, loss: Floats, before: Floats, algae_now: Floats, adults_now: Floats, u: Floats) -> Floats:
     """Eggs a ml: dE = F_B(P) A (1 - exp(-delta theta)) - delta E. That eggs hatch is part of ``loss``."""
     laid = (1.0 - HATCHED) * _rotifer_uptake(algae_now) * adults_now
     return _scattered(_after_a_day(before, loss * DILUTION, gain * laid), u)
 
 
-def dead(gain: Any, loss: Any, before: Any, juveniles_now: Any, adults_now: Any, u: Any) -> Any:
+def dead(gain: Floats, loss: Floats, before: Floats, juveniles_now: Floats, adults_now: Floats, u: Floats) -> Floats:
     """Dead animals a ml: dD = m (J + A) - delta D."""
     return _scattered(_after_a_day(before, loss * DILUTION, gain * MORTALITY * (juveniles_now + adults_now)), u)
 
 
-def _negated_dead(*args: Any) -> Any:
+def _negated_dead(*args: Floats) -> Floats:
     return -dead(*args)
 
 
 def daily_map(
-    scales: Scales, yesterday: Mapping[str, Any], noise: Mapping[str, GaussianMixture]
+    scales: Scales, yesterday: Mapping[str, Floats], noise: Mapping[str, GaussianMixture]
 ) -> StructuralCausalModel:
     """One day of the chemostat; its soft parameters are N_in today and the juveniles and adults of yesterday.
 

@@ -14,7 +14,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Columns, Contexts, Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
 from cbo_gym.problems.hard_graphs import age_and_bmi, natural_doses, psa_variables
-from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
+from cbo_gym.scm import Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
 
 COCA = "Arsenyan, Grosnit, Bou-Ammar & Dalalyan, Contextual causal Bayesian optimisation"
@@ -26,11 +26,11 @@ def make_scope(contexts_of: Mapping[str, Iterable[str]]) -> Scope:
     return frozenset((variable, frozenset(given)) for variable, given in contexts_of.items())
 
 
-def _sum(*terms: Any) -> Any:
+def _sum(*terms: Floats) -> Floats:
     return sum(terms)
 
 
-def truncated_normal(mean: Any, std: float, bound: float, uniforms: Any) -> Any:
+def truncated_normal(mean: np.ndarray, std: float, bound: float, uniforms: np.ndarray) -> np.ndarray:
     """Normal(mean, std) given that it lies in [-bound, bound], from U(0, 1) numbers.
 
     It is computed with the mean mirrored to be at least 0, where the interval lies in the lower tail, the one in
@@ -78,15 +78,15 @@ def psa_contextual_1() -> Problem:
     )
 
 
-def _age_bmi(age: Any, bmi: Any, u: Any = 0.0) -> Any:
+def _age_bmi(age: Any, bmi: Any, u: Floats = 0.0) -> Any:
     return (age - 55.0) / 21.0 * abs(bmi - 27.0) / 4.0
 
 
-def _quadratic_cancer(aspirin: Any, statin: Any, risk: Any, u: Any) -> Any:
+def _quadratic_cancer(aspirin: Floats, statin: Floats, risk: Floats, u: Floats) -> Floats:
     return statin * statin + risk * risk + 0.5 * aspirin * aspirin
 
 
-def _negated_quadratic_psa(aspirin: Any, statin: Any, risk: Any, cancer: Any, u: Any) -> Any:
+def _negated_quadratic_psa(aspirin: Floats, statin: Floats, risk: Floats, cancer: Floats, u: Floats) -> Floats:
     return -(cancer + 0.5 * aspirin * aspirin + risk * risk - 2.0 * risk * (aspirin + statin) + u)
 
 
@@ -134,11 +134,11 @@ def _pair_scopes() -> list[Scope]:
     return [make_scope(dict.fromkeys(chosen, "C")) for chosen in (("X1",), ("X2",), ("X1", "X2"), ())]
 
 
-def _damped(latent: Any, x1: Any, c: Any, u: Any) -> Any:
+def _damped(latent: Floats, x1: Floats, c: Floats, u: Floats) -> Floats:
     return latent * np.exp(-((x1 + c) * (x1 + c)))
 
 
-def _product_plus(latent: Any, x2: Any, c: Any, u: Any) -> Any:
+def _product_plus(latent: Floats, x2: Floats, c: Floats, u: Floats) -> Floats:
     return latent * x2 + c
 
 
@@ -175,11 +175,11 @@ def coca_fig1() -> Problem:
     )
 
 
-def _distance(latent: Any, x1: Any, c: Any, u: Any) -> Any:
+def _distance(latent: Floats, x1: Any, c: Any, u: Floats) -> Floats:
     return abs(c - x1) + 0.2 * latent
 
 
-def _cosine_of_distance(latent: Any, x2: Any, c: Any, u: Any) -> Any:
+def _cosine_of_distance(latent: Floats, x2: Floats, c: Floats, u: Floats) -> Floats:
     return np.cos(c - x2) + 0.1 * latent + 0.1 * u
 
 
@@ -225,7 +225,7 @@ BYSTANDING_CONTEXTS = tuple(f"Ct{i}" for i in range(1, 51))
 BYSTANDERS = tuple(f"Xt{i}" for i in range(1, 28))
 
 
-def _difference(c0: Any, latent: Any, u: Any) -> Any:
+def _difference(c0: Floats, latent: Floats, u: Floats) -> Floats:
     return c0 - latent + u
 
 
@@ -233,21 +233,21 @@ def _mean(values: Sequence[Any]) -> Any:
     return sum(values) / len(values)
 
 
-def _bystander(*args: Any) -> Any:
+def _bystander(*args: Floats) -> Floats:
     *contexts, u = args
     return -1.0 + (2.0 + 0.1 * _mean(contexts)) * u
 
 
-def _slightly_steered(*args: Any) -> Any:
+def _slightly_steered(*args: Floats) -> Floats:
     c4, *bystanders, u = args
     return c4 + 0.01 * _mean(bystanders) + u
 
 
-def _merged(latent: Any, x1: Any, c1: Any, c6: Any, u: Any) -> Any:
+def _merged(latent: Any, x1: Floats, c1: Floats, c6: Floats, u: Floats) -> Floats:
     return 0.5 * (c1 + c6) + x1 + 0.3 * abs(latent) + u
 
 
-def _cosine_of_difference(latent: Any, x2: Any, c1: Any, u: Any) -> Any:
+def _cosine_of_difference(latent: Floats, x2: Floats, c1: Floats, u: Floats) -> Floats:
     return np.cos(c1 - x2) + 0.1 * latent + u
 
 
@@ -273,7 +273,7 @@ def _large_noise(contexts: Columns, uniforms: Columns) -> Columns:
     return noise
 
 
-def _tilted_uniform(rate: Any, uniforms: Any) -> Any:
+def _tilted_uniform(rate: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
     """Draws on (0, 1) with density proportional to exp(rate x)."""
     rate = np.where(np.abs(rate) < 1e-9, 1e-9, rate)
     return np.log1p(uniforms * np.expm1(rate)) / rate

@@ -14,7 +14,7 @@ from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.problems.expression import RESERVED, compile_equation
-from cbo_gym.scm import CausalDiagram, Distribution, StructuralCausalModel, Variable, Zero
+from cbo_gym.scm import CausalDiagram, Distribution, Floats, StructuralCausalModel, Variable, Zero
 from cbo_gym.scm import noise as distributions
 from cbo_gym.validation import StrictModel, field_errors
 
@@ -24,7 +24,7 @@ NoiseOf = Mapping[str, Distribution | float]  # variable -> distribution, or the
 
 
 def custom_problem(
-    mechanisms: Mapping[str, Callable[..., Any]],
+    mechanisms: Mapping[str, Callable[..., Floats]],
     *,
     reward: str,
     noise: NoiseOf | None = None,
@@ -99,7 +99,7 @@ def custom_problem(
 
 def _variable(
     name: str,
-    function: Callable[..., Any],
+    function: Callable[..., Floats],
     known: list[str],
     actions: list[str],
     noise: Distribution | float | None,
@@ -126,7 +126,7 @@ def _variable(
     )
 
 
-def _in_order(function: Callable[..., Any], arguments: list[str], given: list[str]) -> Callable[..., Any]:
+def _in_order(function: Callable[..., Floats], arguments: list[str], given: list[str]) -> Callable[..., Floats]:
     """The function, called with the values of ``given`` in that order."""
     if arguments == given:
         return function
@@ -134,7 +134,7 @@ def _in_order(function: Callable[..., Any], arguments: list[str], given: list[st
     return lambda *values: function(*[values[place] for place in places])
 
 
-def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, Any]) -> None:
+def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, object]) -> None:
     if unknown := sorted(set(names) - set(mechanisms)):
         raise ArgumentError(f"{what} names {unknown}; the variables are {list(mechanisms)}")
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.domains import Number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
-from cbo_gym.scm import StructuralCausalModel, Variable
+from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 GROUPS = 2
 PERIODS = 3
@@ -28,15 +29,15 @@ def _next(own: Any, other: Any, from_own: Any, from_other: Any) -> Any:
     return 100.0 * (STILL_INFECTIOUS * own + (1.0 - own) * (from_own * own + from_other * other))
 
 
-def _first(from_own: Any, from_other: Any, u: Any) -> Any:
+def _first(from_own: Floats, from_other: Floats, u: Floats) -> Floats:
     return _next(START, START, from_own, from_other) + u
 
 
-def _first_group(one: Any, two: Any, from_one: Any, from_two: Any, u: Any) -> Any:
+def _first_group(one: Floats, two: Floats, from_one: Floats, from_two: Floats, u: Floats) -> Floats:
     return _next(one, two, from_one, from_two) + u
 
 
-def _second_group(one: Any, two: Any, from_one: Any, from_two: Any, u: Any) -> Any:
+def _second_group(one: Floats, two: Floats, from_one: Floats, from_two: Floats, u: Floats) -> Floats:
     return _next(two, one, from_two, from_one) + u
 
 
@@ -53,13 +54,13 @@ def _names() -> list[str]:
     return [f"I{group}_{period}" for period in range(1, PERIODS + 1) for group in range(1, GROUPS + 1)]
 
 
-def _misfit(reference: tuple[float, ...], *args: Any) -> Any:
+def _misfit(reference: tuple[float, ...], *args: Number) -> Number:
     *percentages, u = args
     errors = map(sub, percentages, reference)
     return u - sum([error * error for error in errors]) / len(reference)
 
 
-def _composition(reference: tuple[float, ...], nodes: Mapping[str, Any]) -> Any:
+def _composition(reference: tuple[float, ...], nodes: Mapping[str, Number]) -> Number:
     return _misfit(reference, *[nodes[name] for name in _names()], 0.0)
 
 

@@ -12,14 +12,13 @@ in the paper.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import MixtureComponents, Problem, mixture_noise, non_negative
 from cbo_gym.problems.function_networks import alpine_factor, norm, ripple
-from cbo_gym.scm import Distribution, StructuralCausalModel, Variable
+from cbo_gym.scm import Distribution, Floats, StructuralCausalModel, Variable
 
 PAPER = "Ren, Wang, Chen & Qian (2024), Causal Bayesian optimization via exogenous distribution learning"
 
@@ -57,8 +56,8 @@ def _alpine2(
     name: str,
     description: str,
     citation: str,
-    first: Callable[..., Any],
-    following: Callable[..., Any],
+    first: Callable[..., Floats],
+    following: Callable[..., Floats],
     noise: Distribution,
 ) -> Problem:
     names = [f"X{i}" for i in range(5)] + ["Y"]
@@ -75,12 +74,12 @@ def _alpine2(
     )
 
 
-def _dgm_first(x: Any, u: Any) -> Any:
+def _dgm_first(x: Floats, u: Floats) -> Floats:
     square = u * u
     return (np.cos(x) + 1.2) * square * square - alpine_factor(x)
 
 
-def _dgm_next(previous: Any, x: Any, u: Any) -> Any:
+def _dgm_next(previous: Floats, x: Floats, u: Floats) -> Floats:
     square = u * u
     spread = previous * previous + 1.2 + np.cos(x)
     return alpine_factor(x) * previous + 0.1 * square * square * spread
@@ -115,15 +114,15 @@ def alpine2_dgm(*, noise: MixtureComponents, noise_std: float, noise_scale: floa
     )
 
 
-def _shifted_factor(x: Any, u: Any) -> Any:
+def _shifted_factor(x: Floats, u: Floats) -> Floats:
     return alpine_factor(non_negative(x + u))
 
 
-def _nondgm_first(x: Any, u: Any) -> Any:
+def _nondgm_first(x: Floats, u: Floats) -> Floats:
     return -_shifted_factor(x, u)
 
 
-def _nondgm_next(previous: Any, x: Any, u: Any) -> Any:
+def _nondgm_next(previous: Floats, x: Floats, u: Floats) -> Floats:
     return _shifted_factor(x, u) * previous
 
 

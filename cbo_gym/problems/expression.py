@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.scm import Floats
 
-FUNCTIONS: dict[str, Any] = {
+FUNCTIONS: dict[str, object] = {
     "abs": np.abs,
     "arctan": np.arctan,
     "clip": np.clip,
@@ -39,7 +40,7 @@ _ALLOWED = (
 )  # fmt: skip
 
 
-def compile_equation(text: str) -> Callable[..., Any]:
+def compile_equation(text: str) -> Callable[..., Floats]:
     """The function of an equation's right-hand side; its argument names are the names in the text, sorted.
 
     Raises:

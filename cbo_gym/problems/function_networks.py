@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.domains import Number
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
-from cbo_gym.scm import StructuralCausalModel, Variable, own_noise
+from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
 
 CITATION = (
     "Sussex, Makarova & Krause (2023), Model-based causal Bayesian optimization, sec. 5 and A.4; "
@@ -27,21 +28,21 @@ ALPINE2_TROUGH = 4.815842317845935
 TURN = 2.0 * math.pi
 
 
-def norm(x: Any, y: Any, u: Any) -> Any:
+def norm(x: Floats, y: Floats, u: Floats) -> Floats:
     """Dropwave's radius: the distance of (x, y) from the origin, plus noise."""
     return np.sqrt(x * x + y * y) + u
 
 
-def ripple(radius: Any, u: Any) -> Any:
+def ripple(radius: Floats, u: Floats) -> Floats:
     """Dropwave's reward at a radius, plus noise."""
     return (1.0 + np.cos(12.0 * radius)) / (2.0 + 0.5 * radius * radius) + u
 
 
-def _ripple_of_clean_radius(radius: Any, radius_noise: Any, u: Any) -> Any:
+def _ripple_of_clean_radius(radius: Floats, radius_noise: Floats, u: Floats) -> Floats:
     return ripple(radius - radius_noise, u)
 
 
-def _norm_plus_latent(radius_noise: Any, x: Any, y: Any, u: Any) -> Any:
+def _norm_plus_latent(radius_noise: Floats, x: Floats, y: Floats, u: Floats) -> Floats:
     return norm(x, y, radius_noise)
 
 
@@ -81,16 +82,16 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
     )
 
 
-def alpine_factor(x: Any) -> Any:
+def alpine_factor(x: Floats) -> Floats:
     """The factor sqrt(x) sin(x) of Alpine2's nodes, x in [0, 10]."""
     return x**0.5 * np.sin(x)
 
 
-def _alpine_first(x: Any, u: Any) -> Any:
+def _alpine_first(x: Floats, u: Floats) -> Floats:
     return u - alpine_factor(x)
 
 
-def _alpine_next(previous: Any, x: Any, u: Any) -> Any:
+def _alpine_next(previous: Floats, x: Floats, u: Floats) -> Floats:
     return alpine_factor(x) * previous + u
 
 
@@ -126,11 +127,11 @@ def _valley(x: Any, y: Any) -> Any:
     return -100.0 * across * across - along * along
 
 
-def _rosenbrock_first(x: Any, y: Any, u: Any) -> Any:
+def _rosenbrock_first(x: Floats, y: Floats, u: Floats) -> Floats:
     return _valley(x, y) + u
 
 
-def _rosenbrock_next(previous: Any, x: Any, y: Any, u: Any) -> Any:
+def _rosenbrock_next(previous: Floats, x: Floats, y: Floats, u: Floats) -> Floats:
     return _valley(x, y) + previous + u
 
 
@@ -159,22 +160,22 @@ def rosenbrock(noise_std: float = 0.0) -> Problem:
     )
 
 
-def _mean_square(*args: Any) -> Any:
+def _mean_square(*args: Floats) -> Floats:
     *xs, u = args
     return sum([x * x for x in xs]) / len(xs) + u
 
 
-def _mean_cosine(*args: Any) -> Any:
+def _mean_cosine(*args: Floats) -> Floats:
     *xs, u = args
     return sum([np.cos(TURN * x) for x in xs]) / len(xs) + u
 
 
-def _ackley_reward(mean_square: Any, mean_cosine: Any, u: Any) -> Any:
+def _ackley_reward(mean_square: Floats, mean_cosine: Floats, u: Floats) -> Floats:
     bell = 20.0 * (np.exp(-0.2 * np.sqrt(mean_square)) - 1.0)
     return bell + (np.exp(mean_cosine) - math.e) + u
 
 
-def _ackley_composition(nodes: Mapping[str, Any]) -> Any:
+def _ackley_composition(nodes: Mapping[str, Number]) -> Number:
     # abs() keeps a surrogate's slightly negative mean square in the square root's domain
     bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
     return bell + (math.e ** nodes["X1"] - math.e)

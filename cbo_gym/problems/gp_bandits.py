@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from cbo_gym.problems.base import Problem, gaussian_noise
-from cbo_gym.scm import StructuralCausalModel, Variable
+from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 CITATION = "Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 5 and appendix E"
 KERNEL_VARIANCE = 0.1
@@ -46,7 +45,7 @@ class PosteriorMean:
         covariance = KERNEL_VARIANCE * np.exp(-0.5 * distances**2) + CONDITIONING_STD**2 * np.eye(len(centres))
         return cls(centres, KERNEL_VARIANCE * np.linalg.solve(covariance, values), lengthscale)
 
-    def __call__(self, action: Any, u: Any) -> Any:
+    def __call__(self, action: Floats, u: Floats) -> Floats:
         distances = np.subtract.outer(action, self.centres)
         return np.exp(self._rate * distances * distances) @ self.weights + u
 

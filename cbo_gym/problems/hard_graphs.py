@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cbo_gym.problems.base import Problem, minimal_targets
-from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
+from cbo_gym.scm import Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
 
 AGLIETTI = "Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
 
 
-def _toy_middle(x0: Any, u: Any) -> Any:
+def _toy_middle(x0: Floats, u: Floats) -> Floats:
     return np.exp(-x0) + u
 
 
-def _toy_reward(x1: Any, u: Any) -> Any:
+def _toy_reward(x1: Floats, u: Floats) -> Floats:
     return np.exp(-0.05 * x1) - np.cos(x1) - u
 
 
@@ -40,27 +38,27 @@ def toy_graph() -> Problem:
     )
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Floats) -> Floats:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def _bmi(age: Any, u: Any) -> Any:
+def _bmi(age: Floats, u: Floats) -> Floats:
     return 27.0 - 0.01 * age + u
 
 
-def _aspirin(age: Any, bmi: Any, u: Any) -> Any:
+def _aspirin(age: Floats, bmi: Floats, u: Floats) -> Floats:
     return _sigmoid(-8.0 + 0.10 * age + 0.03 * bmi)
 
 
-def _statin(age: Any, bmi: Any, u: Any) -> Any:
+def _statin(age: Floats, bmi: Floats, u: Floats) -> Floats:
     return _sigmoid(-13.0 + 0.10 * age + 0.20 * bmi)
 
 
-def _cancer(age: Any, bmi: Any, aspirin: Any, statin: Any, u: Any) -> Any:
+def _cancer(age: Floats, bmi: Floats, aspirin: Floats, statin: Floats, u: Floats) -> Floats:
     return _sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * statin + 0.02 * aspirin)
 
 
-def _negated_psa(age: Any, bmi: Any, aspirin: Any, statin: Any, cancer: Any, u: Any) -> Any:
+def _negated_psa(age: Floats, bmi: Floats, aspirin: Floats, statin: Floats, cancer: Floats, u: Floats) -> Floats:
     return -(6.8 + 0.04 * age - 0.15 * bmi - 0.60 * statin + 0.55 * aspirin + cancer + u)
 
 
@@ -102,27 +100,27 @@ def psa_graph() -> Problem:
     )
 
 
-def _complete_a(f: Any, confounder: Any, u: Any) -> Any:
+def _complete_a(f: Floats, confounder: Floats, u: Floats) -> Floats:
     return f * f + confounder + u
 
 
-def _complete_b(confounder: Any, u: Any) -> Any:
+def _complete_b(confounder: Floats, u: Floats) -> Floats:
     return confounder + u
 
 
-def _complete_c(b: Any, u: Any) -> Any:
+def _complete_c(b: Floats, u: Floats) -> Floats:
     return np.exp(-b) + u
 
 
-def _complete_d(c: Any, u: Any) -> Any:
+def _complete_d(c: Floats, u: Floats) -> Floats:
     return 0.1 * np.exp(-c) + u
 
 
-def _complete_e(a: Any, c: Any, u: Any) -> Any:
+def _complete_e(a: Floats, c: Floats, u: Floats) -> Floats:
     return np.cos(a) + 0.1 * c + u
 
 
-def _complete_reward(d: Any, e: Any, confounder_1: Any, confounder_2: Any, u: Any) -> Any:
+def _complete_reward(d: Floats, e: Floats, confounder_1: Floats, confounder_2: Floats, u: Floats) -> Floats:
     of_nodes = np.cos(d) - 0.2 * d + np.sin(e) - 0.25 * e
     return -(of_nodes + confounder_1 + np.exp(-confounder_2) + u)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from cbo_gym.actions.domains import Scale
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, SuperArms
-from cbo_gym.scm import StructuralCausalModel, Uniform, Variable
+from cbo_gym.scm import Floats, StructuralCausalModel, Uniform, Variable
 
 
-def _let_through(selected: Any, signal: Any) -> Any:
+def _let_through(selected: Floats, signal: Floats) -> Floats:
     return selected * signal
 
 
@@ -22,7 +21,7 @@ class _NativeParameter:
     scale: Scale
     null: float
 
-    def __call__(self, signal: Any, selected: Any, _: Any) -> Any:
+    def __call__(self, signal: Floats, selected: Floats, _: Floats) -> Floats:
         return self.scale.to_native(signal + (1.0 - selected) * self.null)
 
 

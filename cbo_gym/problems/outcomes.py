@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+
+from cbo_gym.scm import Floats
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,6 @@ class Outcomes:
     objective: str
 
     @cached_property
-    def reward(self) -> Callable[[Mapping[str, Any]], Any]:
+    def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:
         """Called with the values of rounds, by variable: their rewards, of the rounds' shape."""
         return itemgetter(self.objective)

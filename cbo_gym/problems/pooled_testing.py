@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from cbo_gym.actions.domains import Number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
-from cbo_gym.scm import StructuralCausalModel, Variable, own_noise
+from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
 
 WEEKS = 3
 E = math.e
@@ -61,21 +62,21 @@ class PooledTest:
             if not (holds and np.isfinite(value)):
                 raise ArgumentError(f"{name} must be a finite number {text}; given {value!r}")
 
-    def infectious(self, infectious: Any, recovered: Any, pool_size: Any, u: Any) -> Any:
+    def infectious(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
         """Percent infectious in the week after, those who are infected in this one."""
         return 100.0 * self._week(infectious, recovered, pool_size)[0] + u
 
-    def loss(self, infectious: Any, recovered: Any, pool_size: Any, u: Any) -> Any:
+    def loss(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
         """Percent infected in this week, plus the costs of testing and isolating."""
         infected, isolated = self._week(infectious, recovered, pool_size)
         tests = 2.0 / pool_size
         return 100.0 * (infected + self.test_cost * tests + self.isolation_cost * isolated) + u
 
-    def _week(self, infectious: Any, recovered: Any, pool_size: Any) -> tuple[Any, Any]:
+    def _week(self, infectious: Floats, recovered: Floats, pool_size: Floats) -> tuple[Floats, Floats]:
         """Shares of the population that are infected and isolated in this week."""
         # Powers of e and absolute values, not np.exp or np.minimum: on single floats these cost many times more.
         infectious, recovered = clip_fraction(0.01 * infectious), clip_fraction(0.01 * recovered)
-        rest = 1.0 - infectious - recovered
+        rest: Any = 1.0 - infectious - recovered
         susceptible = 0.5 * (rest + abs(rest))
         others, false_positive = pool_size - 1.0, self.false_positive_rate
         found = self.sensitivity * E ** (-others / self.dilution)
@@ -89,19 +90,19 @@ class PooledTest:
         return infected, infectious + susceptible + recovered - free
 
 
-def _at_start(u: Any) -> Any:
+def _at_start(u: Floats) -> Floats:
     return START + u
 
 
-def _recovered(infectious: Any, recovered: Any, u: Any) -> Any:
+def _recovered(infectious: Floats, recovered: Floats, u: Floats) -> Floats:
     return 100.0 * (clip_fraction(0.01 * infectious) + clip_fraction(0.01 * recovered)) + u
 
 
-def _total(first: Any, second: Any, third: Any, u: Any) -> Any:
+def _total(first: Number, second: Number, third: Number, u: Number) -> Number:
     return u - (first + second + third)
 
 
-def _composition(nodes: Mapping[str, Any]) -> Any:
+def _composition(nodes: Mapping[str, Number]) -> Number:
     return _total(nodes["L1"], nodes["L2"], nodes["L3"], 0.0)
 
 

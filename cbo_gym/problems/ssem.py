@@ -118,7 +118,7 @@ def _rewards_and_remainders(sem: SeparableSEM, rng: np.random.Generator) -> tupl
     driving = chosen * np.array(sem.draw_noise(rng, TRIED_SIGNALS))[:, None, :]
     means = np.array([signal.mean for signal in sem.signals])
 
-    def payoff(driving: Any) -> Any:
+    def payoff(driving: np.ndarray) -> Any:
         return sem.propagate(tuple(driving), Intervention((1.0,) * n))[sem.reward]
 
     steps = np.concatenate([np.zeros((n, 1)), STEP * np.eye(n), -STEP * np.eye(n)], axis=1)

@@ -17,6 +17,7 @@ from cbo_gym.scm.noise import (
 )
 from cbo_gym.scm.separable import SeparableSEM, Total
 from cbo_gym.scm.system import System
+from cbo_gym.scm.values import Floats
 
 __all__ = [
     "Arcsine",
@@ -25,6 +26,7 @@ __all__ = [
     "Distribution",
     "DistributionFamily",
     "Empirical",
+    "Floats",
     "GaussianMixture",
     "Intervention",
     "Linear",

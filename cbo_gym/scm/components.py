@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.values import FloatOrArray
 
 
 class Component(ABC):
@@ -21,7 +22,7 @@ class Component(ABC):
     """
 
     @abstractmethod
-    def __call__(self, x: Any) -> Any: ...
+    def __call__(self, x: FloatOrArray) -> FloatOrArray: ...
 
     @abstractmethod
     def scaled(self, factor: float) -> Component:
@@ -42,7 +43,7 @@ class Linear(Component):
 
     slope: float = 1.0
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: FloatOrArray) -> FloatOrArray:
         return self.slope * x
 
     def scaled(self, factor: float) -> Component:
@@ -95,7 +96,7 @@ class Periodic(Component):
     amplitude: float = 1.0
     frequency: float = 1.0
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: FloatOrArray) -> FloatOrArray:
         return self.amplitude * np.sin(2.0 * math.pi * self.frequency * x)
 
     def scaled(self, factor: float) -> Component:
@@ -117,7 +118,7 @@ class Tanh(Component):
     scale: float = 1.0
     shift: float = 0.0
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: FloatOrArray) -> FloatOrArray:
         return self.amplitude * (np.tanh(self.scale * x + self.shift) - math.tanh(self.shift))
 
     def scaled(self, factor: float) -> Component:

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-Mask = Any  # True for the whole batch, or a boolean array of the batch's shape
-Values = Any  # a float for the whole batch, or an array of the batch's shape
+from cbo_gym.scm.values import Floats
+
+Mask = bool | np.ndarray  # True for the whole batch, or a boolean array of the batch's shape
+Values = Floats  # a float for the whole batch, or an array of the batch's shape
 
 
 _NOTHING: Mapping[str, tuple[Mask, Values]] = {}
@@ -35,7 +38,7 @@ class Intervention(NamedTuple):
         return cls(hard={name: (True, value) for name, value in values.items()})
 
     @classmethod
-    def parameters(cls, actions: Any) -> Intervention:
+    def parameters(cls, actions: ArrayLike) -> Intervention:
         """Soft parameters from an array of shape ``(..., q)`` in native units."""
         columns = np.moveaxis(np.asarray(actions, dtype=float), -1, 0)
         return cls(soft=tuple(columns))

@@ -11,12 +11,13 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.intervention import Intervention
+from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Distribution, Zero
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
+from cbo_gym.scm.values import Floats
 
 
-def own_noise(u: Any) -> Any:
+def own_noise(u: Floats) -> Floats:
     """The mechanism of a variable without parents and actions: its own exogenous variable."""
     return u
 
@@ -36,7 +37,7 @@ class Variable:
     """
 
     name: str
-    mechanism: Callable[..., Any]
+    mechanism: Callable[..., Floats]
     parents: tuple[str, ...] = ()
     actions: tuple[int, ...] = ()
     noise: Distribution = field(default_factory=Zero)
@@ -104,14 +105,14 @@ class StructuralCausalModel(System):
     def driven(self) -> frozenset[str]:
         return frozenset(self.full_diagram.descendants(v.name for v in self.variables if v.actions))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return StructuralCausalModel, (self.variables, self.reward)
 
     def __repr__(self) -> str:
         return f"StructuralCausalModel({self.diagram!r}, reward={self.reward!r})"
 
 
-def _set_value(entry: tuple[Any, Any], mechanism: Callable[..., Any], *causes: Any) -> Any:
+def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *causes: Floats) -> Floats:
     mask, value = entry
     return value if mask is True else np.where(mask, value, mechanism(*causes))
 

@@ -12,10 +12,11 @@ import numpy as np
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.components import Component, Linear, Sum
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.intervention import Intervention
+from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.model import Variable, own_noise
 from cbo_gym.scm.noise import Distribution, Zero
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
+from cbo_gym.scm.values import Composition, Floats
 
 REWARD = "Y"
 NO_NOISE = Zero()
@@ -26,7 +27,7 @@ TAIL = 2.0**-40  # probability of the tails of an unbounded noise that the proof
 
 SLACK = 1e-9  # rounding allowed at the sides of the box
 
-Payoff = Callable[[Mapping[str, Any]], Any]
+Payoff = Composition
 Box = tuple[np.ndarray, np.ndarray]  # lower and upper ends, shape (N, 1)
 
 
@@ -250,7 +251,7 @@ class SeparableSEM(System):
         low, high = (ranges + given["model_noise"].from_uniform(ends)).T
         return low, high
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return partial(SeparableSEM, **self.arguments), ()
 
     def __repr__(self) -> str:
@@ -280,7 +281,7 @@ def _check(
         raise ArgumentError(f"feedback must be 'all' or 'selected'; given {feedback!r}")
 
 
-def _refuse_hard_interventions(hard: Mapping[str, Any]) -> None:
+def _refuse_hard_interventions(hard: Mapping[str, tuple[Mask, Floats]]) -> None:
     raise ArgumentError(f"a separable SEM takes super arms, not hard interventions; given do({', '.join(hard)})")
 
 
@@ -304,7 +305,7 @@ class _FixedPoint:
                     self._nonlinear.append((i, j, part))
         self._inverse = np.linalg.inv(np.eye(len(linear)) - linear)
 
-    def __call__(self, driving: tuple[Any, ...]) -> np.ndarray:
+    def __call__(self, driving: Draws) -> np.ndarray:
         """The solution, shape ``(N, ...)``, for N numbers or arrays that broadcast together."""
         columns = np.broadcast_arrays(*driving)
         shape = columns[0].shape

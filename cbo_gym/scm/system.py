@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.noise import Distribution
+from cbo_gym.scm.values import Floats
 
-Values = dict[str, Any]
-Draws = tuple[Any, ...]  # of exogenous variables
+Values = dict[str, Floats]
+Draws = tuple[Floats, ...]  # of exogenous variables
 NO_INTERVENTION = Intervention()
 
 
@@ -66,15 +67,17 @@ class System(ABC):
         """The variables whose values may depend on the soft parameters."""
         return self.nodes
 
-    def draw_noise(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Draws:
+    def draw_noise(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> tuple[np.ndarray, ...]:
         """Independent exogenous draws: for each of ``noisy`` an array of shape ``size``."""
         return tuple(v.noise.sample(rng, size) for v in self.noisy)
 
-    def noise_from_uniform(self, uniforms: np.ndarray) -> Draws:
+    def noise_from_uniform(self, uniforms: np.ndarray) -> tuple[np.ndarray, ...]:
         """Exogenous draws from numbers in (0, 1) of shape ``(len(noisy), ...)``, for quasi-Monte Carlo."""
         return tuple(v.noise.from_uniform(row) for v, row in zip(self.noisy, uniforms, strict=True))
 
-    def sample(self, n: int, rng: np.random.Generator, intervention: Intervention | None = None) -> Values:
+    def sample(
+        self, n: int, rng: np.random.Generator, intervention: Intervention | None = None
+    ) -> dict[str, np.ndarray]:
         """``n`` independent samples under one intervention, or one under each of a batch of ``n``.
 
         Args:
@@ -119,7 +122,7 @@ class System(ABC):
                 raise ArgumentError(f"{what} has shape {np.shape(column)}, which does not fit {batch_shape}")
         return intervention
 
-    def stack(self, values: Mapping[str, Any]) -> np.ndarray:
+    def stack(self, values: Mapping[str, Floats]) -> np.ndarray:
         """The observed variables as one array of shape ``(..., len(nodes))``."""
         columns = np.broadcast_arrays(*[values[name] for name in self.nodes])
         return np.stack(columns, axis=-1)

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
 from cbo_gym.envs import CausalBanditEnv
-from cbo_gym.errors import ArgumentTypeError
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.oracle import ContextualOracle, Oracle, oracle_for, oracle_of
 from cbo_gym.problems import Problem, SuperArms
@@ -261,5 +261,5 @@ def test_the_objective_is_the_reward_of_the_system(node):
 
 
 def test_an_oracle_takes_a_feedback():
-    with pytest.raises(ArgumentTypeError, match="an Oracle needs a Feedback; given OrderEnforcing.*oracle_of"):
+    with pytest.raises(ArgumentTypeError, match=r"an Oracle needs a Feedback; given OrderEnforcing.*oracle_of"):
         Oracle(gym.make("CBO/Dropwave-v0"))

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, product
-from typing import Any
+from typing import TypeVar
 
 import networkx as nx
 
@@ -38,6 +38,8 @@ from cbo_gym.scm.scopes.intervention_sets import check_manipulable
 
 Scope = frozenset[tuple[str, frozenset[str]]]
 Policies = dict[str, frozenset[str]]  # variable -> contexts, in the order of action
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def scope_diagram(diagram: CausalDiagram, scope: Scope) -> CausalDiagram:
@@ -317,7 +319,7 @@ def _show(scope: Scope) -> str:
     return "{" + ", ".join(f"({name}; {', '.join(seen)})" for name, seen in pairs) + "}"
 
 
-def _map(function: Callable[[Any], Any], items: Iterable[Any], n_jobs: int) -> list[Any]:
+def _map(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int) -> list[Result]:
     if n_jobs == 1:
         return [function(item) for item in items]
     from joblib import Parallel, delayed
