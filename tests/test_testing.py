@@ -40,6 +40,15 @@ def test_every_entry_point_keeps_the_contract(agent, env):
             assert agent not in ("Random", "Optuna", "StableBaselines3")  # they play everything
 
 
+LIMITED, NOISY = "CBO/Dropwave-v0(max_interventions=1)", "CBO/Alpine2-Noisy-v0"
+
+
+@pytest.mark.parametrize("env", [LIMITED, pytest.param(NOISY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("agent", ["GP-UCB", "EICF", "EIFN", "MCBO", "EXCBO"])
+def test_agents_of_networks_keep_the_contract_under_limits_and_noise(agent, env):
+    check_agent(agent, env, rounds=3)
+
+
 class Misbehaves(Centre):
     modes = frozenset({Mode.SOFT})
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from cbo_gym.agents.cells.tree_search import GPTreeSearch
 from cbo_gym.agents.toolbox.arguments import require_positive
-from cbo_gym.scm import Floats
+from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, Observation
 
 ALPHA = 0.5  # Hoelder exponent of the metric

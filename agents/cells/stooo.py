@@ -19,7 +19,7 @@ import numpy as np
 
 from cbo_gym.agents.cells.tree_search import TreeSearch, shrinking
 from cbo_gym.agents.toolbox.arguments import require_positive, require_probability
-from cbo_gym.scm import Floats
+from cbo_gym.scm.values import Floats
 
 
 class AVEStoOO(TreeSearch):

@@ -18,7 +18,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import CellModel
 from cbo_gym.agents.toolbox.arguments import require_count
-from cbo_gym.scm import Floats
+from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
 

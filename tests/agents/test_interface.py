@@ -60,19 +60,6 @@ def test_agent_keeps_its_contract(build: type[Agent], env_id: str, kwargs: dict)
     assert torch.equal(torch.get_rng_state(), torch_state)
 
 
-@every_task
-@every_agent
-def test_runs_repeat_and_reset_equals_fresh(build: type[Agent], env_id: str, kwargs: dict) -> None:
-    env, task = make(env_id, 0, ROUNDS, **kwargs)
-    other_env, other_task = make(env_id, 1, 1, **kwargs)
-    used = build()
-    play(used, other_env, other_task, 1)
-    again, _ = play(used, env, task, 0)
-    fresh, _ = play(build(), env, task, 0)
-    for one, other in zip(again, fresh, strict=True):
-        np.testing.assert_array_equal(flat(one), flat(other))
-
-
 @every_agent
 def test_seeds_differ(build: type[Agent]) -> None:
     _, task = make("CBO/Alpine2-v0", 0, 1)

@@ -261,5 +261,5 @@ def test_the_objective_is_the_reward_of_the_system(node):
 
 
 def test_an_oracle_takes_a_feedback():
-    with pytest.raises(ArgumentTypeError, match=r"an Oracle needs a Feedback; given OrderEnforcing.*oracle_of"):
+    with pytest.raises(ArgumentTypeError, match=r"an Oracle needs a Feedback; given TimeLimit.*oracle_of"):
         Oracle(gym.make("CBO/Dropwave-v0"))
