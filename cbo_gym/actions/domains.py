@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,24 @@ class Scale(NamedTuple):
 
     def to_native(self, value: Number) -> Number:
         """The native value of a coordinate in [0, 1]."""
-        return self.low + self.span * value
+        low, span = self
+        return low + span * value
 
     def to_unit(self, native: Number) -> Number:
         """The coordinate of a native value; outside [0, 1] where that lies outside the interval."""
         return (native - self.low) / self.span
+
+
+@dataclass(frozen=True)
+class SelectedScale:
+    """The mechanism of a native parameter: a coordinate's native value where it is selected, elsewhere that of null."""
+
+    low: float
+    span: float
+    null: float
+
+    def __call__(self, value: Number, selected: Number, _: Number) -> Number:
+        return self.low + self.span * (value + (1.0 - selected) * self.null)
 
 
 class Domains:

@@ -123,10 +123,11 @@ class AggregatedFeedback(ParametricFeedback):
 
     def describe_batch(self, intervention: Intervention) -> Description:
         assert isinstance(intervention, CellIntervention)
+        intervals = intervention.corners.swapaxes(1, 2)
         described: Description = {}
-        for name, sides in self.named_values(intervention.corners.transpose(2, 0, 1)).items():
-            described[name] = np.stack(sides, axis=1) if isinstance(sides, tuple) else sides
-            described[f"_{name}"] = np.ones(len(intervention.corners), dtype=bool)
+        for name, own in self.places.items():
+            described[name] = intervals[:, own[0]] if len(own) == 1 else intervals[:, own]
+            described[f"_{name}"] = np.ones(len(intervals), dtype=bool)
         return described
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:

@@ -56,6 +56,7 @@ class MaskedFeedback(ParametricFeedback):
         self.super_arm_size = self.arms.size if super_arm_size is None else super_arm_size
         super().__init__(masked)
         self._count = self.scm.action_dim
+        self._arms = self.codec.arms
 
     def make_codec(self) -> SuperArmCodec:
         domains = self.problem.domains
@@ -63,7 +64,8 @@ class MaskedFeedback(ParametricFeedback):
         return SuperArmCodec(SuperArmSpace(self.scm.action_dim, self.super_arm_size), domains, names)
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        return {"nodes": nodes, "exogenous": np.array(list(map(values.__getitem__, self._signals))).T}
+        exogenous = np.array([values[name] for name in self._signals])
+        return {"nodes": nodes, "exogenous": exogenous if nodes.ndim == 1 else exogenous.T}
 
     def decode(self, action: Action) -> Intervention:
         array = as_numbers(action)
@@ -91,7 +93,7 @@ class MaskedFeedback(ParametricFeedback):
 
     def describe(self, intervention: Intervention) -> Description:
         """Base arm (its parameter's own name, else its signal) -> 1 where it was let through, else 0."""
-        return dict(zip(self.codec.arms, intervention.soft, strict=True))
+        return dict(zip(self._arms, intervention.soft))  # noqa: B905  # decoding has counted them
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Observational rounds are of the empty super arm."""

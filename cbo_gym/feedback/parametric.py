@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,12 +33,17 @@ class ParametricFeedback(Feedback):
 
     def named_values(self, values: Sequence[object] | np.ndarray) -> Description:
         """One value a coordinate, by the parameters' own names; else by node, a tuple where a node has several."""
-        if self.problem.domains.named:
-            return dict(zip(self.problem.domains.names, values, strict=True))
         return {
             name: values[own[0]] if len(own) == 1 else tuple(values[i] for i in own)
-            for name, own in self.scm.action_nodes.items()
+            for name, own in self.places.items()
         }
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        """The coordinates by the parameters' own names; where they have none, by the node that they act on."""
+        if self.problem.domains.named:
+            return {name: (place,) for place, name in enumerate(self.problem.domains.names)}
+        return self.scm.action_nodes
 
     def acted_on(self) -> dict[str, str]:
         names = self.problem.domains.names

@@ -48,7 +48,7 @@ class SoftFeedback(ParametricFeedback):
         super().__init__(problem)
         self._action_dim = self.scm.action_dim
         self._to_native = self.domains.to_native
-        self._own_actions = [(name, itemgetter(*own)) for name, own in self.scm.action_nodes.items()]
+        self._own_actions = [(name, itemgetter(*own)) for name, own in self.places.items()]
 
     def make_codec(self) -> BoxCodec:
         domains = self.require_parameters()
@@ -87,8 +87,6 @@ class SoftFeedback(ParametricFeedback):
         return Intervention(self._to_native(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
-        if self.domains.named:
-            return dict(zip(self.domains.names, intervention.soft, strict=True))
         return {name: own(intervention.soft) for name, own in self._own_actions}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from cbo_gym.actions.domains import Scale
+from cbo_gym.actions.domains import SelectedScale
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Problem, SuperArms
 from cbo_gym.scm import Floats, StructuralCausalModel, Uniform, Variable
@@ -12,17 +12,6 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Uniform, Variable
 
 def _let_through(selected: Floats, signal: Floats) -> Floats:
     return selected * signal
-
-
-@dataclass(frozen=True)
-class _NativeParameter:
-    """The signal in native units where it is selected, else the null action."""
-
-    scale: Scale
-    null: float
-
-    def __call__(self, signal: Floats, selected: Floats, _: Floats) -> Floats:
-        return self.scale.to_native(signal + (1.0 - selected) * self.null)
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -50,7 +39,7 @@ def with_random_signals(problem: Problem) -> Problem:
     parameters = [_free(f"a{i}", taken) for i in range(scm.action_dim)]
     variables = []
     for i, null in enumerate(problem.null_action):
-        native = _NativeParameter(problem.domains.scales[i], null)
+        native = SelectedScale(*problem.domains.scales[i], null)
         variables.append(Variable(signals[i], _let_through, (), (i,), Uniform(), observed=False))
         variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
     for v in scm.variables:
