@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 
 from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
+from cbo_gym.envs.rendering import require_render_mode
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra
 from cbo_gym.registry import entries
 from cbo_gym.task import Action, Observation
@@ -41,9 +42,11 @@ class Spec:
             return cls(name)
         try:
             call = ast.parse(f"f({rest}", mode="eval").body
-            if not isinstance(call, ast.Call) or call.args or not name:
-                raise ValueError("only keyword arguments are allowed")
-            named = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords if k.arg}
+            if not (name and isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args):
+                raise ValueError("only keyword arguments are allowed, once")
+            if any(keyword.arg is None for keyword in call.keywords):
+                raise ValueError("only keyword arguments are allowed, once")
+            named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
         except (SyntaxError, ValueError) as error:
             raise ArgumentError(
                 f"cannot read {text!r}; write NAME or NAME(key=value, ...) with literal values ({error})"
@@ -53,6 +56,9 @@ class Spec:
     @property
     def keywords(self) -> dict[str, Any]:
         return dict(self.parameters)
+
+    def __hash__(self) -> int:  # values may be lists
+        return hash(str(self))
 
     def __str__(self) -> str:
         inner = ", ".join(f"{key}={value!r}" for key, value in self.parameters)
@@ -67,6 +73,7 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
     """
     if horizon is not None and horizon < 1:
         raise ArgumentError(f"horizon must be at least 1; given {horizon}")
+    require_render_mode(spec.keywords.get("render_mode"))
     try:
         return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
     except CBOGymError as error:
@@ -146,6 +153,8 @@ def create_agent(spec: Spec | str) -> Any:
         agent = factory(**spec.keywords)
     except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
         raise ArgumentError(f"cannot create {spec}: {error}{hints}") from error
+    except Exception as error:  # whatever else the agent raises
+        raise ArgumentError(f"cannot create {spec}: {type(error).__name__}: {error}") from error
     return require_agent(agent)
 
 

@@ -7,6 +7,7 @@ package's own tests run them over every agent of the zoo and every registered en
 from __future__ import annotations
 
 import pickle
+import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.feedback.base import Description
+from cbo_gym.feedback.choice import ChoiceFeedback
 from cbo_gym.oracle import oracle_for
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.specs import Spec, create_agent, make_env, require_agent
@@ -70,8 +72,10 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
         raise ArgumentError(f"rounds must be at least 2, so that something can be learned; given {rounds}")
     make = _maker(agent)
     first = _played(make(), env, seed, rounds)
-    _require_equal(first, _played(make(), env, seed, rounds), "two runs of one seed differ")
     used = make()
+    with _same_global_random_state():  # not before: libraries that are imported on use may draw from it then
+        second = _played(used, env, seed, rounds)
+    _require_equal(first, second, "two runs of one seed differ")
     _played(used, env, seed + OTHER_SEED, 2)
     _require_equal(
         first, _played(used, env, seed, rounds), "a run after another one differs: reset() must start afresh"
@@ -94,20 +98,21 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
     task = make_task(env, seed)
     found = []
     observation, _ = env.reset(seed=seed)
-    with _unchanged("the task", task, f"{_name(agent)}.reset"):
+    with _unchanged("the task", task, f"{_name(agent)}.reset"), _naming(f"{_name(agent)}.reset"):
         agent.reset(task, seed=seed + OTHER_SEED)
     _recommended(agent, env.action_space, may_refuse=not task.initial_data)
     for number in range(1, rounds + 1):
-        with _unchanged("the observation", observation, f"{_name(agent)}.act"):
+        acting, learning = (f"{_name(agent)}.{method} in round {number}" for method in ("act", "update"))
+        with _unchanged("the observation", observation, acting), _naming(acting):
             action = agent.act(observation)
-        _require_action(env, action, f"{_name(agent)}.act in round {number}")
+        _require_action(env, action, acting)
         played = deepcopy(action)
         new, reward, _, _, info = env.step(played)
         if overwrite:
             _overwrite(observation)
         observation = new
         handed = {"the action": played, "the observation": observation, "info": info}
-        with _unchanged("what was handed over", handed, f"{_name(agent)}.update"):
+        with _unchanged("what was handed over", handed, learning), _naming(learning):
             agent.update(played, observation, float(reward), info)
         found += [deepcopy(played), deepcopy(_recommended(agent, env.action_space))]
         if overwrite:
@@ -116,6 +121,17 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
             _overwrite(handed["the observation"])
     env.close()
     return found
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Say who raised; errors of this package, an unsupported mode among them, pass."""
+    try:
+        yield
+    except CBOGymError:
+        raise
+    except Exception as error:
+        raise ContractError(f"{what} raised {type(error).__name__}: {error}") from error
 
 
 def _name(agent: object) -> str:
@@ -131,9 +147,10 @@ def _require_action(env: Any, action: Action, what: str) -> None:
 
 def _recommended(agent: Any, space: Space, may_refuse: bool = False) -> Action:
     try:
-        recommended = agent.recommend()
-    except ValueError as error:
-        if may_refuse:
+        with _naming(f"{_name(agent)}.recommend"):
+            recommended = agent.recommend()
+    except (CBOGymError, ContractError) as error:
+        if may_refuse and isinstance(error.__cause__ or error, ValueError):
             return None
         raise ContractError(f"{_name(agent)}.recommend() raised {error!r}, although something was played") from error
     if not _contains(space, recommended):
@@ -186,6 +203,7 @@ def _frozen(thing: object) -> object:
 
 @contextmanager
 def _same_global_random_state() -> Iterator[None]:
+    _draw_globally()  # else an agent that seeds them as it did before would go unnoticed
     before = _global_random_states()
     yield
     after = _global_random_states()
@@ -196,9 +214,14 @@ def _same_global_random_state() -> Iterator[None]:
         )
 
 
-def _global_random_states() -> dict[str, object]:
-    import random
+def _draw_globally() -> None:
+    random.random()
+    np.random.random()  # noqa: NPY002
+    if torch := sys.modules.get("torch"):
+        torch.rand(1)
 
+
+def _global_random_states() -> dict[str, object]:
     states: dict[str, object] = {"random": random.getstate(), "numpy.random": _frozen(np.random.get_state())}  # noqa: NPY002
     if torch := sys.modules.get("torch"):
         states["torch"] = torch.get_rng_state().numpy().tobytes()
@@ -221,7 +244,7 @@ def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, see
         problem: the Problem, the import path of its builder, or a YAML file's path.
         mode: None for every mode that the problem fits.
         seed: of the noise and the random actions.
-        parameters: keyword arguments of the mode and of the builder.
+        parameters: keyword arguments of the builder, and of the mode where one is given.
 
     Raises:
         ContractError: saying what is broken.
@@ -241,9 +264,14 @@ def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[
     found, refusals = [], []
     for one in Mode:
         try:
-            found.append(make_feedback(built, one))
+            feedback = make_feedback(built, one)
         except ArgumentError as error:
             refusals.append(str(error))
+            continue
+        if isinstance(feedback, ChoiceFeedback) and not any(feedback.codec.sets):
+            refusals.append(f"nothing can be set in {one} mode")
+        else:
+            found.append(feedback)
     if not found:
         raise ArgumentError(f"{built.name} fits no mode: {'; '.join(refusals)}")
     return found
@@ -264,12 +292,16 @@ def _check_rounds(feedback: Feedback, seed: int) -> None:
     actions = _some_actions(feedback, SAMPLES, seed)
     noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
     batch = feedback.decode_batch(actions)
-    together = feedback.play(noise, batch)
-    again = feedback.play(noise, feedback.decode_batch(actions))
+    with _naming_the_mechanisms(f"{where}, on arrays"):
+        together = feedback.play(noise, batch)
+        again = feedback.play(noise, feedback.decode_batch(actions))
     for row, action in enumerate(_each(feedback, actions, SAMPLES)):
-        single = feedback.play(tuple(float(column[row]) for column in noise), feedback.decode(action))
+        with _naming_the_mechanisms(f"{where}, on single numbers"):
+            single = feedback.play(tuple(float(column[row]) for column in noise), feedback.decode(action))
         for name, value in single.items():
             column = np.broadcast_to(together[name], SAMPLES)
+            if not isinstance(value, float | int | np.number | np.ndarray):
+                raise ContractError(f"{where}: {name} is {value!r}; it must be a number")
             if not np.isfinite(value):
                 raise ContractError(f"{where}: {name} is {value} under the action {action!r}; it must be finite")
             if not np.isclose(value, column[row], rtol=1e-9, atol=1e-9):
@@ -279,6 +311,19 @@ def _check_rounds(feedback: Feedback, seed: int) -> None:
                 )
             if np.broadcast_to(again[name], SAMPLES)[row] != column[row]:
                 raise ContractError(f"{where}: {name} differs between two rounds with the same noise and action")
+
+
+@contextmanager
+def _naming_the_mechanisms(where: str) -> Iterator[None]:
+    try:
+        yield
+    except CBOGymError:
+        raise
+    except Exception as error:
+        raise ContractError(
+            f"{where}: a mechanism raised {type(error).__name__}: {error}; build mechanisms from arithmetic and NumPy "
+            "ufuncs, which take numbers and arrays alike"
+        ) from error
 
 
 def _check_codec(feedback: Feedback, seed: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorActionWrapper, VectorEnv, VectorObservationWrapper, VectorWrapper
 
 from cbo_gym.actions import BoxCodec, Codec, Domains, SparseBox
 from cbo_gym.actions.codec import Actions
@@ -30,7 +30,8 @@ def codec_of(env: gym.Env[Observation, Action]) -> Codec:
     feedback = getattr(env.unwrapped, "feedback", None)
     if feedback is not None and feedback.action_space == space:
         return feedback.codec
-    if isinstance(space, spaces.Box) and len(space.shape) == 1:  # a wrapper has made it flat already
+    unit = spaces.Box(0.0, 1.0, space.shape, dtype=np.float64)
+    if feedback is not None and isinstance(space, spaces.Box) and len(space.shape) == 1 and space == unit:
         return BoxCodec(space, Domains([(0.0, 1.0)] * space.shape[0]))
     raise ArgumentTypeError(f"no flat view of the action space {space}; only those of cbo_gym's environments have one")
 
@@ -128,8 +129,7 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
         super().__init__(env)
         self.oracle = oracle_of(env)
         self._seen: Observation = {}
-        if env.action_space != self.oracle.feedback.action_space:
-            raise ArgumentTypeError(f"OracleInfo goes inside of wrappers that change actions; given {env}")
+        _require_unchanged(env, (gym.ActionWrapper, gym.ObservationWrapper))
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
         observation, info = self.env.reset(seed=seed, options=options)
@@ -157,6 +157,7 @@ class VectorOracleInfo(VectorWrapper):
         super().__init__(env)
         self.oracle = oracle_of(env)
         self._seen: Observation = {}
+        _require_unchanged(env, (VectorActionWrapper, VectorObservationWrapper))
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: StepInfo | None = None
@@ -174,6 +175,16 @@ class VectorOracleInfo(VectorWrapper):
                 info[f"_{key}"] = info["_round"]
         self._seen = _copied(observation)
         return observation, reward, terminated, truncated, info
+
+
+def _require_unchanged(env: Any, kinds: tuple[type, ...]) -> None:
+    """Refuse wrappers that change actions or observations: the truth would be that of another action."""
+    while isinstance(env, gym.Wrapper | VectorWrapper):
+        if isinstance(env, kinds):
+            raise ArgumentTypeError(
+                f"OracleInfo goes inside of wrappers that change actions or observations; given {env}"
+            )
+        env = env.env
 
 
 def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> StepInfo:

@@ -71,3 +71,40 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ValueError, match=r"cannot create Optuna: .*optuna"):
         create_agent("Optuna")
+
+
+@pytest.mark.parametrize("text", ["A(b=1)(b=2)", "A(**{'b': 1})", "A(1)", "A(b=c)", "(b=1)", "A(b=1"])
+def test_what_is_no_list_of_keywords_is_refused(text):
+    with pytest.raises(ArgumentError, match="write NAME or NAME"):
+        Spec.parse(text)
+
+
+def test_parameters_may_be_lists():
+    spec = Spec.parse("CBO/Dropwave-GMM-v0(radius_noise=[[0.5, -0.2, 1.4], [0.5, 0.4, 1.0]])")
+    assert {spec: 1}[Spec.parse(str(spec))] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CBO/Custom-v0(problem='os:getcwd')", "os:getcwd must return a Problem; it returned a str"),
+        ("CBO/Custom-v0(problem=3)", "a problem is a Problem, an import path"),
+        ("CBO/CoCaLarge-v0(scopes='a')", "cannot build"),
+        ("CBO/Alpine2-v0(render_mode='human')", "render_mode must be None or one of"),
+        ("CBO/GPBandit1-v0(points=True)", "S must be a whole number"),
+        ("CBO/GPBandit1-v0(integral='no')", "integral must be True or False; given 'no'"),
+        ("CBO/Alpine2-v0(max_interventions=True)", "whole number from 1 to 6; given True"),
+    ],
+)
+def test_bad_parameters_of_environments_are_named(text, message):
+    with pytest.raises(ArgumentError, match=message):
+        make_env(Spec.parse(text))
+
+
+def test_an_agent_that_cannot_be_made_is_named(monkeypatch):
+    def broken(self):
+        raise KeyError("boom")
+
+    monkeypatch.setattr("tests.helpers.Centre.__init__", broken)
+    with pytest.raises(ArgumentError, match=r"cannot create tests.helpers:Centre: KeyError: 'boom'"):
+        create_agent("tests.helpers:Centre")

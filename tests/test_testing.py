@@ -1,5 +1,6 @@
 """The contracts hold for all that the package ships, and the checks find what breaks them."""
 
+import math
 import warnings
 
 import numpy as np
@@ -58,7 +59,15 @@ class Misbehaves(Centre):
 
 class DrawsGlobally(Misbehaves):
     def act(self, observation):
+        np.random.seed(len(self.history))  # noqa: NPY002
         return np.random.random(2)  # noqa: NPY002
+
+
+class Stumbles(Misbehaves):
+    def update(self, action, observation, reward, info):
+        super().update(action, observation, reward, {})
+        if info and info["round"] == 2:
+            raise KeyError("lost")
 
 
 class GoesOn(Misbehaves):
@@ -112,13 +121,14 @@ class KeepsReferences(Misbehaves):
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        (DrawsGlobally, r"numpy\.random|two runs of one seed differ"),
+        (DrawsGlobally, r"drew from the global random state of numpy\.random"),
+        (Stumbles, r"Stumbles.update in round 2 raised KeyError: 'lost'"),
         (GoesOn, "a run after another one differs: reset"),
         (Outside, "act in round 1 gave no action"),
         (Undecided, r"recommend\(\) gave"),
         (Silent, "although something was played"),
         (ChangesTheTask, "reset changed the task"),
-        (ChangesObservations, "update changed what was handed over"),
+        (ChangesObservations, "update in round 1 changed what was handed over"),
         (KeepsReferences, "copy what is kept"),
     ],
 )
@@ -144,6 +154,14 @@ def _any(dose, u):
     return dose + u
 
 
+def _not_elementwise(dose, u):
+    return math.exp(dose) + u
+
+
+def _branches(dose, u):
+    return 1.0 if dose > 0.5 else u
+
+
 def _flat(dose, u):
     return 0.0 * dose + u
 
@@ -161,6 +179,8 @@ def problem(mechanism, **more):
     ("built", "message"),
     [
         (problem(_only_numbers), "for single numbers and .* in an array"),
+        (problem(_not_elementwise), r"on arrays: a mechanism raised TypeError.*NumPy ufuncs"),
+        (problem(_branches), r"on arrays: a mechanism raised ValueError"),
         (problem(_flat), "all have the expected reward"),
         (problem(_broken), "must be finite"),
         (problem(_any, optimal_action=[0.2]), "optimal_action has the expected reward 0.7"),
@@ -196,6 +216,17 @@ def test_a_problem_is_checked_in_all_modes_that_it_fits():
         check_problem(alone)
     with pytest.raises(ArgumentError, match="no contextual mode"):
         check_problem(greenhouse, mode="contextual")
+
+
+def test_a_problem_in_which_nothing_can_be_set_has_no_hard_mode_to_check():
+    check_problem(
+        cbo_gym.custom_problem(
+            {"profit": lambda heat, u: -((heat - 2.0) ** 2) + u},
+            reward="profit",
+            noise={"profit": 0.1},
+            actions={"heat": (0.0, 10.0)},
+        )
+    )
 
 
 def test_modes_of_the_checks_are_all_modes():

@@ -142,3 +142,26 @@ def test_the_step_that_resets_a_vector_environment_tells_no_reward():
     truth = {"expected_reward", "instant_regret"}
     assert [truth <= keys for keys in told] == [True, True, False, True]
     assert not truth & told[2]
+
+
+def test_the_truth_is_told_of_what_is_played_or_not_at_all():
+    from gymnasium.wrappers import TransformAction
+    from gymnasium.wrappers.vector import TransformAction as TransformActions
+
+    env = gym.make("CBO/Rosenbrock-v0")
+    with pytest.raises(ArgumentTypeError, match="inside of wrappers that change actions"):
+        OracleInfo(TransformAction(env, lambda action: 1.0 - action, env.action_space))
+    with pytest.raises(ArgumentTypeError, match="inside of wrappers that change actions"):
+        OracleInfo(FlattenAction(gym.make("CBO/ToyGraph-v0")))
+    envs = gym.make_vec("CBO/Rosenbrock-v0", num_envs=2, vectorization_mode="vector_entry_point")
+    with pytest.raises(ArgumentTypeError, match="inside of wrappers that change actions"):
+        VectorOracleInfo(TransformActions(envs, lambda actions: 1.0 - actions))
+
+
+@pytest.mark.parametrize("wrapper", [FlattenAction, DiscreteAction])
+def test_boxes_that_are_no_unit_box_of_ours_are_refused(wrapper):
+    from gymnasium.wrappers import RescaleAction
+
+    for env in (gym.make("Pendulum-v1"), RescaleAction(gym.make("CBO/Alpine2-v0"), -1.0, 1.0)):
+        with pytest.raises(ArgumentTypeError, match="no flat view"):
+            wrapper(env)

@@ -78,7 +78,7 @@ def _korobov_error(points: np.ndarray) -> float:
 
 def require_points(count: int) -> None:
     """Raise ArgumentError unless ``count`` is a valid number of representative points."""
-    if not isinstance(count, int | np.integer) or count < 1:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise ArgumentError(
             f"the number of representative points S must be a whole number of at least 1; given {count!r}"
         )
@@ -86,5 +86,5 @@ def require_points(count: int) -> None:
 
 def require_arity(arity: int) -> None:
     """Raise ArgumentError unless a cell can be split into ``arity`` parts."""
-    if not isinstance(arity, int | np.integer) or arity < 2:
+    if isinstance(arity, bool) or not isinstance(arity, int | np.integer) or arity < 2:
         raise ArgumentError(f"the partition's arity K must be a whole number of at least 2; given {arity!r}")

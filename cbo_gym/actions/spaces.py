@@ -38,7 +38,7 @@ class SparseBox(spaces.Box):
     ) -> None:
         self.null = np.asarray(null, dtype=np.float64)
         q = len(self.null)
-        if max_interventions not in range(1, q + 1):
+        if isinstance(max_interventions, bool) or max_interventions not in range(1, q + 1):
             raise ArgumentError(f"max_interventions must be a whole number from 1 to {q}; given {max_interventions!r}")
         self.max_interventions = int(max_interventions)
         shape = (q,) if batch is None else (batch, q)

@@ -33,7 +33,7 @@ class _Group(typer.core.TyperGroup):
         except BrokenPipeError:  # whoever reads has seen enough
             raise
         except (CBOGymError, OSError) as error:
-            Console(stderr=True).print(f"[red]Error:[/red] {escape(str(error))}", soft_wrap=True)
+            Console(stderr=True).print(f"[red]Error:[/red] {escape(' '.join(str(error).split()))}", soft_wrap=True)
             raise typer.Exit(2) from error
 
 

@@ -68,7 +68,8 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
         best = oracle.optimum
     feedback, problem = oracle.feedback, oracle.problem
     codec, domains = feedback.codec, problem.domains
-    scopes = problem.contexts.scopes if problem.contexts else ()
+    settable = problem.manipulable if codec.choices else {}
+    scopes = problem.contexts.scopes if codec.choices and problem.contexts else ()
     console.print(f"[b]{spec}[/b]  {problem.description}")
     rows: list[tuple[str, str]] = [
         ("mode", f"{feedback.mode}, {made.spec.max_episode_steps} rounds"),
@@ -78,7 +79,7 @@ def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]
             (f"action[{i}]", f"{f'{name}, ' if domains.named else ''}{low:g} to {high:g}")
             for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True))
         ),
-        *((f"do({name})", f"{low:g} to {high:g}") for name, (low, high) in problem.manipulable.items()),
+        *((f"do({name})", f"{low:g} to {high:g}") for name, (low, high) in settable.items()),
         *((f"scope {i}", name_scope(scope)) for i, scope in enumerate(scopes)),
         ("optimum", f"{best.value:.6g} (standard error {best.standard_error:.1g})"),
         ("reached at", codec.to_text(codec.to_record(best.action))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from time import perf_counter
 from typing import Any
 
@@ -120,17 +121,19 @@ def _play(
         raise AgentError(f"{label} on {task.env_id}, seed {seed}, reset: {type(error).__name__}: {error}") from error
     names = ("action", "recommended", "nodes", "reward", "act_seconds", "update_seconds", "seen")
     played: dict[str, list[Any]] = {name: [] for name in names}
-    played["seen"].append(observation)
+    played["seen"].append(deepcopy(observation))
     for round_number in range(1, task.horizon + 1):
         try:
             start = perf_counter()
-            action = agent.act(observation)
+            handed = agent.act(observation)
             chosen = perf_counter()
+            action = deepcopy(handed)  # what is scored is the record's own, whatever the agent does to its arrays
             observation, reward, _, _, info = env.step(action)
+            seen = deepcopy(observation)
             stepped = perf_counter()
-            agent.update(action, observation, reward, info)
+            agent.update(handed, observation, reward, info)
             learned = perf_counter()
-            recommended = agent.recommend()
+            recommended = deepcopy(agent.recommend())
             feedback.decode(recommended)  # raises if it is no action
         except Exception as error:
             raise AgentError(
@@ -138,8 +141,8 @@ def _play(
             ) from error
         played["action"].append(action)
         played["recommended"].append(recommended)
-        played["nodes"].append(observation["nodes"].tolist())
-        played["seen"].append(observation)
+        played["nodes"].append(seen["nodes"].tolist())
+        played["seen"].append(seen)
         played["reward"].append(reward)
         played["act_seconds"].append(chosen - start)
         played["update_seconds"].append(learned - stepped)

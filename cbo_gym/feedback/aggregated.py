@@ -10,6 +10,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import CellBox, CellCodec
 from cbo_gym.actions.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points
 from cbo_gym.actions.codec import Actions
+from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Description, Region, as_numbers
 from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
@@ -63,6 +64,8 @@ class AggregatedFeedback(ParametricFeedback):
     def __init__(self, problem: Problem, *, points: int = 10, arity: int = 2, integral: bool = False) -> None:
         require_points(points)
         require_arity(arity)
+        if not isinstance(integral, bool):
+            raise ArgumentError(f"integral must be True or False; given {integral!r}")
         self.representative_points = points
         self.arity = arity
         self.integral = integral

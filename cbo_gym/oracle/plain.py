@@ -296,9 +296,18 @@ def _maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, see
         return np.zeros(0)
     from scipy.optimize import differential_evolution  # late: slow to import, and needed only here
 
+    def lacking(x: np.ndarray) -> np.ndarray:
+        values = function(x.T.reshape(-1, dim).clip(0.0, 1.0))
+        if not np.isfinite(values).all():
+            raise ArgumentError(
+                "expected rewards are not finite: some equation divides by zero, overflows, or takes a logarithm or a "
+                "root of a negative number"
+            )
+        return -values.reshape(x.shape[1:])
+
     found = [
         differential_evolution(
-            lambda x: -function(x.T.reshape(-1, dim).clip(0.0, 1.0)).reshape(x.shape[1:]),
+            lacking,
             bounds=[(0.0, 1.0)] * dim,
             vectorized=True,
             updating="deferred",
@@ -312,6 +321,4 @@ def _maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, see
         for run, recombination in enumerate(RECOMBINATION)
     ]
     best = min(found, key=lambda result: result.fun).x
-    if not np.isfinite(best).all():
-        raise ArgumentError("expected rewards are not finite: some equation divides by zero or overflows")
     return np.clip(np.round(best, 9), 0.0, 1.0)  # 0 and 1 rather than 1e-12 beside them

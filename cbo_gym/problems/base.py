@@ -146,7 +146,10 @@ class Problem:
             object.__setattr__(self, "null_action", (0.0,) * q)
         if len(self.null_action) != q or not all(0 <= a <= 1 for a in self.null_action):
             raise ArgumentError(f"{self.name}: null_action needs {q} numbers in [0, 1]")
-        for what, (low, high) in [*enumerate(self.action_domains), *self.manipulable.items()]:
+        for what, (low, high) in [
+            *zip(self.action_names or range(q), self.action_domains, strict=True),
+            *self.manipulable.items(),
+        ]:
             if not (np.isfinite([low, high]).all() and low < high):
                 raise ArgumentError(f"{self.name}: the domain of {what!r} must be low < high; given {low, high}")
         settable = set(self.scm.nodes) - {self.scm.reward}

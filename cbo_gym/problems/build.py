@@ -29,11 +29,14 @@ def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
         hints = "".join(did_you_mean(name, allowed) for name in unknown)
         raise ArgumentError(f"{builder} takes the parameters {sorted(allowed)}; given also {unknown}{hints}")
     try:
-        return _find(builder)(**parameters)
+        built = _find(builder)(**parameters)
     except CBOGymError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise ArgumentError(f"cannot build {builder} with {parameters}: {error}") from error
+    if not isinstance(built, Problem):
+        raise ArgumentError(f"{builder} must return a Problem; it returned a {type(built).__name__}")
+    return built
 
 
 def builder_parameters(builder: str | Problem) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import sub
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from cbo_gym.actions.domains import Number
 from cbo_gym.errors import ArgumentError
+from cbo_gym.problems import compositions
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable
@@ -60,10 +61,6 @@ def _misfit(reference: tuple[float, ...], *args: Number) -> Number:
     return u - sum([error * error for error in errors]) / len(reference)
 
 
-def _composition(reference: tuple[float, ...], nodes: Mapping[str, Number]) -> Number:
-    return _misfit(reference, *[nodes[name] for name in _names()], 0.0)
-
-
 def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) -> Problem:
     """Epidemic: twelve contact rates, to be set so that three periods run as in a reference epidemic.
 
@@ -105,6 +102,6 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
         description="Contact rates of two groups; the reward is minus the squared distance from a reference epidemic.",
         citation=f"{PAPER}, sec. 7.4 and 11.5",
         action_domains=[(0.0, 1.0)] * (PERIODS * GROUPS * GROUPS),
-        composition=partial(_composition, target),
+        composition=partial(compositions.misfit, target, tuple(_names())),
         noise_known=False,
     )

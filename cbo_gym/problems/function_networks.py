@@ -8,12 +8,11 @@ the parameters stay at the null action.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from cbo_gym.actions.domains import Number
+from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
 
@@ -175,12 +174,6 @@ def _ackley_reward(mean_square: Floats, mean_cosine: Floats, u: Floats) -> Float
     return bell + (np.exp(mean_cosine) - math.e) + u
 
 
-def _ackley_composition(nodes: Mapping[str, Number]) -> Number:
-    # abs() keeps a surrogate's slightly negative mean square in the square root's domain
-    bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
-    return bell + (math.e ** nodes["X1"] - math.e)
-
-
 def ackley(known_composition: bool = False) -> Problem:
     """Ackley: six actions drive two nodes, which the reward combines. There is no noisy version.
 
@@ -204,5 +197,5 @@ def ackley(known_composition: bool = False) -> Problem:
         manipulable=reachable,
         targets=minimal_targets(scm, reachable),
         optimal_action=(0.5,) * 6,
-        composition=_ackley_composition if known_composition else None,
+        composition=compositions.ackley if known_composition else None,
     )

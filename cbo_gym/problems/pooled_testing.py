@@ -7,7 +7,6 @@ every sample goes into two pools, and a person is isolated when either is positi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from cbo_gym.actions.domains import Number
 from cbo_gym.errors import ArgumentError
+from cbo_gym.problems import compositions
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
@@ -102,10 +102,6 @@ def _total(first: Number, second: Number, third: Number, u: Number) -> Number:
     return u - (first + second + third)
 
 
-def _composition(nodes: Mapping[str, Number]) -> Number:
-    return _total(nodes["L1"], nodes["L2"], nodes["L3"], 0.0)
-
-
 def pooled_testing(
     *,
     noise: MixtureComponents,
@@ -150,6 +146,6 @@ def pooled_testing(
         description="Weekly pool sizes in mass testing; the reward is minus the cost of infections, tests, isolation.",
         citation=f"{PAPER}, sec. 11.7; the testing model: cbo-gym",
         action_domains=[POOL_SIZES] * WEEKS,
-        composition=_composition,
+        composition=compositions.pooled_testing,
         noise_known=False,
     )

@@ -1,6 +1,7 @@
 """Agents see the Task, the observations and the rewards; never mechanisms, environments or optima."""
 
 import functools
+import sys
 import types
 from collections.abc import Mapping
 
@@ -96,3 +97,16 @@ def test_the_evaluator_plays_nothing_that_tells_the_truth(monkeypatch):
 def test_the_search_would_find_a_leak():
     env = gym.make("CBO/Dropwave-v0")
     assert [item for item in reachable([lambda: env]) if isinstance(item, FORBIDDEN)]
+
+
+@pytest.mark.parametrize("env_id", ["CBO/PooledTesting-v0", "CBO/Epidemic-v0", "CBO/Ackley-v0(known_composition=True)"])
+def test_a_composition_stands_apart_from_the_mechanisms(env_id):
+    """A function leads to all that its module holds."""
+    recorder = Recorder()
+    evaluate(recorder, env_id, seed=0, horizon=1)
+    told = recorder.handed[0].composition
+    module = sys.modules[getattr(told, "func", told).__module__]
+    assert not [thing for thing in vars(module).values() if getattr(thing, "__module__", "").startswith("cbo_gym.scm")]
+    assert {thing.__module__ for thing in vars(module).values() if isinstance(thing, types.FunctionType)} == {
+        "cbo_gym.problems.compositions"
+    }

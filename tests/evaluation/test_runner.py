@@ -164,3 +164,26 @@ def test_public_names():
         assert getattr(cbo_gym, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         cbo_gym.nothing  # noqa: B018
+
+
+class Rewrites(Centre):
+    """Reuses one buffer for its actions, and changes what it was handed."""
+
+    def setup(self, seed):
+        self.buffer = np.zeros(2)
+
+    def act(self, observation):
+        self.buffer[:] = self.rng.random(2)
+        return self.buffer
+
+    def update(self, action, observation, reward, info):
+        super().update(action, observation, reward, info)
+        observation["nodes"][:] = 99.0
+        self.buffer[:] = 0.5
+
+
+def test_scores_are_of_what_was_played_whatever_an_agent_does_to_its_arrays():
+    table = evaluate(Rewrites(), "CBO/Dropwave-v0", 0, horizon=4).table
+    assert len({tuple(action) for action in table["action"].to_list()}) == 4
+    np.testing.assert_allclose(table["expected_reward"], table["reward"], rtol=1e-9)  # noiseless
+    assert max(max(nodes) for nodes in table["nodes"].to_list()) < 99.0

@@ -1,0 +1,32 @@
+"""Rewards as known functions of the other nodes, as agents are told them.
+
+They stand apart from the mechanisms, since a function leads to all that its module holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from operator import sub
+
+from cbo_gym.actions.domains import Number
+
+Nodes = Mapping[str, Number]
+
+
+def pooled_testing(nodes: Nodes) -> Number:
+    """Less the losses of the three weeks."""
+    return 0.0 - (nodes["L1"] + nodes["L2"] + nodes["L3"])
+
+
+def misfit(reference: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
+    """Less the mean squared difference of some nodes from a reference."""
+    errors = map(sub, [nodes[name] for name in names], reference)
+    return 0.0 - sum([error * error for error in errors]) / len(reference)
+
+
+def ackley(nodes: Nodes) -> Number:
+    """Of X0, a mean square, and X1, a mean of cosines."""
+    # abs() keeps a surrogate's slightly negative mean square in the square root's domain
+    bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
+    return bell + (math.e ** nodes["X1"] - math.e)
