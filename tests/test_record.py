@@ -22,8 +22,14 @@ def test_environments_behave_as_recorded():
     assert record.differences(found, "environments") == []
 
 
+def require_comparable(part):
+    if not record.is_comparable(part):
+        pytest.skip("recorded on another platform, where last digits differ")
+
+
 @pytest.mark.parametrize("agent", QUICK)
 def test_quick_agents_play_as_recorded(agent):
+    require_comparable("agents")
     found = record.on_one_thread(record.runs, agent)
     assert found
     assert record.differences(found, "agents") == []
@@ -32,6 +38,7 @@ def test_quick_agents_play_as_recorded(agent):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["oracles", "agents"])
 def test_all_of_it_is_as_recorded(part):
+    require_comparable(part)
     found = record.on_one_thread(record.PARTS[part])
     assert record.differences(found, part) == []
 
