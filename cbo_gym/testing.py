@@ -36,6 +36,7 @@ from cbo_gym.task import Action, Mode, Observation, Task
 OTHER_SEED = 101
 SAMPLES = 32
 RANDOM_ACTIONS = 256
+ELEMENTWISE = "; build mechanisms from arithmetic and NumPy ufuncs, which take numbers and arrays alike"
 
 
 class ContractError(CBOGymError, AssertionError):
@@ -124,14 +125,14 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
 
 
 @contextmanager
-def _naming(what: str) -> Iterator[None]:
+def _naming(what: str, advice: str = "") -> Iterator[None]:
     """Say who raised; errors of this package, an unsupported mode among them, pass."""
     try:
         yield
     except CBOGymError:
         raise
     except Exception as error:
-        raise ContractError(f"{what} raised {type(error).__name__}: {error}") from error
+        raise ContractError(f"{what} raised {type(error).__name__}: {error}{advice}") from error
 
 
 def _name(agent: object) -> str:
@@ -149,7 +150,7 @@ def _recommended(agent: Any, space: Space, may_refuse: bool = False) -> Action:
     try:
         with _naming(f"{_name(agent)}.recommend"):
             recommended = agent.recommend()
-    except (CBOGymError, ContractError) as error:
+    except CBOGymError as error:
         if may_refuse and isinstance(error.__cause__ or error, ValueError):
             return None
         raise ContractError(f"{_name(agent)}.recommend() raised {error!r}, although something was played") from error
@@ -292,11 +293,11 @@ def _check_rounds(feedback: Feedback, seed: int) -> None:
     actions = _some_actions(feedback, SAMPLES, seed)
     noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
     batch = feedback.decode_batch(actions)
-    with _naming_the_mechanisms(f"{where}, on arrays"):
+    with _naming(f"{where}, on arrays: a mechanism", ELEMENTWISE):
         together = feedback.play(noise, batch)
         again = feedback.play(noise, feedback.decode_batch(actions))
     for row, action in enumerate(_each(feedback, actions, SAMPLES)):
-        with _naming_the_mechanisms(f"{where}, on single numbers"):
+        with _naming(f"{where}, on single numbers: a mechanism", ELEMENTWISE):
             single = feedback.play(tuple(float(column[row]) for column in noise), feedback.decode(action))
         for name, value in single.items():
             column = np.broadcast_to(together[name], SAMPLES)
@@ -306,24 +307,10 @@ def _check_rounds(feedback: Feedback, seed: int) -> None:
                 raise ContractError(f"{where}: {name} is {value} under the action {action!r}; it must be finite")
             if not np.isclose(value, column[row], rtol=1e-9, atol=1e-9):
                 raise ContractError(
-                    f"{where}: {name} is {value} for single numbers and {column[row]} in an array; build mechanisms "
-                    "from arithmetic and NumPy ufuncs that work elementwise"
+                    f"{where}: {name} is {value} for single numbers and {column[row]} in an array{ELEMENTWISE}"
                 )
             if np.broadcast_to(again[name], SAMPLES)[row] != column[row]:
                 raise ContractError(f"{where}: {name} differs between two rounds with the same noise and action")
-
-
-@contextmanager
-def _naming_the_mechanisms(where: str) -> Iterator[None]:
-    try:
-        yield
-    except CBOGymError:
-        raise
-    except Exception as error:
-        raise ContractError(
-            f"{where}: a mechanism raised {type(error).__name__}: {error}; build mechanisms from arithmetic and NumPy "
-            "ufuncs, which take numbers and arrays alike"
-        ) from error
 
 
 def _check_codec(feedback: Feedback, seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -177,14 +178,17 @@ class VectorOracleInfo(VectorWrapper):
         return observation, reward, terminated, truncated, info
 
 
+def wrappers_of(env: Any) -> Iterator[Any]:
+    """The wrappers of an environment, scalar or vectorised, from the outermost to the innermost."""
+    while isinstance(env, gym.Wrapper | VectorWrapper):
+        yield env
+        env = env.env
+
+
 def _require_unchanged(env: Any, kinds: tuple[type, ...]) -> None:
     """Refuse wrappers that change actions or observations: the truth would be that of another action."""
-    while isinstance(env, gym.Wrapper | VectorWrapper):
-        if isinstance(env, kinds):
-            raise ArgumentTypeError(
-                f"OracleInfo goes inside of wrappers that change actions or observations; given {env}"
-            )
-        env = env.env
+    if any(isinstance(wrapper, kinds) for wrapper in wrappers_of(env)):
+        raise ArgumentTypeError(f"OracleInfo goes inside of wrappers that change actions or observations; given {env}")
 
 
 def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> StepInfo:

@@ -50,6 +50,7 @@ OF_TASKS = (
 OF_MODES = {"aggregated": ("arity", "representative_points", "integral"), "masked": ("signal_range",)}
 
 
+@cache
 def fingerprint() -> dict[str, str]:
     """What the last digits of numbers depend on."""
     import torch

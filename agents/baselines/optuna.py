@@ -12,7 +12,7 @@ import numpy as np
 
 from cbo_gym.agents.baselines.ask_tell import AskTell
 from cbo_gym.agents.toolbox.arguments import require_word
-from cbo_gym.errors import MissingExtraError
+from cbo_gym.errors import naming_the_extra
 
 SAMPLERS = {
     "TPE": "TPESampler",
@@ -36,10 +36,8 @@ class Optuna(AskTell):
 
     def __init__(self, sampler: str = "TPE") -> None:
         require_word("sampler", sampler, SAMPLERS)
-        try:
+        with naming_the_extra("the agent Optuna"):
             import optuna  # late, so that the other agents do not need it
-        except ImportError as error:
-            raise MissingExtraError("the agent Optuna", "optuna") from error
 
         self.sampler = sampler
         self._optuna = optuna

@@ -29,7 +29,7 @@ from cbo_gym.actions import Space
 from cbo_gym.actions.policies import PolicyActions
 from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.arguments import require_word
-from cbo_gym.errors import MissingExtraError
+from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 
 #: defaults for experiments of some hundred rounds; by the library's own, PPO would learn for the first time after 2,048
@@ -104,10 +104,8 @@ class StableBaselines3(Agent):
 
     def __init__(self, algorithm: str = "PPO", actions: int = 64, device: str = "cpu", **parameters: Any) -> None:
         require_word("algorithm", algorithm, SHORT_RUN)
-        try:
+        with naming_the_extra("the agent StableBaselines3"):
             import stable_baselines3  # late, so that the other agents do not need it
-        except ImportError as error:
-            raise MissingExtraError("the agent StableBaselines3", "sb3") from error
 
         self._algorithm = getattr(stable_baselines3, algorithm)
         self._parameters = {"gamma": 0.0, "device": device, **SHORT_RUN[algorithm], **parameters}

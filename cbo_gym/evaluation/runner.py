@@ -20,7 +20,7 @@ from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.specs import Spec, create_agent, make_env, require_agent
 from cbo_gym.task import Action, Observation, Task
-from cbo_gym.wrappers import OracleInfo
+from cbo_gym.wrappers import OracleInfo, wrappers_of
 
 AGENT_STREAM = 2  # keeps an agent's random stream apart from the noise of the same seed
 
@@ -95,10 +95,8 @@ def evaluate(
 
 
 def _refuse_the_truth(env: gym.Env[Observation, Action]) -> None:
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, OracleInfo):
-            raise ArgumentError(f"{env} tells expected rewards; agents that are evaluated may not see them")
-        env = env.env
+    if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(env)):
+        raise ArgumentError(f"{env} tells expected rewards; agents that are evaluated may not see them")
 
 
 def _play(
