@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 
 from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
+from cbo_gym.arguments import whole_number
 from cbo_gym.envs.rendering import require_render_mode
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra
 from cbo_gym.registry import entries
@@ -69,10 +70,10 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
     """``gym.make`` for a Spec, with the registered horizon replaced if one is given.
 
     Raises:
-        ArgumentError: if the id is unknown, a parameter is wrong, or the horizon is below 1.
+        ArgumentError: if the id is unknown, a parameter is wrong, or the horizon is no whole number of at least
+            1.
     """
-    if horizon is not None and horizon < 1:
-        raise ArgumentError(f"horizon must be at least 1; given {horizon}")
+    horizon = None if horizon is None else whole_number("horizon", horizon, at_least=1)
     require_render_mode(spec.keywords.get("render_mode"))
     try:
         return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)

@@ -15,6 +15,7 @@ from gymnasium.vector import VectorActionWrapper, VectorEnv, VectorObservationWr
 from cbo_gym.actions import BoxCodec, Codec, Domains, SparseBox
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import spread_points
+from cbo_gym.actions.reading import as_index, as_numbers, shown
 from cbo_gym.errors import ArgumentTypeError
 from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.scm import Intervention
@@ -57,10 +58,7 @@ class FlattenAction(gym.ActionWrapper[Observation, np.ndarray, Action], RecordCo
         self.action_space = spaces.Box(0.0, 1.0, (self._codec.dim,), dtype=np.float64)
 
     def action(self, action: np.ndarray) -> Action:
-        point = np.asarray(action, dtype=np.float64)
-        if point not in self.action_space:
-            raise InvalidAction(f"the action must lie in {self.action_space}; given {action!r}")
-        return self._codec.to_action(point)
+        return self._codec.to_action(_point_of(self.action_space, action))
 
 
 class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstructorArgs):
@@ -73,7 +71,7 @@ class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstruc
 
     Raises:
         ArgumentTypeError: if the environment's actions are not of a kind that cbo_gym has.
-        ArgumentError: if ``count`` is below 2.
+        ArgumentError: if ``count`` is no whole number of at least 2, or ``seed`` none of at least 0.
         InvalidAction: from ``step``, if an action is not one of 0..count-1.
     """
 
@@ -82,12 +80,10 @@ class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstruc
         super().__init__(env)
         self._codec = codec_of(env)
         self._points = spread_points(self._codec.dim, count, seed)
-        self.action_space = spaces.Discrete(count)
+        self.action_space = spaces.Discrete(len(self._points))
 
     def action(self, action: int) -> Action:
-        if action not in self.action_space:
-            raise InvalidAction(f"the action must be one of 0..{len(self._points) - 1}; given {action!r}")
-        return self._codec.to_action(self._points[int(action)])
+        return self._codec.to_action(self._points[as_index(action, len(self._points))].copy())
 
 
 class TopKMask(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstructorArgs):
@@ -98,6 +94,7 @@ class TopKMask(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstru
 
     Raises:
         ArgumentTypeError: if the environment has no cardinality limit.
+        InvalidAction: from ``step``, if an action lies outside the box.
     """
 
     def __init__(self, env: gym.Env[Observation, Action]) -> None:
@@ -109,7 +106,7 @@ class TopKMask(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstru
         self.action_space = spaces.Box(0.0, 1.0, self._sparse.shape, dtype=np.float64)
 
     def action(self, action: np.ndarray) -> np.ndarray:
-        return self._sparse.keep_largest(np.asarray(action))
+        return self._sparse.keep_largest(_point_of(self.action_space, action))
 
 
 class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordConstructorArgs):
@@ -138,8 +135,9 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
         return observation, info
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        info |= _expected(self.oracle, self.oracle.feedback.decode(action), self._seen)
+        own = self.oracle.feedback.read(action)  # what is told is of the action that was played
+        observation, reward, terminated, truncated, info = self.env.step(own)
+        info |= _expected(self.oracle, self.oracle.feedback.decode(own), self._seen)
         self._seen = _copied(observation)
         return observation, reward, terminated, truncated, info
 
@@ -158,23 +156,27 @@ class VectorOracleInfo(VectorWrapper):
         super().__init__(env)
         self.oracle = oracle_of(env)
         self._seen: Observation = {}
+        self._resets_next = False
         _require_unchanged(env, (VectorActionWrapper, VectorObservationWrapper))
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: StepInfo | None = None
     ) -> tuple[Observation, StepInfo]:
         observation, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
-        self._seen = _copied(observation)
+        self._seen, self._resets_next = _copied(observation), False
         return observation, info
 
     def step(self, actions: Actions) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
-        observation, reward, terminated, truncated, info = self.env.step(actions)
-        if info["round"][0]:  # else the step was a reset
-            intervention = self.oracle.feedback.decode_batch(actions)
+        if self._resets_next:  # the environment ignores the actions
+            observation, reward, terminated, truncated, info = self.env.step(actions)
+        else:
+            own = self.oracle.feedback.read_batch(actions)  # what is told is of the actions that were played
+            observation, reward, terminated, truncated, info = self.env.step(own)
+            intervention = self.oracle.feedback.decode_batch(own)
             for key, number in _expected(self.oracle, intervention, self._seen).items():
-                info[key] = np.broadcast_to(number, self.num_envs)
-                info[f"_{key}"] = info["_round"]
-        self._seen = _copied(observation)
+                info[key] = np.full(self.num_envs, number)
+                info[f"_{key}"] = np.ones(self.num_envs, dtype=bool)
+        self._seen, self._resets_next = _copied(observation), bool(truncated[0])
         return observation, reward, terminated, truncated, info
 
 
@@ -183,6 +185,13 @@ def wrappers_of(env: Any) -> Iterator[Any]:
     while isinstance(env, gym.Wrapper | VectorWrapper):
         yield env
         env = env.env
+
+
+def _point_of(box: spaces.Space[Any], action: Any) -> np.ndarray:
+    point = as_numbers(action)
+    if point not in box:
+        raise InvalidAction(f"the action must lie in {box}; given {shown(point.tolist())}")
+    return point
 
 
 def _require_unchanged(env: Any, kinds: tuple[type, ...]) -> None:

@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.actions.spaces import Space
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import whole_number
 
 
 class PolicyActions:
@@ -37,7 +37,7 @@ class PolicyActions:
     def to_action(self, chosen: int | np.ndarray) -> Action:
         """The action of one choice, or the batch of actions of many; points outside the box are clipped."""
         if self._points is not None:
-            return self._codec.to_action(self._points[chosen])
+            return self._codec.to_action(np.array(self._points[chosen]))
         return self._codec.to_action(np.clip((np.asarray(chosen, dtype=np.float64) + 1.0) / 2.0, 0.0, 1.0))
 
 
@@ -45,10 +45,9 @@ def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
     """``count`` points that fill [0, 1]^dim evenly: a scrambled Sobol sequence, shape ``(count, dim)``.
 
     Raises:
-        ArgumentError: if ``count`` is below 2.
+        ArgumentError: if ``count`` is no whole number of at least 2, or ``seed`` none of at least 0.
     """
-    if count < 2:
-        raise ArgumentError(f"count must be at least 2, or there is nothing to choose; given {count}")
+    count, seed = whole_number("count", count, at_least=2), whole_number("seed", seed, at_least=0)
     from scipy.stats import qmc  # late: slow to import, and needed only here
 
     power = (count - 1).bit_length()  # a full power of two keeps the sequence balanced

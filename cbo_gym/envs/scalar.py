@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from cbo_gym.actions import Space
+from cbo_gym.arguments import whole_number
 from cbo_gym.envs.rendering import RENDER_MODES, render, require_render_mode
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.feedback import make_feedback
@@ -113,8 +114,12 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._noise: NoiseStream | None = None
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
-        """Start an experiment. Without a seed the noise goes on where the random stream is."""
-        super().reset(seed=seed)
+        """Start an experiment. Without a seed the noise goes on where the random stream is.
+
+        Raises:
+            ArgumentError: if the seed is no whole number of at least 0.
+        """
+        super().reset(seed=None if seed is None else whole_number("seed", seed, at_least=0))
         self._begin()
         observation = self.feedback.empty_observation()
         if self._before:

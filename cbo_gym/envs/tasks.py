@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
+from cbo_gym.arguments import whole_number
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import Feedback
@@ -34,20 +35,19 @@ def make_task(
 
     Raises:
         ArgumentTypeError: if ``env`` is not an environment of this package.
-        ArgumentError: if the horizon is neither given nor known, or the seed is negative.
+        ArgumentError: if the horizon is neither given nor known or no whole number of at least 1, or the seed is no
+            whole number of at least 0.
     """
     base = env.unwrapped
     if not isinstance(base, CausalBanditEnv):
         raise ArgumentTypeError(f"a Task needs an environment of cbo_gym; given {type(base).__name__}")
-    if seed < 0:
-        raise ArgumentError(f"seed must be at least 0; given {seed}")
+    seed = whole_number("seed", seed, at_least=0)
     spec = env.spec
     if horizon is None and spec is not None:
         horizon = spec.max_episode_steps
     if horizon is None:
         raise ArgumentError("give a horizon; the environment was made without max_episode_steps")
-    if horizon < 1:
-        raise ArgumentError(f"horizon must be at least 1; given {horizon}")
+    horizon = whole_number("horizon", horizon, at_least=1)
     feedback, scm = base.feedback, base.scm
     sizes = initial_data or _sizes(base)
     noise = {v.name: v.noise for v in scm.variables if v.observed}

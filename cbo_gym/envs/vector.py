@@ -6,6 +6,7 @@ Sub-environment ``i`` meets the noise of the scalar environment seeded with ``se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +16,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.reading import own_copy
+from cbo_gym.arguments import whole_number
 from cbo_gym.envs.rendering import render, require_render_mode
 from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.snapshot import Snapshot
@@ -40,7 +43,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         parameters: as for the scalar environment.
 
     Raises:
-        ArgumentError: if ``num_envs`` is below 1, or as the scalar environment.
+        ArgumentError: if ``num_envs`` or ``max_episode_steps`` is no whole number of at least 1, or as the scalar
+            environment.
     """
 
     metadata: dict[str, Any] = {
@@ -58,11 +62,11 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
-        if num_envs < 1:
-            raise ArgumentError(f"num_envs must be at least 1; given {num_envs}")
         require_render_mode(render_mode)
-        self.num_envs = num_envs
-        self.max_episode_steps = max_episode_steps
+        self.num_envs = whole_number("num_envs", num_envs, at_least=1)
+        self.max_episode_steps = (
+            None if max_episode_steps is None else whole_number("max_episode_steps", max_episode_steps, at_least=1)
+        )
         self.render_mode = render_mode
         self.feedback = make_feedback(problem, mode, **parameters)
         self.mode = self.feedback.mode
@@ -70,8 +74,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self.scm = self.feedback.scm
         self.single_action_space = self.feedback.action_space
         self.single_observation_space = self.feedback.observation_space
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._generators: list[np.random.Generator] = []
         self._begin()
 
@@ -85,20 +89,17 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._drawn = 0  # rounds whose noise has been drawn
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: StepInfo | None = None
+        self, *, seed: int | Sequence[int | None] | None = None, options: StepInfo | None = None
     ) -> tuple[Observations, StepInfo]:
         """Start all experiments. Without a seed the noise goes on where the random streams are.
 
         Raises:
-            ArgumentError: for another number of seeds than sub-environments, or for the option ``reset_mask``.
+            ArgumentError: for a seed that is no whole number of at least 0, another number of seeds than
+                sub-environments, or the option ``reset_mask``.
         """
         if options and "reset_mask" in options:
             raise ArgumentError("all sub-environments play the same round, so reset_mask is not supported")
-        if isinstance(seed, int):
-            seed = [seed + i for i in range(self.num_envs)]
-        if seed is not None and len(seed) != self.num_envs:
-            raise ArgumentError(f"give one seed for each of {self.num_envs} environments; given {len(seed)}")
-        seeds: list[int | None] = seed or [None] * self.num_envs
+        seeds = self._one_seed_each(seed)
         kept = self._generators or [seeding.np_random(one)[0] for one in seeds]
         self._generators = [
             old if one is None else seeding.np_random(one)[0] for one, old in zip(seeds, kept, strict=True)
@@ -106,6 +107,16 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._begin()
         empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.feedback.empty_observation().items()}
         return self._with_next(empty), self._info({})
+
+    def _one_seed_each(self, seed: Any) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if not isinstance(seed, list | tuple | np.ndarray):
+            first = whole_number("seed", seed, at_least=0)
+            return [first + i for i in range(self.num_envs)]
+        if np.shape(seed)[:1] != (self.num_envs,):
+            raise ArgumentError(f"give one seed for each of {self.num_envs} environments; given {np.size(seed)}")
+        return [None if one is None else whole_number("seed", one, at_least=0) for one in seed]
 
     def step(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """Play one round everywhere; after a truncated round, reset everywhere and ignore ``actions``.
@@ -120,8 +131,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if self._truncated:
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
-        intervention = self.feedback.decode_batch(actions)
-        self._require_one_each(actions)
+        own = own_copy(self.single_action_space, actions)
+        intervention = self.feedback.decode_batch(own)
+        self._require_one_each(own)
         values = self.feedback.play(self._next_noise(), intervention)
         nodes = np.empty((self.num_envs, len(self.scm.nodes)))
         for place, name in enumerate(self.scm.nodes):
@@ -159,12 +171,11 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return tuple(column[self._round % NOISE_BLOCK] for column in self._block)
 
     def _info(self, intervention: StepInfo) -> StepInfo:
-        everywhere = np.ones(self.num_envs, dtype=bool)
         return {
             "round": np.full(self.num_envs, self._round),
-            "_round": everywhere,
+            "_round": np.ones(self.num_envs, dtype=bool),
             "intervention": intervention,
-            "_intervention": everywhere,
+            "_intervention": np.ones(self.num_envs, dtype=bool),
         }
 
     def render(self) -> tuple[str | np.ndarray, ...] | None:

@@ -10,8 +10,9 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import CellBox, CellCodec
 from cbo_gym.actions.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points
 from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.base import Description, Region, as_numbers
+from cbo_gym.feedback.base import Description, Region
 from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention

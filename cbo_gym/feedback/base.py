@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import Codec, Space
 from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.reading import own_copy
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws, Values
@@ -80,6 +80,25 @@ class Feedback(ABC):
             ArgumentError: if the problem lacks what the mode needs.
         """
 
+    def read(self, action: Action) -> Action:
+        """A copy of one valid action that shares nothing with what was handed over, which is looked at once.
+
+        Whoever plays an action and keeps it as well reads it first: an object may give other numbers the next time,
+        and an array may be changed by whom it belongs to.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is no element of the action space.
+        """
+        own = own_copy(self.action_space, action)
+        self.decode(own)
+        return own
+
+    def read_batch(self, actions: Actions) -> Actions:
+        """The same for a batch: an element of the batched action space."""
+        own = own_copy(self.action_space, actions)
+        self.decode_batch(own)
+        return own
+
     @abstractmethod
     def decode(self, action: Action) -> Intervention:
         """The intervention that one action stands for, in native units.
@@ -97,10 +116,10 @@ class Feedback(ABC):
         """What was done, in native units by variable or parameter name."""
 
     def describe_batch(self, intervention: Intervention) -> Description:
-        """The same for a batch: name -> array, with ``_name`` masks as in Gymnasium's vector infos."""
+        """The same for a batch: name -> new array, with ``_name`` masks as in Gymnasium's vector infos."""
         described: Description = {}
         for name, value in self.describe(intervention).items():
-            described[name] = np.stack(value, axis=-1) if isinstance(value, tuple) else value
+            described[name] = np.stack(value, axis=-1) if isinstance(value, tuple) else np.array(value)
             described[f"_{name}"] = np.ones(len(described[name]), dtype=bool)
         return described
 
@@ -154,15 +173,3 @@ class Feedback(ABC):
     @abstractmethod
     def task_fields(self) -> dict[str, Any]:
         """The fields of ``task_class`` that are the mode's own."""
-
-
-def as_numbers(action: Actions) -> np.ndarray:
-    """The action as an array of floats.
-
-    Raises:
-        gymnasium.error.InvalidAction: if it holds anything but numbers.
-    """
-    try:
-        return np.asarray(action, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidAction(f"the action must be numbers; given {action!r}") from error

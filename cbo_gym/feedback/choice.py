@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.actions.codec import UNSET, Actions
+from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers, shown
 from cbo_gym.feedback.base import Description, Feedback, Region
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
@@ -37,6 +37,7 @@ class ChoiceFeedback(Feedback):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
+        self._keys = (self.key, "values")
         self._manipulable = self.domains.names
         #: for each set, the places of its variables in the action's values
         self._members = [
@@ -62,8 +63,9 @@ class ChoiceFeedback(Feedback):
         return self.codec_class(space, domains, self.key, sets, self.set_names())
 
     def decode(self, action: Action) -> Intervention:
-        chosen, values = self._split(action)
-        members = self._named_members[self._index(chosen)]
+        chosen, given = as_entries(action, self._keys)
+        members = self._named_members[as_index(chosen, len(self._members), self.key)]
+        values = as_numbers(given, "values")
         if values.shape != (len(self._manipulable),):
             raise InvalidAction(
                 f"values must have shape ({len(self._manipulable)},), one for each of "
@@ -77,22 +79,9 @@ class ChoiceFeedback(Feedback):
         hard = {name: (True, scale.to_native(point[place])) for name, place, scale in members}
         return Intervention(self._soft, hard)
 
-    def _index(self, chosen: Any) -> int:
-        try:
-            index = operator.index(chosen)
-        except TypeError:
-            index = -1
-        if not 0 <= index < len(self._members):
-            raise InvalidAction(
-                f"{self.key} must be a whole number from 0 to {len(self._members) - 1}; given {chosen!r}"
-            )
-        return index
-
     def decode_batch(self, actions: Actions) -> Intervention:
-        chosen, values = self._split(actions)
-        chosen = np.asarray(chosen)
-        if chosen.dtype.kind not in "iu":
-            raise InvalidAction(f"every {self.key} must be a whole number; given {chosen}")
+        chosen, values = as_entries(actions, self._keys)
+        chosen, values = as_whole_numbers(chosen, self.key), as_numbers(values, "values")
         if chosen.ndim != 1 or values.shape != (len(chosen), len(self._manipulable)):
             raise InvalidAction(
                 f"{self.key} and values must have shapes (n,) and (n, {len(self._manipulable)}); "
@@ -104,7 +93,7 @@ class ChoiceFeedback(Feedback):
             first = int(np.argmin(inside))
             raise InvalidAction(
                 f"action {first} is outside {self.action_space}; given {self.key} {chosen[first]}, "
-                f"values {values[first]}"
+                f"values {shown(values[first].tolist())}"
             )
         membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
         for index, places in enumerate(self._members):
@@ -118,14 +107,6 @@ class ChoiceFeedback(Feedback):
         }
         return Intervention(self._soft, hard)
 
-    def _split(self, action: Actions) -> tuple[Any, np.ndarray]:
-        try:
-            return action[self.key], np.asarray(action["values"], dtype=np.float64)
-        except (TypeError, KeyError, IndexError, ValueError) as error:
-            raise InvalidAction(
-                f"the action must be a dict with '{self.key}' and numeric 'values'; given {action!r}"
-            ) from error
-
     def describe(self, intervention: Intervention) -> Description:
         return {name: value for name, (_, value) in intervention.hard.items()}
 
@@ -133,7 +114,7 @@ class ChoiceFeedback(Feedback):
         described: Description = {}
         for name, (mask, values) in intervention.hard.items():
             described[name] = np.where(mask, values, 0.0)
-            described[f"_{name}"] = mask
+            described[f"_{name}"] = np.array(mask)
         return described
 
     def acted_on(self) -> dict[str, str]:

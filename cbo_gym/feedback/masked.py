@@ -9,7 +9,8 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import SuperArmCodec, SuperArmSpace
 from cbo_gym.actions.codec import Actions
-from cbo_gym.feedback.base import Description, Region, as_numbers
+from cbo_gym.actions.reading import as_numbers, shown
+from cbo_gym.feedback.base import Description, Region
 from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.problems.masking import with_random_signals
@@ -88,7 +89,9 @@ class MaskedFeedback(ParametricFeedback):
         inside = ((array == 0.0) | (array == 1.0)).all(axis=1) & (array.sum(axis=1) <= self.super_arm_size)
         if not inside.all():
             first = int(np.argmin(inside))
-            raise InvalidAction(f"super arm {first} is outside {self.action_space}; given {array[first]}")
+            raise InvalidAction(
+                f"super arm {first} is outside {self.action_space}; given {shown(array[first].tolist())}"
+            )
         return Intervention(tuple(array.T))
 
     def describe(self, intervention: Intervention) -> Description:

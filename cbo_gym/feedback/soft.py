@@ -11,7 +11,8 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import BoxCodec, SparseBox, SparseCodec
 from cbo_gym.actions.codec import Actions
-from cbo_gym.feedback.base import Description, Region, as_numbers
+from cbo_gym.actions.reading import as_numbers, shown
+from cbo_gym.feedback.base import Description, Region
 from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
@@ -83,7 +84,9 @@ class SoftFeedback(ParametricFeedback):
             inside &= (array != self._null).sum(axis=1) <= self.max_interventions
         if not inside.all():
             first = int(np.argmin(inside))
-            raise InvalidAction(f"actions[{first}] is outside {self.action_space}; given {array[first]}")
+            raise InvalidAction(
+                f"actions[{first}] is outside {self.action_space}; given {shown(array[first].tolist())}"
+            )
         return Intervention(self._to_native(array.T))
 
     def describe(self, intervention: Intervention) -> Description:

@@ -31,10 +31,10 @@ SOFT = [
 ]
 
 HARD = [
-    pytest.param({"values": [0.5] * 3}, "a dict with 'target' and numeric 'values'", id="no target"),
-    pytest.param({"target": 1}, "a dict with 'target' and numeric 'values'", id="no values"),
-    pytest.param([0.5] * 3, "a dict with 'target'", id="an array"),
-    pytest.param(None, "a dict with 'target'", id="None"),
+    pytest.param({"values": [0.5] * 3}, "a dict with the keys 'target' and 'values' alone", id="no target"),
+    pytest.param({"target": 1}, "a dict with the keys 'target' and 'values' alone", id="no values"),
+    pytest.param([0.5] * 3, "a dict with the keys 'target'", id="an array"),
+    pytest.param(None, "a dict with the keys 'target'", id="None"),
     pytest.param({"target": 7, "values": [0.5] * 3}, "whole number from 0 to 6; given 7", id="target too large"),
     pytest.param({"target": -1, "values": [0.5] * 3}, "from 0 to 6; given -1", id="negative target"),
     pytest.param({"target": 1.5, "values": [0.5] * 3}, "from 0 to 6; given 1.5", id="fraction"),
@@ -47,7 +47,7 @@ HARD = [
     pytest.param({"target": 1, "values": [0.5, math.nan, 0.5]}, "value of D must lie in .* given nan", id="NaN"),
     pytest.param({"target": 1, "values": [0.5, 0.5, 1.01]}, "value of E must lie in .* given 1.01", id="above"),
     pytest.param({"target": 1, "values": [-0.1, 0.5, 0.5]}, "value of B must lie in .* given -0.1", id="below"),
-    pytest.param({"target": 1, "values": ["a"] * 3}, "numeric 'values'", id="text"),
+    pytest.param({"target": 1, "values": ["a"] * 3}, "values must be numbers; given", id="text"),
 ]
 
 SPARSE = [
@@ -174,9 +174,11 @@ VECTOR_HARD = [
     pytest.param({"target": 1, "values": np.full((3, 3), 0.5)}, r"given \(\) and \(3, 3\)", id="one target"),
     pytest.param({"target": [0, 7, 2], "values": np.full((3, 3), 0.5)}, "action 1 .*target 7", id="target"),
     pytest.param({"target": [0, math.nan, 2], "values": np.full((3, 3), 0.5)}, "whole number.*nan", id="NaN"),
-    pytest.param({"target": ["B"] * 3, "values": np.full((3, 3), 0.5)}, "target must be a whole number", id="names"),
+    pytest.param(
+        {"target": ["B"] * 3, "values": np.full((3, 3), 0.5)}, "every target must be a whole number", id="names"
+    ),
     pytest.param({"target": [0, 1, 2], "values": [[0.5] * 3, [0.5] * 3, [2.0] * 3]}, "action 2 .*2\\.", id="above"),
-    pytest.param({"target": [0, 1, 2]}, "a dict with 'target'", id="no values"),
+    pytest.param({"target": [0, 1, 2]}, "a dict with the keys 'target'", id="no values"),
 ]
 
 
