@@ -1,0 +1,385 @@
+"""Whatever is handed over as an action, wherever it is: read once, refused unless it is one, and shared with nobody."""
+
+from __future__ import annotations
+
+import array
+import datetime
+import decimal
+import fractions
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.error import InvalidAction
+from scipy import sparse
+
+from cbo_gym.actions import CellBox
+from cbo_gym.registry import entries
+from cbo_gym.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo
+
+GAMES = {entry.mode: (entry.id, {}) for entry in reversed(entries())}
+GAMES["soft under a limit"] = ("CBO/Dropwave-v0", {"max_interventions": 1})
+HUGE, TOO_LONG_TO_PRINT = 10**400, 10**5000
+
+
+class Raises:
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        raise ZeroDivisionError("nobody\nreads me")
+
+
+class HasNoRepr:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError("no repr")
+
+
+class Becomes:
+    """An array to NumPy, whatever it is."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.array
+
+
+class BrokenDict(Mapping):  # type: ignore[type-arg]
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __getitem__(self, key: Any) -> Any:
+        raise ZeroDivisionError("no entry")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ZeroDivisionError("no keys")
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def first_replaced(numbers: np.ndarray, by: Any) -> Any:
+    """Nested lists with one other entry."""
+    nested = numbers.tolist()
+    innermost = nested
+    while isinstance(innermost[0], list):
+        innermost = innermost[0]
+    innermost[0] = by
+    return nested
+
+
+NO_NUMBERS: list[Any] = [
+    None, "left", "0.5", b"0.5", object(), object, len, Raises(), HasNoRepr(), HUGE, TOO_LONG_TO_PRINT, 1j, np.nan,
+    {}, set(), {0.5}, frozenset([0.5]), BrokenDict(1), decimal.Decimal("0.5"), fractions.Fraction(1, 2), slice(1),
+    datetime.date(2024, 1, 1), np.datetime64("2024-01-01"), np.timedelta64(1, "D"), np.ma.masked, ..., True, np.True_,
+]  # fmt: skip
+PARTS: list[Any] = [
+    None, "0.5", "1", b"1", HUGE, TOO_LONG_TO_PRINT, True, False, np.True_, 0.5j, np.nan, np.inf, -np.inf, 1.0 + 1e-9,
+    -1e-9, 2, -1, 2**70, decimal.Decimal("0.5"), fractions.Fraction(1, 2), datetime.date(2024, 1, 1),
+    datetime.timedelta(1), np.datetime64("2024-01-01"), np.timedelta64(1, "D"), np.ma.masked, {}, {0.5}, object(),
+    Raises(), np.array(True), [0.5, 0.5, 0.5], [], np.longdouble("1e4000"),
+]  # fmt: skip
+
+
+def no_arrays(good: np.ndarray) -> Iterator[Any]:
+    """What is no array of numbers like ``good``."""
+    yield from NO_NUMBERS
+    yield from (first_replaced(good, by) for by in PARTS)
+    kinds = (complex, bool, str, "S8", object, "datetime64[D]", "timedelta64[D]")
+    yield from (good.astype(kind) for kind in kinds)
+    yield from (Becomes(good.astype(kind)) for kind in kinds)
+    yield from (Becomes("text"), Becomes(np.ma.array(good)), Becomes(None))
+    yield from (torch.tensor(good > 0.5), torch.tensor(good).to(torch.complex64), torch.tensor(good).requires_grad_())
+    yield from (
+        good[..., :-1],
+        good[None],
+        good[0],
+        good[..., None],
+        good[..., :0],
+        np.append(good, good),
+        np.float64(0.5),
+    )
+    yield from (np.full_like(good, number) for number in (np.nan, np.inf, -np.inf, 1.0 + 1e-9, -1e-9))
+    yield from (np.ma.array(good), np.ma.array(good, mask=good > 0.5), sparse.csr_array(np.atleast_2d(good.T[0].T)))
+    yield from ([good.tolist(), [0.5]], iter(good), (row for row in good), map(float, good.ravel()), zip(good))
+    yield from (good.tobytes(), bytearray(good.tobytes()), memoryview(good), memoryview(good.tobytes()))
+    yield from (dict(enumerate(good.tolist())), {"action": good}, good.astype([("x", float)]), [[[[[good]]]]])
+    endless: list[Any] = []
+    endless.append(endless)
+    yield endless
+
+
+def no_indices(count: int) -> Iterator[Any]:
+    """What is no whole number below ``count``."""
+    yield from NO_NUMBERS
+    yield from (
+        False,
+        1.0,
+        np.float64(1.0),
+        0.5,
+        np.inf,
+        "1",
+        b"1",
+        -1,
+        count,
+        2**63,
+        2**70,
+        -(2**70),
+        np.uint64(2**63),
+    )
+    yield from ([0], (0,), [[0]], np.array([0]), np.array([[0]]), np.array(1.0), np.array(True), np.array("0"))
+    yield from (np.ma.array(0), Becomes(np.array(True)), Becomes("1"), torch.tensor(True), torch.tensor(1.0), iter([0]))
+
+
+def no_index_batches(good: np.ndarray, count: int) -> Iterator[Any]:
+    yield from NO_NUMBERS
+    yield from (first_replaced(good, by) for by in [*no_indices(count)])
+    yield from (good.astype(kind) for kind in (float, complex, bool, str, object, "timedelta64[D]"))
+    yield from (good[:-1], good[None], int(good[0]), np.ma.array(good), iter(good), good[:0], [])
+
+
+def no_dicts(good: dict[str, Any]) -> Iterator[Any]:
+    key = next(name for name in good if name != "values")
+    yield from (None, "left", 3, 0.5, np.full(3, 0.5), [], [*good], [*good.items()], iter(good), {1, 2}, object(), {})
+    yield from ({**good, "more": 1}, {key: good[key]}, {"values": good["values"]}, BrokenDict(2), BrokenDict(3))
+    yield from ({key.upper(): good[key], "values": good["values"]}, {0: good[key], 1: good["values"]}, np.array(good))
+    yield from (Becomes(np.full(3, 0.5)), Raises(), HasNoRepr(), {key.encode(): good[key], b"values": good["values"]})
+
+
+def malformed(good: Any, space: gym.Space[Any], batch: bool) -> Iterator[Any]:
+    """What is no action, made from one."""
+    if isinstance(good, dict):
+        key = next(name for name in good if name != "values")
+        yield from no_dicts(good)
+        yield from ({**good, "values": other} for other in no_arrays(good["values"]))
+        count = space[key].n  # type: ignore[index]
+        others = no_index_batches(good[key], count) if batch else no_indices(count)
+        yield from ({**good, key: other} for other in others)
+    elif isinstance(space, gym.spaces.Discrete):
+        yield from no_indices(int(space.n))
+    else:
+        yield from no_arrays(np.asarray(good, dtype=float))
+
+
+class Door:
+    """A place that takes actions.
+
+    Args:
+        space: of one action.
+        play: called with one action, or a batch of three.
+        good: an action, or a batch.
+        env: that it leads to.
+    """
+
+    def __init__(self, space: Any, play: Callable[[Any], Any], good: Any, env: Any) -> None:
+        self.space, self.play, self.good, self.env = space, play, good, env
+
+    def later(self) -> Any:
+        return [numbers_of(self.env.step(self.env.action_space.sample())) for _ in range(2)]
+
+
+def numbers_of(thing: Any) -> Any:
+    """Plain numbers, for comparisons."""
+    if isinstance(thing, dict):
+        return {key: numbers_of(value) for key, value in thing.items()}
+    if isinstance(thing, tuple | list):
+        return [numbers_of(value) for value in thing]
+    return np.asarray(thing).tolist()
+
+
+SCALAR: dict[str, Callable[[Any], Any]] = {
+    "step": lambda env: env,
+    "FlattenAction": FlattenAction,
+    "DiscreteAction": DiscreteAction,
+    "TopKMask": TopKMask,
+    "OracleInfo": OracleInfo,
+    "FlattenAction on OracleInfo": lambda env: FlattenAction(OracleInfo(env)),
+}
+VECTOR: dict[str, Callable[[Any], Any]] = {"vector step": lambda envs: envs, "VectorOracleInfo": VectorOracleInfo}
+OF_FEEDBACK = {"decode": False, "read": False, "decode_batch": True, "read_batch": True}
+DOORS = [
+    pytest.param(mode, door, id=f"{door}, {mode}")
+    for mode in GAMES
+    for door in [*SCALAR, *VECTOR, *OF_FEEDBACK]
+    if door != "TopKMask" or mode == "soft under a limit"
+]
+
+
+def vector_of(mode: str, **more: Any) -> Any:
+    env_id, parameters = GAMES[mode]
+    return gym.make_vec(env_id, num_envs=3, vectorization_mode="vector_entry_point", **parameters, **more)
+
+
+def open_door(mode: str, name: str) -> Door:
+    env_id, parameters = GAMES[mode]
+    if name in SCALAR:
+        env = SCALAR[name](gym.make(env_id, **parameters))
+        env.reset(seed=4)
+        env.action_space.seed(1)
+        return Door(env.action_space, env.step, env.action_space.sample(), env)
+    envs = VECTOR.get(name, VECTOR["vector step"])(vector_of(mode))
+    envs.reset(seed=4)
+    envs.action_space.seed(1)
+    space, good = envs.single_action_space, envs.action_space.sample()
+    if name in VECTOR:
+        return Door(space, envs.step, good, envs)
+    if OF_FEEDBACK[name]:
+        return Door(space, getattr(envs.unwrapped.feedback, name), good, envs)
+    single = {key: value[0] for key, value in good.items()} if isinstance(good, dict) else good[0]
+    env: Any = gym.make(env_id, **parameters)
+    env.reset(seed=4)
+    env.action_space.seed(1)
+    return Door(space, getattr(env.unwrapped.feedback, name), single, env)
+
+
+def takes_batches(name: str) -> bool:
+    return name in VECTOR or OF_FEEDBACK.get(name, False)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("mode", "name"), DOORS)
+def test_what_is_no_action_is_refused_and_changes_nothing(mode: str, name: str) -> None:
+    door, twin = open_door(mode, name), open_door(mode, name)
+    tried = 0
+    for wrong in malformed(door.good, door.space, takes_batches(name)):
+        tried += 1
+        with pytest.raises(InvalidAction) as caught:
+            door.play(wrong)
+        message = str(caught.value)
+        assert "\n" not in message
+        assert len(message) < 1000
+        assert any(word in message for word in ("must", "outside", "at most", "give ")), message
+    assert tried > 50
+    assert door.later() == twin.later()
+
+
+def in_parts(action: Any, change: Callable[[np.ndarray], Any]) -> Any:
+    """The action with every array of it changed."""
+    if isinstance(action, dict):
+        return {key: in_parts(value, change) for key, value in action.items()}
+    return change(action) if isinstance(action, np.ndarray) else action
+
+
+def at_corners(door: Door) -> Any:
+    """The door's good action on whole numbers, which every kind of number can hold."""
+    if isinstance(door.space, CellBox):  # a cell is not empty
+        lower = np.zeros_like(door.good)
+        lower[..., 1, :] = 1.0
+        return lower
+    return in_parts(door.good, lambda part: part * 0 + (door.space.null[0] if hasattr(door.space, "null") else 0))
+
+
+KINDS: list[Callable[[np.ndarray], Any]] = [
+    list,
+    Becomes,
+    torch.tensor,
+    np.asfortranarray,
+    np.ndarray.tolist,
+    lambda part: tuple(part.tolist()),
+    lambda part: part.astype(np.float32 if part.dtype == float else np.uint8),
+    lambda part: part.astype(np.longdouble if part.dtype == float else ">i4"),
+    lambda part: array.array("d" if part.dtype == float else "q", part.tolist()) if part.ndim == 1 else part,
+]
+
+
+@pytest.mark.parametrize(("mode", "name"), DOORS)
+def test_every_kind_of_number_and_list_means_the_same(mode: str, name: str) -> None:
+    door, twin = open_door(mode, name), open_door(mode, name)
+    good = at_corners(door)
+    for kind in KINDS:
+        ours, theirs = door.play(in_parts(good, kind)), twin.play(good)
+        if not name.startswith("decode"):  # which gives an intervention, that only a step tells apart
+            assert numbers_of(ours) == numbers_of(theirs)
+
+
+class Fickle:
+    """Another action every time that NumPy looks at it."""
+
+    def __init__(self, answers: list[Any]) -> None:
+        self.answers, self.looks = answers, 0
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        self.looks += 1
+        return np.asarray(self.answers[min(self.looks, len(self.answers)) - 1])
+
+
+@pytest.mark.parametrize(("mode", "name"), DOORS)
+def test_an_action_is_looked_at_once(mode: str, name: str) -> None:
+    door, twin = open_door(mode, name), open_door(mode, name)
+    made: list[Fickle] = []
+
+    def fickle(part: Any) -> Fickle:
+        made.append(Fickle([part, np.zeros_like(part)]))
+        return made[-1]
+
+    good = door.good
+    handed = {key: fickle(value) for key, value in good.items()} if isinstance(good, dict) else fickle(good)
+    ours, theirs = door.play(handed), twin.play(good)
+    assert [one.looks for one in made] == [1] * len(made)
+    if not name.startswith("decode"):
+        assert numbers_of(ours) == numbers_of(theirs)
+
+
+@pytest.mark.parametrize("name", ["read", "read_batch"])
+@pytest.mark.parametrize("mode", GAMES)
+def test_what_is_read_is_an_action_of_ones_own(mode: str, name: str) -> None:
+    door = open_door(mode, name)
+    kept = deepcopy(door.good)
+    own = door.play(door.good)
+    assert numbers_of(own) == numbers_of(kept)
+    assert own in (door.env.action_space if name == "read_batch" else door.space)
+    parts = own.values() if isinstance(own, dict) else [own]
+    assert all(type(part) in (int, np.ndarray) for part in parts)
+    spoil(door.good)
+    assert numbers_of(own) == numbers_of(kept)
+    assert numbers_of(door.play(own)) == numbers_of(kept)
+
+
+def spoil(thing: Any) -> None:
+    """Change every array, dict and list in place."""
+    if isinstance(thing, np.ndarray):
+        thing[...] = ~thing if thing.dtype == bool else 1 - thing
+    elif isinstance(thing, dict):
+        for value in thing.values():
+            spoil(value)
+        thing["spoilt"] = True
+    elif isinstance(thing, list | tuple):
+        for value in thing:
+            spoil(value)
+
+
+@pytest.mark.parametrize(("mode", "name"), [(mode, name) for mode in GAMES for name in [*SCALAR, *VECTOR]
+                                            if name != "TopKMask" or mode == "soft under a limit"])  # fmt: skip
+def test_what_a_caller_does_to_arrays_reaches_nothing(mode: str, name: str) -> None:
+    """Those that it handed over, and those that it was handed."""
+    env_id, parameters = GAMES[mode]
+    played: list[list[Any]] = []
+    for spoils in (False, True):
+        if name in VECTOR:
+            env = VECTOR[name](vector_of(mode, render_mode="ansi", max_episode_steps=3))
+        else:
+            env = SCALAR[name](gym.make(env_id, render_mode="ansi", max_episode_steps=3, **parameters))
+        env.action_space.seed(0)
+        handed = env.reset(seed=2)
+        played.append([numbers_of(handed)])
+        for _ in range(3):
+            if spoils:
+                spoil(handed)
+            action = env.action_space.sample()
+            handed = env.step(action)
+            played[-1].append(numbers_of(handed))
+            if spoils:
+                spoil(handed)
+                spoil(action)
+            played[-1].append(env.render())
+        played[-1].append(numbers_of(env.reset()))
+    assert played[0] == played[1]
+
+
+def test_the_actions_of_a_list_stay_as_they_are() -> None:
+    env = DiscreteAction(gym.make("CBO/Dropwave-v0"), count=4)
+    first = env.action(2).copy()
+    env.action(2)[:] = 0.0
+    np.testing.assert_array_equal(env.action(2), first)
