@@ -54,6 +54,12 @@ def test_make_env_names_the_environment_and_what_is_wrong(text, horizon, message
         make_env(Spec.parse(text), horizon)
 
 
+@pytest.mark.parametrize("horizon", ["3", 2.5, True, [3], float("inf")])
+def test_a_horizon_is_a_whole_number(horizon):
+    with pytest.raises(ArgumentError, match="horizon must be a whole number of at least 1; given"):
+        make_env(Spec("CBO/BinaryTree-v0"), horizon)
+
+
 def test_the_known_agents_are_the_zoo_and_can_be_used():
     assert set(zoo()) <= set(known_agents())
     assert set(zoo()) <= set(usable_agents())

@@ -2,7 +2,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.errors import ArgumentTypeError
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.oracle import oracle_of
 from cbo_gym.registry import entries
 from cbo_gym.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo, codec_of
@@ -57,6 +57,16 @@ def test_discrete_actions_differ_and_can_be_repeated():
         env.step(16)
     with pytest.raises(ValueError, match="at least 2"):
         DiscreteAction(gym.make("CBO/Dropwave-v0"), count=1)
+
+
+@pytest.mark.parametrize("given", ["a", 2.5, True, None, 1j, [4]])
+def test_numbers_of_discrete_actions_are_whole(given):
+    env = gym.make("CBO/Dropwave-v0")
+    with pytest.raises(ArgumentError, match="count must be a whole number of at least 2; given"):
+        DiscreteAction(env, count=given)
+    with pytest.raises(ArgumentError, match="seed must be a whole number of at least 0; given"):
+        DiscreteAction(env, seed=given)
+    assert DiscreteAction(env, count=np.int64(4)).action_space == gym.spaces.Discrete(4)
 
 
 def test_top_k_mask_keeps_what_is_farthest_from_null():

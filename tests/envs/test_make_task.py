@@ -289,6 +289,22 @@ def test_noise_is_withheld_where_the_problem_says_so() -> None:
             ValueError,
             "horizon must be at least 1; given 0",
         ),
+        *[
+            (
+                lambda seed=seed: make_task(gym.make("CBO/Alpine2-v0"), seed),
+                ValueError,
+                "seed must be a whole number of",
+            )
+            for seed in ("a", 1.5, True, None, np.float64(1.0), [1])
+        ],
+        *[
+            (
+                lambda horizon=horizon: make_task(gym.make("CBO/Alpine2-v0"), 0, horizon=horizon),
+                ValueError,
+                "horizon must",
+            )
+            for horizon in ("3", 2.5, True, [3], math.inf)
+        ],
     ],
 )
 def test_errors_say_what_is_wrong(build, error: type[Exception], message: str) -> None:

@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 import cbo_gym  # noqa: F401  (registers the environments)
 from cbo_gym.envs import CausalBanditVectorEnv
+from cbo_gym.errors import ArgumentError
 from cbo_gym.registry import entries
 from cbo_gym.wrappers import OracleInfo, VectorOracleInfo
 
@@ -90,8 +91,54 @@ def test_a_list_of_seeds_with_gaps(env_id: str) -> None:
 
 
 def test_wrong_number_of_seeds() -> None:
-    with pytest.raises(ValueError, match="one seed for each of 3 environments; given 2"):
-        native("CBO/Alpine2-v0").reset(seed=[1, 2])
+    for seeds, number in (([1, 2], 2), ((1, 2), 2), (np.arange(4), 4), ([], 0), (np.array(3), 1)):
+        with pytest.raises(ArgumentError, match=f"one seed for each of 3 environments; given {number}"):
+            native("CBO/Alpine2-v0").reset(seed=seeds)
+
+
+@pytest.mark.parametrize("env_id", ONE_OF_EACH_MODE)
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
+def test_a_seed_may_be_any_whole_number(env_id: str, kind: Any) -> None:
+    for seeds in (7, [7, None, 3], (1, 2, 3)):
+        ours, theirs = native(env_id), native(env_id)
+        others = kind(seeds) if isinstance(seeds, int) else [None if one is None else kind(one) for one in seeds]
+        ours.reset(seed=seeds)
+        theirs.reset(seed=others)
+        if seeds != [7, None, 3]:  # None draws a seed
+            actions = ours.action_space.sample()
+            np.testing.assert_array_equal(ours.step(actions)[1], theirs.step(actions)[1])
+    theirs.reset(seed=np.array([1, 2, 3], dtype=kind))
+    np.testing.assert_array_equal(ours.reset(seed=[1, 2, 3])[0]["nodes"], theirs.reset(seed=(1, 2, 3))[0]["nodes"])
+
+
+NO_SEEDS = [True, np.True_, 1.0, np.float64(1.0), "3", b"3", -1, np.int64(-1), 1j, np.timedelta64(1), {}, object()]
+
+
+@pytest.mark.parametrize("seed", NO_SEEDS)
+def test_what_is_no_seed_is_refused(seed: Any) -> None:
+    one, envs = gym.make("CBO/Alpine2-v0"), native("CBO/Alpine2-v0")
+    for reset in (one.reset, one.unwrapped.reset, envs.reset):
+        with pytest.raises(ArgumentError, match=r"seed must be (a whole number of )?at least 0; given"):
+            reset(seed=seed)
+    with pytest.raises(ArgumentError, match="seed must be"):
+        envs.reset(seed=[0, seed, 1])
+
+
+def test_a_single_environment_takes_numpys_seeds() -> None:
+    one, other = gym.make("CBO/ToyGraph-v0"), gym.make("CBO/ToyGraph-v0")
+    one.reset(seed=3)
+    other.reset(seed=np.int64(3))  # type: ignore[arg-type]
+    action = one.action_space.sample()
+    assert one.step(action)[1] == other.step(action)[1]
+
+
+@pytest.mark.parametrize("given", [2.5, "3", True, np.float64(3.0), None, 1j])
+def test_sizes_are_whole_numbers(given: Any) -> None:
+    with pytest.raises(ArgumentError, match="num_envs must be a whole number of at least 1; given"):
+        native("CBO/Alpine2-v0", num_envs=given)
+    if given is not None:
+        with pytest.raises(ArgumentError, match="max_episode_steps must be a whole number of at least 1; given"):
+            native("CBO/Alpine2-v0", max_episode_steps=given)
 
 
 def test_a_partial_reset_is_refused_rather_than_ignored() -> None:
