@@ -1,0 +1,69 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from cbo_gym.evaluation.processes import DiedError, Worker
+
+
+def test_calls_are_answered_and_a_death_ends_one_call_only():
+    worker = Worker()
+    first = worker.call(os.path.basename, "a/b")
+    pid = worker.call(eval, "__import__('os').getpid()")
+    assert (first, pid != os.getpid()) == ("b", True)
+    assert worker.call(eval, "__import__('os').getpid()") == pid
+    with pytest.raises(DiedError, match="ended with status 3"):
+        worker.call(os._exit, 3)
+    assert worker.call(eval, "__import__('os').getpid()") != pid
+    worker.close()
+    with pytest.raises(DiedError, match="stopped"):
+        worker.call(abs, 1)
+
+
+def test_what_a_call_prints_or_reads_does_not_disturb_the_answers(capfd):
+    worker = Worker()
+    assert worker.call(eval, "print('words') or __import__('sys').stdin.read()") == ""
+    worker.close()
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "words\n")
+
+
+def test_interrupts_are_the_parents_affair():
+    worker = Worker()
+    pid = worker.call(eval, "__import__('os').getpid()")
+    os.kill(pid, signal.SIGINT)
+    assert worker.call(eval, "__import__('os').getpid()") == pid
+    worker.close()
+    assert not psutil.pid_exists(pid)
+
+
+def test_every_call_under_a_memory_limit_has_a_process_of_its_own():
+    worker = Worker(memory_limit=10_000)
+    pids = {worker.call(eval, "__import__('os').getpid()") for _ in range(2)}
+    assert len(pids) == 2
+    assert not any(map(psutil.pid_exists, pids))
+
+
+PARENT = """
+import sys
+from cbo_gym.evaluation.processes import Worker
+worker = Worker()
+print(worker.call(eval, "__import__('os').getpid()"), flush=True)
+worker.call(eval, "__import__('time').sleep(600)")
+"""
+
+
+def test_workers_end_when_their_parent_is_killed():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    pid = int(parent.stdout.readline())
+    time.sleep(0.2)  # it sleeps by now
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 5
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "the worker outlived its parent"
+        time.sleep(0.05)
