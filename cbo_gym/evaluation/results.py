@@ -1,107 +1,191 @@
-"""Runs on disk: one Parquet file each, its name a hash of what was run."""
+"""Runs, and the file of one: Parquet with a checksum, whose name is a hash of what was run."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+import re
+from collections.abc import Mapping
+from dataclasses import field, fields
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
+from pydantic import ConfigDict, NonNegativeInt, PositiveInt, ValidationError
+from pydantic.dataclasses import dataclass
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.files import replacing
+from cbo_gym.version import __version__
 
 METADATA_KEY = "cbo_gym"
+NO_CHECKSUM = "0" * 64  # stands where the checksum comes, while it is computed
+CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{64})"')
 Status = Literal["finished", "failed", "skipped"]
+Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
+
+#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts or choices.
+COLUMNS: dict[str, Any] = {
+    "round": pl.Int64,
+    "action": pl.List(pl.Float64),
+    "nodes": pl.List(pl.Float64),
+    "reward": pl.Float64,
+    "context": pl.List(pl.Float64),
+    "context_regret": pl.Float64,
+    "best_so_far_regret": pl.Float64,
+    "simple_regret": pl.Float64,
+    "expected_reward": pl.Float64,
+    "expected_reward_standard_error": pl.Float64,
+    "recommended_reward": pl.Float64,
+    "recommended_reward_standard_error": pl.Float64,
+    "instant_regret": pl.Float64,
+    "cumulative_regret": pl.Float64,
+    "average_regret": pl.Float64,
+    "average_reward": pl.Float64,
+    "pseudo_regret": pl.Float64,
+    "average_pseudo_regret": pl.Float64,
+    "act_seconds": pl.Float64,
+    "update_seconds": pl.Float64,
+    "recommend_seconds": pl.Float64,
+    "choice": pl.Int64,
+}
+SOMETIMES = ("context", "context_regret", "choice")
+SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
 
 
-def package_version() -> str:
-    from cbo_gym.version import __version__
-
-    return __version__
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
 class Run:
     """One run: what was run, how it ended, and a table with a row a round (empty unless it finished).
 
-    ``choices`` names the target sets or scopes that the table's column ``choice`` counts from 0, where there is one;
-    ``error`` is the traceback of a failed run, or why the pair was skipped. ``date`` (UTC, ``2026-01-31``) and
-    ``machine`` (cores and processor) say when and on what it was played.
+    Attributes:
+        agent, env: labels, parameters included.
+        seed: of the noise, the initial data and the agent.
+        horizon: number of rounds.
+        mode: the feedback mode.
+        status: how it ended.
+        error: the traceback of a failed run, or why the pair was skipped.
+        recommend: after which rounds the agent was asked for its recommendation: ``"every"``, those that are
+            ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
+        sources: name -> version and fingerprint of the code that was run.
+        version: of cbo-gym.
+        date: when it ended, UTC: ``2026-01-31T12:00:00+00:00``.
+        machine: cores and processor.
+        libraries: name -> version, Python and the linear algebra library included.
+        threads: name -> number of threads of a library that has any.
+        optimum, optimum_standard_error, random_value: of the task.
+        choices: names of the target sets or scopes that the column ``choice`` counts from 0, where there are any.
+        table: columns as in :data:`COLUMNS`.
+
+    Raises:
+        pydantic.ValidationError: (a ValueError) if a field has the wrong type.
     """
 
     agent: str
     env: str
-    seed: int
-    horizon: int
+    seed: NonNegativeInt
+    horizon: PositiveInt
     mode: str = ""
     status: Status = "finished"
     error: str = ""
-    version: str = field(default_factory=package_version)
+    recommend: Recommend = "every"
+    sources: dict[str, str] = field(default_factory=dict)
+    version: str = __version__
     date: str = ""
     machine: str = ""
+    libraries: dict[str, str] = field(default_factory=dict)
+    threads: dict[str, int] = field(default_factory=dict)
     optimum: float = float("nan")
     optimum_standard_error: float = float("nan")
     random_value: float = float("nan")
     choices: tuple[str, ...] = ()
-    table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
+    table: pl.DataFrame = dataclasses.field(default_factory=pl.DataFrame, compare=False)
 
     @property
     def seconds_a_round(self) -> float:
-        """Mean time of ``act`` and ``update`` together."""
-        return float(np.mean(self.table["act_seconds"].to_numpy() + self.table["update_seconds"].to_numpy()))
+        """Mean time of ``act``, ``update`` and ``recommend`` together, in seconds."""
+        return float(np.sum([self.table[name].sum() for name in SECONDS]) / self.table.height)
 
 
-def today() -> str:
-    """The date of a run that ends now."""
-    return datetime.now(UTC).date().isoformat()
+def run_name(agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str]) -> str:
+    """The name of a run's file: a hash of all that determines the run, the sources included."""
+    what = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items())])
+    return f"{hashlib.sha256(what.encode()).hexdigest()[:24]}.parquet"
 
 
-def run_path(folder: Path, agent: str, env: str, seed: int, horizon: int) -> Path:
-    """Where a run is kept: a hash of the agent and environment with their parameters, seed, horizon and version."""
-    what = json.dumps([agent, env, seed, horizon, package_version()])
-    return folder / f"{hashlib.sha256(what.encode()).hexdigest()[:24]}.parquet"
+def name_of(run: Run) -> str:
+    """The name of the file that a run belongs in."""
+    return run_name(run.agent, run.env, run.seed, run.horizon, run.recommend, run.sources)
 
 
 def save_run(path: Path, run: Run) -> None:
     """Write a run in one step: a reader sees the whole file or none."""
     metadata = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "table"}
     table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
+    content = BytesIO()
+    table.write_parquet(content, metadata={METADATA_KEY: json.dumps({"checksum": NO_CHECKSUM, **metadata})})
+    blank = content.getvalue()
     with replacing(path) as temporary:
-        table.write_parquet(temporary, metadata={METADATA_KEY: json.dumps(metadata)})
+        temporary.write_bytes(blank.replace(NO_CHECKSUM.encode(), hashlib.sha256(blank).hexdigest().encode()))
 
 
 def load_run(path: Path) -> Run:
     """Read a run back.
 
     Raises:
-        ArgumentError: if the file is no run of this package.
+        ArgumentError: if the file is no run of this package, or not as it was written.
     """
     try:
-        stored: dict[str, Any] = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
+        content = path.read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"cannot read {path}: {error.strerror}") from error
+    _require_intact(path, content)
+    try:
+        stored: dict[str, Any] = json.loads(pl.read_parquet_metadata(BytesIO(content))[METADATA_KEY])
+        del stored["checksum"]
         stored["choices"] = tuple(stored["choices"])
-        return Run(**stored, table=pl.read_parquet(path))
-    except (OSError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        run = Run(**stored, table=pl.read_parquet(BytesIO(content)))
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise ArgumentError(f"{path} is not a result of cbo-gym: {wrong}") from error
+    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
+    _require_table(path, run)
+    return run
 
 
-def run_files(folder: Path) -> list[Path]:
-    """The files of the runs in a folder, in the order of their names.
+def _require_intact(path: Path, content: bytes) -> None:
+    found = CHECKSUM.findall(content)
+    if len(found) != 1:
+        raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")
+    blank = content.replace(found[0], NO_CHECKSUM.encode())
+    if hashlib.sha256(blank).hexdigest().encode() != found[0]:
+        raise ArgumentError(f"{path} is damaged: its content does not fit its checksum")
+
+
+def _require_table(path: Path, run: Run) -> None:
+    """A finished run has a row for each round, and the columns with their types."""
+    if run.status != "finished":
+        return
+    schema = run.table.schema
+    needed = [name for name in COLUMNS if name not in SOMETIMES]
+    wrong = [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]
+    if wrong or run.table["round"].to_list() != list(range(1, run.horizon + 1)):
+        what = f"columns {wrong}" if wrong else f"{run.table.height} rows for {run.horizon} rounds"
+        raise ArgumentError(f"{path} is not a result of cbo-gym: its table is wrong: {what}")
+
+
+def asked_after(recommend: Recommend, horizon: int) -> frozenset[int]:
+    """The rounds after which an agent is asked for its recommendation; the last one always.
 
     Raises:
-        ArgumentError: if the folder is missing.
+        ArgumentError: for another word than ``"every"``, ``"powers"`` or ``"end"``.
     """
-    if not folder.is_dir():
-        raise ArgumentError(f"there is no folder {folder}; a sweep makes one")
-    # a leading dot: a temporary file of a run that is being written
-    return sorted(path for path in folder.glob("*.parquet") if not path.name.startswith("."))
-
-
-def load_runs(folder: Path) -> Iterator[Run]:
-    """All runs in a folder, in the order of their files; raises as :func:`run_files` and :func:`load_run` do."""
-    yield from map(load_run, run_files(folder))
+    if recommend not in get_args(Recommend):
+        raise ArgumentError(f"recommend is one of {', '.join(get_args(Recommend))}; given {recommend!r}")
+    if recommend == "every":
+        return frozenset(range(1, horizon + 1))
+    powers = (2**k for k in range(horizon.bit_length())) if recommend == "powers" else ()
+    return frozenset(powers) | {horizon}

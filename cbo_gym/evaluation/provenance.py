@@ -1,0 +1,136 @@
+"""What a run was played with: sources, libraries, threads and machine. Without it numbers cannot be compared."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.evaluation.machine import describe_machine
+from cbo_gym.registry import registry_path
+from cbo_gym.specs import Spec
+from cbo_gym.version import __version__
+
+LIBRARIES = ("gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "scikit-learn", "stable-baselines3")
+DIGITS = 12  # of a hash
+
+
+def provenance() -> dict[str, Any]:
+    """The fields of a Run that say when, on what and with which libraries it was played."""
+    return {
+        "version": __version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": describe_machine(),
+        "libraries": _libraries(),
+        "threads": _threads(),
+    }
+
+
+def sources(agent: Any, spec: Spec | None, problem: object) -> dict[str, str]:
+    """The code that a run is played with: name -> version and fingerprint, ``"0.3.0+5f2c1e0b9a77"``.
+
+    These are ``cbo_gym`` and ``cbo_gym.agents``; of somebody else's agent or problem the package, or the module, that
+    it is defined in; and a problem's YAML file.
+
+    Args:
+        agent: the agent itself.
+        spec: how it was named, if it was; an import path may name a function of another module.
+        problem: what the environment was made with: an import path, the path of a YAML file, or anything else.
+    """
+    modules = [type(agent).__module__]
+    if spec is not None and ":" in spec.name:
+        modules.append(spec.name.partition(":")[0])
+    found = {"cbo_gym": _stamp("cbo_gym", __version__), "cbo_gym.agents": _stamp("cbo_gym.agents", __version__)}
+    if isinstance(problem, str) and problem.endswith((".yaml", ".yml")):
+        found[problem] = _hash({problem: Path(problem)})
+    elif isinstance(problem, str):
+        modules.append(problem.partition(":")[0])
+    others = {module.partition(".")[0] for module in modules} - {"cbo_gym", "builtins"}
+    return found | {name: _stamp(name, _version_of(name)) for name in sorted(others)}
+
+
+def forget_sources() -> None:
+    """Read sources anew when they are asked for next: those that were edited since lead to another fingerprint.
+
+    Otherwise they are read once a process, for so are modules.
+    """
+    _stamp.cache_clear()
+
+
+def own_stamps() -> str:
+    """Versions and fingerprints of this package, as one text."""
+    return f"{_stamp('cbo_gym', __version__)}, agents {_stamp('cbo_gym.agents', __version__)}"
+
+
+@cache
+def _stamp(module: str, release: str) -> str:
+    files = _files(module)
+    return f"{release}+{_hash(files)}" if files else f"{release}+interactive"
+
+
+def _files(module: str) -> dict[str, Path]:
+    """The source files of a package or a module, by the names under which they are hashed."""
+    if module == "__main__":
+        main = getattr(sys.modules["__main__"], "__file__", None)
+        return {module: Path(main)} if main else {}
+    spec = find_spec(module)
+    if spec is None:
+        return {}
+    if not spec.submodule_search_locations:
+        return {module: Path(spec.origin)} if spec.has_location and spec.origin else {}
+    folders = map(Path, spec.submodule_search_locations)
+    found = {path.relative_to(folder).as_posix(): path for folder in folders for path in folder.rglob("*.py")}
+    if module == "cbo_gym":  # the agents' room is stamped apart, and the registry lies elsewhere in a checkout
+        found = {name: path for name, path in found.items() if not name.startswith("agents/")}
+        found["envs_registry.yaml"] = registry_path()
+    return found
+
+
+def _hash(files: Mapping[str, Path]) -> str:
+    digest = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        content = path.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:DIGITS]
+
+
+def _version_of(module: str) -> str:
+    """The version of the distribution that a top-level module belongs to; ``unreleased`` where there is none."""
+    for name in packages_distributions().get(module, []):
+        return version(name)
+    return "unreleased"
+
+
+@cache
+def _libraries() -> dict[str, str]:
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    found = {"python": platform.python_version(), "blas": f"{blas['name']} {blas['version']}"}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _threads() -> dict[str, int]:
+    """Threads of each of the libraries that are loaded."""
+    from threadpoolctl import threadpool_info
+
+    threads: dict[str, int] = {}
+    for pool in threadpool_info():
+        name = str(pool["internal_api"])
+        threads[name] = max(int(pool["num_threads"]), threads.get(name, 0))
+    if torch := sys.modules.get("torch"):
+        threads["torch"] = torch.get_num_threads()
+    return threads
