@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from time import perf_counter
 from typing import Any
@@ -14,8 +15,8 @@ import polars as pl
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation import regret
-from cbo_gym.evaluation.machine import describe_machine
-from cbo_gym.evaluation.results import Run, today
+from cbo_gym.evaluation.provenance import provenance, sources
+from cbo_gym.evaluation.results import COLUMNS, SECONDS, Recommend, Run, asked_after
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.specs import Spec, create_agent, make_env, require_agent
@@ -35,6 +36,7 @@ def evaluate(
     seed: int,
     *,
     horizon: int | None = None,
+    recommend: Recommend = "every",
     label: str | None = None,
     on_round: Callable[[int, int], None] | None = None,
     **env_parameters: Any,
@@ -49,6 +51,8 @@ def evaluate(
         env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``.
         seed: at least 0; it fixes the noise, the initial data and the agent's own randomness.
         horizon: number of rounds; None for the registered one.
+        recommend: after which rounds the agent is asked for its recommendation: ``"every"``, those that are
+            ``"powers"`` of two and the last, or the last alone, ``"end"``. Some agents fit their model for it.
         label: what the results call the agent; None for its name with its parameters, or its class.
         on_round: called after every round with its number and the horizon.
         env_parameters: more keyword arguments of the environment.
@@ -63,29 +67,31 @@ def evaluate(
     """
     spec = Spec.parse(env) if isinstance(env, str) else env
     spec = Spec(spec.name, tuple(sorted({**spec.keywords, **env_parameters}.items())))
-    if isinstance(agent, str | Spec):
-        agent = Spec.parse(agent) if isinstance(agent, str) else agent
-        label = label or str(agent)
-        agent = create_agent(agent)
-    label = label or type(require_agent(agent)).__name__
+    named = Spec.parse(agent) if isinstance(agent, str) else agent if isinstance(agent, Spec) else None
+    if named is not None:
+        agent = create_agent(named)
+    label = label or str(named or type(require_agent(agent)).__name__)
     made = make_env(spec, horizon)
     _refuse_the_truth(made)
     try:
         task = make_task(made, seed)
-        played = _play(agent, label, made, task, seed, on_round)
+        code = sources(agent, named, problem_of(made))
+        asked = asked_after(recommend, task.horizon)
+        played = _play(agent, label, made, task, seed, asked, on_round)
         oracle = oracle_of(made)
-        table = _score(played, oracle)
+        table = _score(played, asked, oracle)
         optimum = oracle.optimum
     finally:
         made.close()
     return Run(
         agent=label,
         env=str(spec),
-        seed=seed,
+        seed=int(seed),
         horizon=task.horizon,
-        mode=task.mode,
-        date=today(),
-        machine=describe_machine(),
+        recommend=recommend,
+        mode=str(task.mode),
+        sources=code,
+        **provenance(),
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,
         random_value=optimum.random_value,
@@ -105,57 +111,81 @@ def _play(
     env: gym.Env[Observation, Action],
     task: Task,
     seed: int,
+    asked: frozenset[int],
     on_round: Callable[[int, int], None] | None,
 ) -> dict[str, list[Any]]:
-    """The rounds as lists, one entry a round; of what is ``seen`` before one, one more: after the last round."""
+    """The rounds as lists, one entry a round; of what is ``seen`` before one, one more: after the last round.
+
+    The environment, the agent and the record each own their data: what an agent hands over is read once, and what it
+    is handed is its own copy.
+    """
     feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
     stream = np.random.SeedSequence(seed, spawn_key=(AGENT_STREAM,))
+    where = f"{label} on {task.env_id}, seed {seed}"
     observation, _ = env.reset(seed=seed)
-    try:
-        agent.reset(task, seed=int(stream.generate_state(1)[0]))
-    except CBOGymError:  # the task is none that the agent plays, or lacks what it needs
-        raise
-    except Exception as error:
-        raise AgentError(f"{label} on {task.env_id}, seed {seed}, reset: {type(error).__name__}: {error}") from error
-    names = ("action", "recommended", "nodes", "reward", "act_seconds", "update_seconds", "seen")
+    with _blaming(f"{where}, reset", CBOGymError):  # the task is none that it plays, or lacks what it needs
+        agent.reset(deepcopy(task), seed=int(stream.generate_state(1)[0]))
+    names = ("action", "recommended", "nodes", "reward", *SECONDS, "seen")
     played: dict[str, list[Any]] = {name: [] for name in names}
-    played["seen"].append(deepcopy(observation))
+    played["seen"].append(observation)
+    recommended = None
     for round_number in range(1, task.horizon + 1):
-        try:
+        with _blaming(f"{where}, round {round_number}"):
             start = perf_counter()
-            handed = agent.act(observation)
+            handed = agent.act(deepcopy(observation))
             chosen = perf_counter()
-            action = deepcopy(handed)  # what is scored is the record's own, whatever the agent does to its arrays
-            observation, reward, _, _, info = env.step(action)
-            seen = deepcopy(observation)
+            action = feedback.read(handed)
+        observation, reward, _, _, info = env.step(action)
+        with _blaming(f"{where}, round {round_number}"):
             stepped = perf_counter()
-            agent.update(handed, observation, reward, info)
+            agent.update(deepcopy(action), deepcopy(observation), reward, deepcopy(info))
             learned = perf_counter()
-            recommended = deepcopy(agent.recommend())
-            feedback.decode(recommended)  # raises if it is no action
-        except Exception as error:
-            raise AgentError(
-                f"{label} on {task.env_id}, seed {seed}, round {round_number}: {type(error).__name__}: {error}"
-            ) from error
+            if round_number in asked:
+                recommended = feedback.read(agent.recommend())
+            answered = perf_counter()
         played["action"].append(action)
         played["recommended"].append(recommended)
-        played["nodes"].append(seen["nodes"].tolist())
-        played["seen"].append(seen)
+        played["nodes"].append(observation["nodes"].tolist())
+        played["seen"].append(observation)
         played["reward"].append(reward)
-        played["act_seconds"].append(chosen - start)
-        played["update_seconds"].append(learned - stepped)
+        for name, seconds in zip(SECONDS, (chosen - start, learned - stepped, answered - learned), strict=True):
+            played[name].append(seconds)
         if on_round:
             on_round(round_number, task.horizon)
     return played
 
 
-def _score(played: dict[str, list[Any]], oracle: Oracle) -> pl.DataFrame:
+@contextmanager
+def _blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
+    """Whatever an agent raises becomes an AgentError; a request to end the process too, which is not its to make."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, (KeyboardInterrupt, *let_pass)):
+            raise
+        raise AgentError(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def problem_of(env: gym.Env[Observation, Action]) -> object:
+    """What an environment was made with as its problem: an import path, a YAML file's path, or a Problem."""
+    return env.spec.kwargs.get("problem") if env.spec is not None else None
+
+
+def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
     codec = oracle.feedback.codec
     best = oracle.optimum.value
     reward = np.asarray(played["reward"], dtype=float)
     seen: list[Observation] = played["seen"]
-    verdict = oracle.judge(played["action"], played["recommended"], seen)
+    first = next(action for action in played["recommended"] if action is not None)
+    # a round without one has another's, which is judged with the rest but not told
+    recommended = [first if action is None else action for action in played["recommended"]]
+    verdict = oracle.judge(played["action"], recommended, seen)
     expected = verdict.expected.value
+    of_recommendations = {
+        "simple_regret": regret.simple_regret(verdict.best_next, verdict.recommended.value),
+        "recommended_reward": verdict.recommended.value,
+        "recommended_reward_standard_error": verdict.recommended.standard_error,
+    }
     columns: dict[str, object] = {
         "round": np.arange(1, len(reward) + 1),
         "action": [codec.to_numbers(action) for action in played["action"]],
@@ -167,20 +197,18 @@ def _score(played: dict[str, list[Any]], oracle: Oracle) -> pl.DataFrame:
         columns["context_regret"] = regret.instant_regret(verdict.best, expected)
     columns |= {
         "best_so_far_regret": regret.best_so_far_regret(verdict.best, expected),
-        "simple_regret": regret.simple_regret(verdict.best_next, verdict.recommended.value),
         "expected_reward": expected,
         "expected_reward_standard_error": verdict.expected.standard_error,
-        "recommended_reward": verdict.recommended.value,
-        "recommended_reward_standard_error": verdict.recommended.standard_error,
         "instant_regret": regret.instant_regret(best, expected),
         "cumulative_regret": regret.cumulative_regret(best, expected),
         "average_regret": regret.average_regret(best, expected),
         "average_reward": regret.average_reward(expected),
         "pseudo_regret": regret.pseudo_regret(best, reward),
         "average_pseudo_regret": regret.running_mean(regret.pseudo_regret(best, reward)),
-        "act_seconds": played["act_seconds"],
-        "update_seconds": played["update_seconds"],
+        **{name: played[name] for name in SECONDS},
     }
     if codec.choices:
         columns["choice"] = [codec.chosen(action) for action in played["action"]]
-    return pl.DataFrame(columns)
+    for name, values in of_recommendations.items():
+        columns[name] = [v if t in asked else None for t, v in enumerate(values.tolist(), start=1)]
+    return pl.DataFrame(columns, schema={name: dtype for name, dtype in COLUMNS.items() if name in columns})

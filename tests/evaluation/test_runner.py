@@ -1,10 +1,14 @@
+from time import sleep
+
 import gymnasium as gym
 import numpy as np
+import polars as pl
 import pytest
 
 import cbo_gym
 from cbo_gym import UnsupportedModeError, evaluate
 from cbo_gym.evaluation import AgentError
+from cbo_gym.evaluation.results import SECONDS
 from cbo_gym.wrappers import OracleInfo
 from tests.helpers import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
 
@@ -69,8 +73,7 @@ def test_rewards_are_those_of_the_plain_loop():
 
 def test_two_runs_of_one_seed_are_identical():
     tables = [evaluate("Random", "CBO/PSAGraph-v0", seed=3, horizon=5).table for _ in range(2)]
-    timings = ["act_seconds", "update_seconds"]
-    assert tables[0].drop(timings).equals(tables[1].drop(timings))
+    assert tables[0].drop(SECONDS).equals(tables[1].drop(SECONDS))
 
 
 def test_agents_of_one_seed_meet_the_same_noise():
@@ -187,3 +190,110 @@ def test_scores_are_of_what_was_played_whatever_an_agent_does_to_its_arrays():
     assert len({tuple(action) for action in table["action"].to_list()}) == 4
     np.testing.assert_allclose(table["expected_reward"], table["reward"], rtol=1e-9)  # noiseless
     assert max(max(nodes) for nodes in table["nodes"].to_list()) < 99.0
+
+
+class Rebel(Centre):
+    """Gives other numbers every time it is looked at, and changes all that it is handed."""
+
+    class Action:
+        def __init__(self):
+            self.looks = 0
+
+        def __array__(self, dtype=None, copy=None):
+            self.looks += 1
+            return np.full(2, 1.0 / self.looks)
+
+    def act(self, observation):
+        for array in observation.values():
+            array[:] = 77.0
+        self.last = self.Action()
+        return self.last
+
+    def recommend(self):
+        return self.last
+
+    def update(self, action, observation, reward, info):
+        if isinstance(action, np.ndarray):
+            action[:] = 0.0
+        for array in observation.values():
+            array[:] = 99.0
+        info.clear()
+        object.__setattr__(self.task, "horizon", 1)
+        object.__setattr__(self.task, "env_id", "CBO/Another-v0")
+
+
+def test_what_is_played_is_read_once_and_what_is_handed_over_is_the_agents_own():
+    run = evaluate(Rebel(), "CBO/Dropwave-v0", 0, horizon=3)
+    assert run.table["action"].to_list() == [[1.0, 1.0]] * 3  # the first look
+    np.testing.assert_allclose(run.table["expected_reward"], run.table["reward"], rtol=1e-9)
+    assert max(max(nodes) for nodes in run.table["nodes"].to_list()) < 77.0
+
+
+def test_contexts_are_the_records_own():
+    class Spoils(Centre):
+        def act(self, observation):
+            observation["context"][:] = 5.0
+            return super().act(observation)
+
+    spoilt, plain = (evaluate(agent, "CBO/CoCaFig1-v0", 0, horizon=3).table for agent in (Spoils(), Centre()))
+    assert spoilt.drop(SECONDS).equals(plain.drop(SECONDS))
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), BaseException("base")])
+def test_an_agent_cannot_end_the_process_that_evaluates_it(error):
+    class Leaves(Centre):
+        def act(self, observation):
+            raise error
+
+    with pytest.raises(AgentError, match=f"Leaves on CBO/Dropwave-v0, seed 0, round 1: {type(error).__name__}"):
+        evaluate(Leaves(), "CBO/Dropwave-v0", 0, horizon=2)
+
+
+class TakesItsTime(Centre):
+    def act(self, observation):
+        sleep(0.01)
+        return super().act(observation)
+
+    def update(self, action, observation, reward, info):
+        sleep(0.02)
+        super().update(action, observation, reward, info)
+
+    def recommend(self):
+        sleep(0.04)
+        return super().recommend()
+
+
+def test_seconds_of_act_update_and_recommend_are_apart_and_sum_to_those_of_a_round():
+    run = evaluate(TakesItsTime(), "CBO/Dropwave-v0", 0, horizon=3)
+    least = dict(zip(SECONDS, (0.01, 0.02, 0.04), strict=True))
+    assert all((run.table[name] >= seconds).all() for name, seconds in least.items())
+    assert run.seconds_a_round == pytest.approx(sum(run.table[name].mean() for name in SECONDS))
+    assert run.seconds_a_round >= 0.07
+
+
+@pytest.mark.parametrize(
+    ("recommend", "asked"), [("every", [1, 2, 3, 4, 5, 6]), ("powers", [1, 2, 4, 6]), ("end", [6])]
+)
+def test_a_recommendation_is_asked_for_when_the_run_says(recommend, asked):
+    run = evaluate("GP-UCB", "CBO/ToyGraph-v0", 0, horizon=6, recommend=recommend)
+    told = run.table.filter(run.table["simple_regret"].is_not_null())
+    assert told["round"].to_list() == asked
+    every = evaluate("GP-UCB", "CBO/ToyGraph-v0", 0, horizon=6).table.filter(pl.col("round").is_in(asked))
+    assert told["recommended_reward"].to_list() == every["recommended_reward"].to_list()
+    assert run.recommend == recommend
+
+
+def test_another_word_for_the_recommendation_is_refused():
+    with pytest.raises(ValueError, match="recommend is one of every, powers, end; given 'never'"):
+        evaluate(Centre(), "CBO/Dropwave-v0", 0, horizon=2, recommend="never")
+
+
+def test_a_run_says_what_it_was_played_with():
+    run = evaluate("tests.helpers:Centre", "CBO/Dropwave-v0", 0, horizon=1)
+    assert set(run.sources) == {"cbo_gym", "cbo_gym.agents", "tests"}
+    assert all(len(stamp.partition("+")[2]) == 12 for stamp in run.sources.values())
+    assert {"python", "numpy", "scipy", "torch", "botorch", "gymnasium", "blas"} <= set(run.libraries)
+    assert run.libraries["numpy"] == np.__version__
+    assert run.threads
+    assert run.date.startswith("20")
+    assert "core" in run.machine
