@@ -1,7 +1,9 @@
 """Small agents that the tests run; importable by path, as a user's would be."""
 
+import ctypes
 import os
 import signal
+import sys
 from pathlib import Path
 from time import sleep
 from uuid import uuid4
@@ -115,3 +117,53 @@ class Incomplete:
 class KillsItsProcess(Centre):
     def act(self, observation):
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Exits(Centre):
+    """Asks Python to end."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+    def act(self, observation):
+        sys.exit(self.status)
+
+
+class Vanishes(Centre):
+    """Ends its process without a word."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+    def update(self, action, observation, reward, info):
+        os._exit(self.status)
+
+
+class Crashes(Centre):
+    """Fails as compiled code does."""
+
+    def recommend(self):
+        return ctypes.string_at(0)
+
+
+class Hangs(Centre):
+    def act(self, observation):
+        while True:
+            pass
+
+
+class Swallows(Centre):
+    """Takes all the memory that there is."""
+
+    def act(self, observation):
+        taken = []
+        while True:
+            taken.append(np.ones(2**20))
+
+
+class ClosesItsStreams(Centre):
+    """Closes all files of its process, those with which it answers among them."""
+
+    def act(self, observation):
+        os.closerange(3, 256)
+        return super().act(observation)

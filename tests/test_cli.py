@@ -93,7 +93,7 @@ def test_sweep_then_leaderboard(tmp_path):
     assert "CBO/ToyGraph-v0, T=3" in printed
     assert "CBO/Dropwave-v0" not in printed
     assert "Random" not in printed
-    assert "| hard | interquartile mean | ToyGraph-v0, T=3 | seconds a round |" in readme.read_text()
+    assert "| hard | interquartile mean | score of play | ToyGraph-v0, T=3 | seconds a round |" in readme.read_text()
     assert (tmp_path / "hard" / "report.html").exists()
     assert "there are the modes hard, soft" in invoke("leaderboard", folder, "-a", "Nobody", code=2)
 

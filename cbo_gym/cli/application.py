@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 import typer
 from rich.console import Console
@@ -29,12 +30,27 @@ class _Group(typer.core.TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
         except BrokenPipeError:  # whoever reads has seen enough
             raise
         except (CBOGymError, OSError) as error:
-            Console(stderr=True).print(f"[red]Error:[/red] {escape(' '.join(str(error).split()))}", soft_wrap=True)
+            _say("[red]Error:[/red]", f"{error.filename}: {error.strerror}" if _of_a_file(error) else str(error))
             raise typer.Exit(2) from error
+
+
+def _of_a_file(error: Exception) -> TypeGuard[OSError]:
+    return isinstance(error, OSError) and error.filename is not None
+
+
+def _say(kind: str, text: str) -> None:
+    """One line on the error stream, above a progress bar if there is one."""
+    Console(stderr=True).print(f"{kind} {escape(' '.join(text.split()))}", soft_wrap=True)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    _say("[yellow]Warning:[/yellow]", str(message))
 
 
 app = typer.Typer(
@@ -48,7 +64,7 @@ app = typer.Typer(
 NARROWEST_NAME = 8  # characters
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> None:
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for place, name in enumerate(header):
         # Headers break between words, so that on 80 columns names need not be squeezed to nothing.
@@ -60,4 +76,6 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)
+    if note:
+        console.print(f"[dim]{escape(note)}[/dim]")
     console.print()

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.leaderboard import Leaderboard
     from cbo_gym.evaluation.selection import Choice
 
-TERMINAL_METRICS = ("average_regret", "simple_regret", "score", "seconds")  # fit 80 columns; the report has all
-TERMINAL_OVERALL = ("iqm", "probability", "seconds")
+# fit 80 columns; the report has all
+TERMINAL_METRICS = ("average_regret", "simple_regret", "score", "average_score", "seconds")
+TERMINAL_OVERALL = ("iqm", "average_score", "seconds")
 
 
 @app.command("leaderboard")
@@ -39,15 +40,15 @@ def print_leaderboard(
 
     Example: [b]cbo-gym leaderboard results --mode soft -a 'MCBO*' -a Random[/b]
     """
+    from cbo_gym.evaluation.folder import intact_runs, run_files
     from cbo_gym.evaluation.leaderboard import leaderboard
     from cbo_gym.evaluation.markdown import write_results
     from cbo_gym.evaluation.report import write_report
-    from cbo_gym.evaluation.results import load_run, run_files
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
         paths = run_files(folder)
-        runs = progress.track(map(load_run, paths), total=len(paths), description="runs")
+        runs = intact_runs(progress.track(paths, description="runs"))
         board = leaderboard(runs, modes=modes or (), envs=envs or (), agents=agents or ())
         if markdown is not None:
             write_results(markdown, board)
@@ -62,21 +63,30 @@ def print_leaderboard(
 
 
 def _print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.tables import choice_table, env_table, incomplete_rows, overall_table, provenance
+    from cbo_gym.evaluation.tables import (
+        SCORE_NOTE,
+        SECONDS_NOTE,
+        choice_table,
+        env_table,
+        incomplete_rows,
+        overall_table,
+        provenance,
+    )
 
     for env in board.per_env["env"].unique(maintain_order=True):
-        print_table(str(env), *env_table(board, str(env), TERMINAL_METRICS))
+        print_table(str(env), *env_table(board, str(env), TERMINAL_METRICS), note=SCORE_NOTE)
         chosen = choice_table(board, str(env))
         if chosen.rows:
             print_table(f"Chosen on {env}", *chosen)
     for group in board.groups:
         print_table(
-            f"{group.capitalize()}, over environments (score: 1 = optimum, 0 = random)",
+            f"{group.capitalize()}, over environments",
             *overall_table(board, group, TERMINAL_OVERALL),
+            note=SCORE_NOTE,
         )
     for what, why in incomplete_rows(board):
         console.print(f"[yellow]{escape(what)}[/yellow]: {escape(why.strip().splitlines()[-1])}")
-    console.print(f"[dim]{escape(provenance(board))}[/dim]")
+    console.print(f"[dim]{SECONDS_NOTE} {escape(provenance(board))}[/dim]")
 
 
 @app.command()
@@ -99,7 +109,7 @@ def choose(
 
     Example: [b]cbo-gym choose results --agent MCBO --parameter beta[/b]
     """
-    from cbo_gym.evaluation.results import load_runs
+    from cbo_gym.evaluation.folder import load_runs
     from cbo_gym.evaluation.selection import choose_parameter, write_choice
 
     runs = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -12,8 +13,19 @@ from rich.table import Table
 from cbo_gym.cli.application import AGENT_HELP, ENV_HELP, PATTERN_HELP, Horizon, app, console
 
 if TYPE_CHECKING:
-    from cbo_gym.evaluation.results import Run
+    from cbo_gym.evaluation.results import Recommend, Run
     from cbo_gym.evaluation.sweep import Backend
+
+RecommendOption = Annotated[
+    str,
+    typer.Option(
+        help="When agents are asked for a recommendation: after [b]every[/b] round, those that are [b]powers[/b] of "
+        "two and the last, or at the [b]end[/b]. It costs some of them a fit, and counts among their seconds."
+    ),
+]
+
+
+STOPPED = 130  # the status of what Ctrl-C ended
 
 
 @app.command()
@@ -22,16 +34,20 @@ def run(
     env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)],
     seed: Annotated[int, typer.Option(min=0, help="Of the noise, the initial data and the agent.")] = 0,
     horizon: Horizon = None,
+    recommend: RecommendOption = "every",
     out: Annotated[Path | None, typer.Option(help="Also write the rounds to this Parquet file.")] = None,
 ) -> None:
     """Run one agent on one environment and print its regrets.
 
     Example: [b]cbo-gym run GP-UCB CBO/Dropwave-v0 --horizon 30[/b]
     """
+    from cbo_gym.evaluation.folder import require_writable
     from cbo_gym.evaluation.results import save_run
     from cbo_gym.evaluation.runner import evaluate
     from cbo_gym.progress import progress_bar
 
+    if out is not None:
+        require_writable(out.parent)
     with progress_bar() as progress:
         bar = progress.add_task("rounds", total=None)
         result = evaluate(
@@ -39,6 +55,7 @@ def run(
             env_id,
             seed,
             horizon=horizon,
+            recommend=cast("Recommend", recommend),  # which it checks
             on_round=lambda done, total: progress.update(bar, completed=done, total=total),
         )
     if out is not None:
@@ -47,6 +64,8 @@ def run(
 
 
 def _print_run(result: Run) -> None:
+    from cbo_gym.evaluation.results import SECONDS
+
     rounds = result.table.height
     shown = sorted({1, rounds, *(max(1, round(rounds * part / 10)) for part in range(1, 10))})
     columns = {
@@ -60,9 +79,10 @@ def _print_run(result: Run) -> None:
     table = Table("round", *columns.values(), title=escape(title), title_justify="left", box=None)
     for number in shown:
         row = result.table.row(number - 1, named=True)
-        table.add_row(str(number), *(f"{row[name]:.5g}" for name in columns))
+        table.add_row(str(number), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns))
     console.print(table)
-    console.print(f"[dim]{result.seconds_a_round:.3g} s a round[/dim]")
+    parts = ", ".join(f"{name.partition('_')[0]} {result.table[name].to_numpy().mean():.3g}" for name in SECONDS)
+    console.print(f"[dim]{result.seconds_a_round:.3g} s a round: {parts}[/dim]")
 
 
 @app.command()
@@ -79,11 +99,19 @@ def sweep(
     address: Annotated[
         str | None, typer.Option(help="Of the Dask scheduler: [b]tcp://host:8786[/b]. Its workers run what you name.")
     ] = None,
+    recommend: RecommendOption = "every",
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds that a run may take; one that takes longer counts as failed.")
+    ] = None,
+    memory_limit: Annotated[
+        float | None, typer.Option(help="MiB of memory that a run may use; one that uses more counts as failed.")
+    ] = None,
 ) -> None:
     """Run a grid of agents, environments and seeds in parallel.
 
-    Stopped or killed, the same command goes on where it was: finished runs are kept, failed ones tried again. Exits
-    with status 1 if a run failed. On a cluster a run whose worker dies is played again by another; this process
+    Stopped or killed, the same command goes on where it was: finished runs are kept, failed ones tried again. Runs of
+    other code are played again: of another version of cbo-gym, or after you edited your agent. Exits with status 1 if
+    a run failed, 130 if it was stopped. On a cluster a run whose worker dies is played again by another; this process
     writes FOLDER, so no shared disk is needed.
 
     Example: [b]cbo-gym sweep results -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
@@ -102,24 +130,39 @@ def sweep(
             if finished.status == "failed":
                 what = f"{finished.agent} on {finished.env}, seed {finished.seed}"
                 reason = finished.error.strip().splitlines()[-1]
-                progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(reason)}")
+                progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(reason)}", soft_wrap=True)
 
-        count = run_sweep(
-            agents,
-            envs,
-            range(seeds),
-            out,
-            horizon=horizon,
-            n_jobs=jobs,
-            backend=cast("Backend", backend),  # which checks it
-            address=address,
-            on_start=start,
-            on_run=end,
-        )
+        try:
+            count = run_sweep(
+                agents,
+                envs,
+                range(seeds),
+                out,
+                horizon=horizon,
+                recommend=cast("Recommend", recommend),  # which it checks, as it does the backend
+                n_jobs=jobs,
+                backend=cast("Backend", backend),
+                address=address,
+                time_limit=time_limit,
+                memory_limit=memory_limit,
+                on_start=start,
+                on_run=end,
+            )
+        except KeyboardInterrupt:
+            task = progress.tasks[bar]
+            _print_stopped(int(task.completed), None if task.total is None else int(task.total), out)
+            raise typer.Exit(STOPPED) from None
     console.print(
         f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "
-        f"{count['resumed']} of them were there already. Next: cbo-gym leaderboard {out}",
+        f"{count['resumed']} of them were there already. They are kept in {escape(f'{out}')}; "
+        f"next: cbo-gym leaderboard {escape(shlex.quote(str(out)))}",
         soft_wrap=True,
     )
     if count["failed"]:
+        console.print("The same command tries those that failed again.")
         raise typer.Exit(1)
+
+
+def _print_stopped(done: int, total: int | None, folder: Path) -> None:
+    kept = "Nothing had been played" if total is None else f"{done} of {total} runs are kept in {folder}"
+    console.print(f"Stopped. {escape(kept)}. The same command goes on where it was.", soft_wrap=True)

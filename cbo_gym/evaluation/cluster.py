@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from cbo_gym.errors import OperationError
-from cbo_gym.evaluation.results import package_version
+from cbo_gym.evaluation.provenance import own_stamps
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -31,7 +31,7 @@ def completed(
         address: of the Dask scheduler: ``tcp://host:8786``.
 
     Raises:
-        OperationError: if Dask is not installed, no scheduler or worker answers, a worker has another version of this
+        OperationError: if Dask is not installed, no scheduler or worker answers, a worker has other code of this
             package or more than one thread, or the scheduler goes away.
     """
     client = _connect(address)
@@ -65,11 +65,14 @@ def _check_workers(client: Client, address: str) -> None:
             "start workers with 'dask worker --nthreads 1 --nworkers CORES'"
         )
     try:
-        versions = set(client.run(package_version).values())
+        versions = set(client.run(own_stamps).values())
     except Exception as error:  # whatever a worker raises when it cannot import this module
         raise OperationError(f"the workers at {address} cannot import cbo_gym: {error}") from error
-    if versions != {package_version()}:
-        raise OperationError(f"the workers have cbo-gym {', '.join(sorted(versions))}; this is {package_version()}")
+    if versions != {own_stamps()}:
+        raise OperationError(
+            f"the workers have cbo-gym {' and '.join(sorted(versions))}; this is {own_stamps()}. Install the same "
+            "everywhere, and start the workers anew"
+        )
 
 
 def _results(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -15,8 +15,9 @@ from scipy.special import stdtrit
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import aggregate
+from cbo_gym.evaluation.folder import load_runs
 from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score, selection_frequencies
-from cbo_gym.evaluation.results import Run, load_runs
+from cbo_gym.evaluation.results import SECONDS, Run
 from cbo_gym.specs import matches
 
 BOOTSTRAP_DRAWS = 2000
@@ -34,8 +35,8 @@ METRICS = {
     "simple_regret": "simple regret",
     "best_so_far_regret": "best-so-far regret",
     "cumulative_regret": "cumulative regret",
-    "score": "score",
-    "average_score": "average score",
+    "score": "score of recommendation",
+    "average_score": "score of play",
     "seconds": "seconds a round",
 }
 
@@ -63,7 +64,8 @@ class Leaderboard:
         choices: a row for each environment, agent and target set or scope that the agent chose: the ``frequency`` of
             rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
         table: a row a run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
-            ``seed``, ``version``, ``date``, ``machine``, :data:`METRICS`, ``run_seconds``, ``error``.
+            ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, :data:`METRICS`,
+            ``run_seconds``, mean seconds a round of ``act``, ``update`` and ``recommend`` apart, ``error``.
         runs, failed, skipped: the runs by status.
         replaced: number of runs left out because a newer version of the package played the same.
     """
@@ -142,10 +144,9 @@ def leaderboard(
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
-    """One run for each environment, horizon, agent and seed, of the newest version; sorted by these."""
-    kept = {
-        (run.env, run.horizon, run.agent, run.seed): run for run in sorted(runs, key=lambda run: Version(run.version))
-    }
+    """One run for each environment, horizon, agent and seed: of the newest version the latest; sorted by these."""
+    by_age = sorted(runs, key=lambda run: (Version(run.version), run.date))
+    kept = {(run.env, run.horizon, run.agent, run.seed): run for run in by_age}
     return [kept[what] for what in sorted(kept)]
 
 
@@ -165,8 +166,12 @@ def final_numbers(run: Run) -> dict[str, object]:
         "version": run.version,
         "date": run.date,
         "machine": run.machine,
+        "sources": _pairs(run.sources),
+        "libraries": _pairs(run.libraries),
+        "recommend": run.recommend,
         **dict.fromkeys(METRICS),
         "run_seconds": None,
+        **dict.fromkeys(SECONDS),
         "error": run.error,
     }
     if run.status == "finished":
@@ -178,7 +183,12 @@ def final_numbers(run: Run) -> dict[str, object]:
         row |= {"score": float(scores[0]), "average_score": float(scores[1])}
         seconds = run.seconds_a_round
         row |= {"seconds": seconds, "run_seconds": seconds * run.horizon}
+        row |= {name: run.table[name].mean() for name in SECONDS}
     return row
+
+
+def _pairs(named: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {what}" for name, what in sorted(named.items()))
 
 
 def half_width(values: np.ndarray, axis: int = 0) -> np.ndarray:

@@ -9,7 +9,7 @@ import polars as pl
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard
-from cbo_gym.evaluation.tables import MISSING, number, overall_table, provenance
+from cbo_gym.evaluation.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, overall_table, provenance
 from cbo_gym.files import write_text
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
@@ -32,20 +32,21 @@ def write_results(path: Path, board: Leaderboard) -> None:
 def results(board: Leaderboard) -> str:
     """A table a mode, with the scores over its environments and on each; below them where the numbers come from."""
     modes = [group for group in board.groups if group != ALL_MODES]
-    return "\n".join([*(_mode_table(board, mode) for mode in modes), _escape(provenance(board)), ""])
+    notes = f"{SCORE_NOTE} {SECONDS_NOTE}"
+    return "\n".join([*(_mode_table(board, mode) for mode in modes), notes, "", _escape(provenance(board)), ""])
 
 
 def _mode_table(board: Leaderboard, mode: str) -> str:
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs = rows["env"].unique().sort().to_list()
     cells = {(row["agent"], row["env"]): _cell(row) for row in rows.iter_rows(named=True)}
-    overall = overall_table(board, mode, ["iqm", "seconds"])
-    header = [mode, overall.header[2], *(env.removeprefix("CBO/") for env in envs), overall.header[3]]
-    ranked = {agent: (iqm, seconds) for agent, _, iqm, seconds in overall.rows}
-    ranked |= {agent: (MISSING, MISSING) for agent in rows["agent"].unique().sort() if agent not in ranked}
+    overall = overall_table(board, mode, ["iqm", "average_score", "seconds"])
+    header = [mode, *overall.header[2:4], *(env.removeprefix("CBO/") for env in envs), overall.header[4]]
+    ranked = {agent: numbers for agent, _, *numbers in overall.rows}
+    ranked |= {agent: [MISSING] * 3 for agent in rows["agent"].unique().sort() if agent not in ranked}
     body = [
-        [agent, iqm, *(cells.get((agent, env), MISSING) for env in envs), seconds]
-        for agent, (iqm, seconds) in ranked.items()
+        [agent, iqm, play, *(cells.get((agent, env), MISSING) for env in envs), seconds]
+        for agent, (iqm, play, seconds) in ranked.items()
     ]
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "".join(f"| {' | '.join(map(_escape, line))} |\n" for line in [header, rule, *body])

@@ -174,13 +174,14 @@ def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: fl
 
     Args:
         axis: where to draw.
-        curves: shape ``(seeds, rounds)``.
+        curves: shape ``(seeds, rounds)``; rounds in which a seed has NaN are left out.
         label: of the line, for a legend.
         place: of the line among those of a figure, from 0; it fixes colour and dash.
         floor: what lies below is drawn at it, for logarithmic axes.
     """
+    known = ~np.isnan(curves).any(axis=0)
+    rounds, curves = np.arange(1, len(known) + 1)[known], curves[:, known]
     mean, half = curves.mean(axis=0), half_width(curves)
-    rounds = np.arange(1, curves.shape[1] + 1)
     colour, dash = line_style(place)
     axis.plot(rounds, mean.clip(min=floor), dash, color=colour, label=label, linewidth=1.8)
     if not np.isnan(half).any():

@@ -19,6 +19,8 @@ from cbo_gym.evaluation.plots import (
     score_intervals,
 )
 from cbo_gym.evaluation.tables import (
+    SCORE_NOTE,
+    SECONDS_NOTE,
     TextTable,
     choice_table,
     coverage_table,
@@ -50,6 +52,7 @@ nav a { margin-right: 1rem; }
 .figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem; margin-bottom: 1rem; }
 img { max-width: min(100%, 40rem); }
 .curves img { max-width: 100%; }
+.note { color: #555; font-size: 13px; margin-top: -1rem; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: 13px; }
 """
 
@@ -73,11 +76,14 @@ document.querySelectorAll("th button").forEach(button => button.addEventListener
 }));
 """
 
-INTRODUCTION = """Score: (expected reward - random) / (optimum - random) of the action that the agent recommends after
-the last round: 1 is the optimum, 0 is random play. Average score: the same of the expected reward averaged over all
-rounds. Interquartile mean: of the middle half of all runs, every environment with the same weight. Intervals are 95 %:
-over environments a bootstrap of the seeds within each, per environment a t-interval. Agents that did not finish on
-every environment stand below those that did: their numbers are of other environments. Click on a title to sort."""
+INTRODUCTION = """Score of the recommendation: (expected reward - random) / (optimum - random) of the action that the
+agent recommends after the last round; random is the mean of a random action. Score of play: the same of the expected
+reward averaged over all rounds as they were played. Interquartile mean: of the recommendation's score in the middle
+half of all runs, every environment with the same weight. Seconds a round: act, update and recommend together, which the
+table of the runs has apart. Intervals are 95 %: over environments a bootstrap of the seeds within each, per environment
+a t-interval. Agents that did not finish on every environment stand below those that did: their numbers are of other
+environments. Click on a title to sort."""
+NOTE = f'<p class="note">{escape(f"{SCORE_NOTE} {SECONDS_NOTE}")}</p>'
 
 
 def write_report(board: Leaderboard, folder: Path, on_figure: Callable[[int, int], None] | None = None) -> Path:
@@ -182,7 +188,7 @@ def _group(board: Leaderboard, group: str, figures: dict[str, bytes]) -> str:
     )
     pairs = _table(improvement_table(board, group))
     return f"""<h2 id="{_slug("group", group)}">{escape(group.capitalize())}</h2>
-{_table(overall_table(board, group))}<div class="figures">{images}</div>
+{_table(overall_table(board, group))}{NOTE}<div class="figures">{images}</div>
 <details><summary>Probability of improvement, with intervals</summary>{pairs}</details>
 """
 
@@ -196,7 +202,7 @@ def _env(board: Leaderboard, env: str, figures: dict[str, bytes]) -> str:
     images = "".join(_image(figures[name], caption) for name, caption in named.items() if name in figures)
     chosen = choice_table(board, env)
     choices = f"<details><summary>Choices</summary>{_table(chosen)}</details>" if chosen.rows else ""
-    return f'<h3>{escape(env)}</h3>{_table(env_table(board, env))}<div class="curves">{images}</div>{choices}'
+    return f'<h3>{escape(env)}</h3>{_table(env_table(board, env))}{NOTE}<div class="curves">{images}</div>{choices}'
 
 
 def _image(png: bytes, description: str) -> str:

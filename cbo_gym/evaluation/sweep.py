@@ -1,44 +1,59 @@
 """Many runs: the grid of agents, environments and seeds, in parallel, resumable.
 
 Runs are played by processes on this machine or by the workers of a Dask cluster; what comes back is written here, by
-the process that asked for the sweep, so that workers need no folder in common.
+the process that asked for the sweep, so that workers need no folder in common. Each run is a call to a process of its
+own kind (:mod:`cbo_gym.evaluation.processes`), so that whatever kills it ends that run alone.
 """
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from itertools import product
+from functools import lru_cache, partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.evaluation.machine import describe_machine
-from cbo_gym.evaluation.results import Run, Status, load_run, run_path, save_run, today
-from cbo_gym.evaluation.runner import evaluate
+from cbo_gym.evaluation.folder import require_writable, resumed_run
+from cbo_gym.evaluation.processes import DiedError, Worker
+from cbo_gym.evaluation.provenance import forget_sources, provenance, sources
+from cbo_gym.evaluation.results import Recommend, Run, Status, asked_after, name_of, run_name, save_run
+from cbo_gym.evaluation.runner import evaluate, problem_of
 from cbo_gym.registry import entries
 from cbo_gym.specs import Spec, create_agent, expand, make_env, usable_agents
-
-TORCH_THREADS = 1  # a process; the parallelism is over runs
 
 Backend = Literal["joblib", "dask"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One cell of the grid, the environment's feedback mode, and the file that its run goes to."""
+    """One cell of the grid, and what follows from it.
+
+    Attributes:
+        recommend: as of :func:`sweep`.
+        mode: the environment's feedback mode.
+        sources: name and stamp of the code that it is played with, see :func:`cbo_gym.evaluation.provenance.sources`.
+        folder: where its run is kept.
+    """
 
     agent: Spec
     env: Spec
     seed: int
     horizon: int
+    recommend: Recommend
     mode: str
-    path: Path
+    sources: tuple[tuple[str, str], ...]
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The file of its run."""
+        what = (str(self.agent), str(self.env), self.seed, self.horizon, self.recommend, dict(self.sources))
+        return self.folder / run_name(*what)
 
 
 def sweep(
@@ -48,18 +63,22 @@ def sweep(
     folder: Path | str,
     *,
     horizon: int | None = None,
+    recommend: Recommend = "every",
     n_jobs: int = -1,
     backend: Backend = "joblib",
     address: str | None = None,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
     """Run every agent on every environment with every seed, one process a run at a time.
 
     A run that is in the folder already is not repeated, so a sweep that was stopped goes on where it was; runs that
-    had failed are tried again. A run that fails is stored with its traceback, a pair whose mode does not fit as
-    skipped, and the sweep goes on. On a cluster a run whose worker is killed is played again by another one; a run
-    that takes several workers down with it is stored as failed.
+    had failed are tried again, and so are those of other versions of the code: of cbo-gym, or of an agent or problem
+    of your own. A run that fails is stored with its traceback, or with what ended its process; a pair whose mode does
+    not fit is stored as skipped; and the sweep goes on. A file that is damaged is moved to ``damaged`` in the folder,
+    with a warning, and its run played again. On a cluster a run whose worker is killed is played again by another one.
 
     Args:
         agents: names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed ones.
@@ -67,9 +86,14 @@ def sweep(
         seeds: at least 0 each.
         folder: where the runs are kept.
         horizon: number of rounds; None for the registered ones.
+        recommend: after which rounds agents are asked for their recommendations, see
+            :func:`cbo_gym.evaluation.evaluate`.
         n_jobs: processes at a time; -1 for one a core. Of a cluster, the workers decide.
         backend: ``"joblib"`` for processes on this machine, ``"dask"`` for a cluster.
         address: of the Dask scheduler: ``"tcp://host:8786"``.
+        time_limit: seconds that a run may take, the start of its process included; None for any. One that takes
+            longer is stored as failed.
+        memory_limit: resident memory of a run's process, in MiB; None for any. One that takes more is stored as failed.
         on_start: called once with the number of runs in the grid and of those still to do.
         on_run: called with each run that ends, in the order of ending.
 
@@ -77,16 +101,18 @@ def sweep(
         how many runs of the grid are ``finished``, ``failed`` and ``skipped``, and how many were ``resumed``.
 
     Raises:
-        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is negative, or the
-            backend is unknown or does not go with the address.
-        OperationError: if a worker process on this machine is killed, or the cluster is not there or not fit.
+        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is negative, a limit
+            is not above 0, or the backend is unknown or does not go with the address.
+        OperationError: before anything runs, if runs cannot be written to the folder; if they no longer can; if the
+            cluster is not there or not fit.
     """
     if backend not in get_args(Backend):
         raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
-    jobs = plan(agents, envs, seeds, Path(folder), horizon)
-    return run_jobs(jobs, n_jobs=n_jobs, address=address, on_start=on_start, on_run=on_run)
+    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend)
+    limits = {"time_limit": time_limit, "memory_limit": memory_limit}
+    return run_jobs(jobs, n_jobs=n_jobs, address=address, on_start=on_start, on_run=on_run, **limits)
 
 
 def run_jobs(
@@ -94,53 +120,99 @@ def run_jobs(
     *,
     n_jobs: int = -1,
     address: str | None = None,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
     """Run what :func:`plan` made, of one grid or several; as :func:`sweep` otherwise."""
     if n_jobs == 0:
         raise ArgumentError("give a number of processes, or -1 for one a core; given 0")
-    stored = {job: load_run(job.path).status for job in jobs if job.path.exists()}
+    Worker(time_limit, memory_limit)  # raises for limits that are none
+    for folder in {job.folder for job in jobs}:
+        require_writable(folder)
+    stored = {job: run.status for job in jobs if (run := resumed_run(job.path)) is not None}
     to_do = [job for job in jobs if stored.get(job, "failed") == "failed"]
     if on_start:
         on_start(len(jobs), len(to_do))
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
-    for job, run in _on_cluster(to_do, address) if address else _on_this_machine(to_do, n_jobs):
-        save_run(job.path, run)
+    play = partial(_on_cluster, address=address) if address else partial(_on_this_machine, n_jobs=n_jobs)
+    for job, run in play(to_do, time_limit=time_limit, memory_limit=memory_limit):
+        _store(job, run)
         count[run.status] += 1
         if on_run:
             on_run(run)
     return dict(count)
 
 
-def _on_this_machine(jobs: Sequence[Job], n_jobs: int) -> Iterator[tuple[Job, Run]]:
-    # late: slow to import, and needed only here
-    from joblib import Parallel, delayed
-
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+def _store(job: Job, run: Run) -> None:
     try:
-        yield from parallel(delayed(_with_run)(job) for job in jobs)
-    except BrokenProcessPool as error:
+        # its own name, for code may have been edited since the sweep began
+        save_run(job.folder / name_of(run), run)
+    except OSError as error:
         raise OperationError(
-            "a worker process was killed, perhaps for want of memory; finished runs are kept, "
-            "and the same sweep started again does only the others"
+            f"cannot write the run of {job.agent} on {job.env}, seed {job.seed}, to {job.folder}: {error.strerror}; "
+            "the runs that ended before are kept, and the same sweep started again does only the others"
         ) from error
 
 
-def _with_run(job: Job) -> tuple[Job, Run]:
-    return job, run_job(job)
+def _on_this_machine(
+    jobs: Sequence[Job], *, n_jobs: int, time_limit: float | None, memory_limit: float | None
+) -> Iterator[tuple[Job, Run]]:
+    # late: slow to import, and needed only here
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    workers = [Worker(time_limit, memory_limit) for _ in range(min(effective_n_jobs(n_jobs), len(jobs)))]
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def play(job: Job) -> tuple[Job, Run]:
+        worker = idle.get()
+        try:
+            return job, _outcome(worker, job)
+        finally:
+            idle.put(worker)
+
+    # threads, each of which waits for a process
+    parallel = Parallel(n_jobs=max(1, len(workers)), backend="threading", return_as="generator_unordered")
+    try:
+        yield from parallel(delayed(play)(job) for job in jobs)
+    finally:
+        for worker in workers:
+            worker.close()
 
 
-def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[tuple[Job, Run]]:
+def _outcome(worker: Worker, job: Job) -> Run:
+    try:
+        return worker.call(run_job, job)
+    except DiedError as error:
+        return _unfinished(job, "failed", str(error))
+
+
+def _on_cluster(
+    jobs: Sequence[Job], *, address: str, time_limit: float | None, memory_limit: float | None
+) -> Iterator[tuple[Job, Run]]:
     from cbo_gym.evaluation.cluster import completed
 
     if not jobs:  # then no cluster is needed
         return
-    for job, outcome in completed(run_job, jobs, address):
+    play = partial(_on_worker, time_limit=time_limit, memory_limit=memory_limit)
+    for job, outcome in completed(play, jobs, address):
         if isinstance(outcome, Exception):
             outcome = _unfinished(job, "failed", f"{type(outcome).__name__}: {outcome}")
         yield job, outcome
+
+
+def _on_worker(job: Job, time_limit: float | None, memory_limit: float | None) -> Run:
+    """On a machine of the cluster: play a job in a process of its worker's, which is kept for the next."""
+    return _outcome(_kept_worker(time_limit, memory_limit, job.sources), job)
+
+
+@lru_cache(maxsize=1)  # one that is dropped ends, for its standard input does
+def _kept_worker(time_limit: float | None, memory_limit: float | None, sources: object) -> Worker:
+    return Worker(time_limit, memory_limit)
 
 
 def plan(
@@ -149,52 +221,55 @@ def plan(
     seeds: Iterable[int],
     folder: Path,
     horizon: int | None = None,
+    recommend: Recommend = "every",
 ) -> list[Job]:
     """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
     agent_specs = [Spec.parse(text) for text in expand(agents, usable_agents)]
     env_specs = [Spec.parse(text) for text in expand(envs, lambda: [entry.id for entry in entries()])]
-    seed_list: Sequence[int] = list(dict.fromkeys(seeds))
+    seed_list = list(dict.fromkeys(map(int, seeds)))
     if not (agent_specs and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
     if min(seed_list) < 0:
         raise ArgumentError(f"seeds must be at least 0; given {min(seed_list)}")
-    for spec in agent_specs:
-        create_agent(spec)
-    played = {spec: _mode_and_horizon(spec, horizon) for spec in env_specs}
+    asked_after(recommend, 1)  # raises for another word
+    forget_sources()  # they may have been edited since the last sweep
+    made = {spec: create_agent(spec) for spec in dict.fromkeys(agent_specs)}
+    played = {spec: _facts(spec, horizon) for spec in dict.fromkeys(env_specs)}
     return [
-        Job(agent, env, seed, rounds, mode, run_path(folder, str(agent), str(env), seed, rounds))
-        for (env, (mode, rounds)), agent, seed in product(played.items(), agent_specs, seed_list)
+        Job(agent, env, seed, rounds, recommend, mode, code, folder)
+        for env, (mode, rounds, problem) in played.items()
+        for agent, code in ((spec, tuple(sources(one, spec, problem).items())) for spec, one in made.items())
+        for seed in seed_list
     ]
 
 
-def _mode_and_horizon(spec: Spec, horizon: int | None) -> tuple[str, int]:
+def _facts(spec: Spec, horizon: int | None) -> tuple[str, int, object]:
+    """Mode, number of rounds and problem of an environment."""
     env: Any = make_env(spec, horizon)
     env.close()
-    return str(env.unwrapped.mode), env.spec.max_episode_steps
+    return str(env.unwrapped.mode), env.spec.max_episode_steps, problem_of(env)
 
 
 def run_job(job: Job) -> Run:
     """Play one job; called in a worker process."""
     try:
-        agent = create_agent(job.agent)
-        if torch := sys.modules.get("torch"):  # loaded by now if the agent needs it
-            torch.set_num_threads(TORCH_THREADS)
-        return evaluate(agent, job.env, job.seed, horizon=job.horizon, label=str(job.agent))
+        return evaluate(job.agent, job.env, job.seed, horizon=job.horizon, recommend=job.recommend)
     except UnsupportedModeError as error:
         return _unfinished(job, "skipped", str(error))
-    except Exception:
+    except BaseException:  # an agent's module may raise anything, requests to end the process too
         return _unfinished(job, "failed", traceback.format_exc())
 
 
 def _unfinished(job: Job, status: Status, error: str) -> Run:
     return Run(
-        str(job.agent),
-        str(job.env),
-        job.seed,
-        job.horizon,
-        job.mode,
+        agent=str(job.agent),
+        env=str(job.env),
+        seed=job.seed,
+        horizon=job.horizon,
+        recommend=job.recommend,
+        mode=job.mode,
         status=status,
         error=error,
-        date=today(),
-        machine=describe_machine(),
+        sources=dict(job.sources),
+        **provenance(),
     )

@@ -14,12 +14,19 @@ from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard, env_label
 OVERALL = {
     "iqm": "interquartile mean",
     "score": "mean score",
-    "average_score": "average score",
+    "average_score": "score of play",
     "probability": "P(first scores higher)",
     "seconds": "seconds a round",
     "run_seconds": "seconds a run",
 }
 MISSING = "-"
+#: What stands beside every table of scores.
+SCORE_NOTE = (
+    "Score: 0 is the mean of a random action, 1 the optimum. It is of the action recommended after the last round, the "
+    "best found by then, so that even random play is above 0; the score of play is of all rounds as they were played."
+)
+RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at the end"}
+SECONDS_NOTE = "Seconds a round: act, update and recommend together."
 
 
 class TextTable(NamedTuple):
@@ -128,20 +135,43 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
 
 
 def provenance(board: Leaderboard) -> str:
-    """What the numbers come from: runs, seeds, versions, dates and machines."""
+    """What the numbers come from: runs, seeds, versions, dates and machines, and what differs among the runs."""
     runs = board.table.filter(pl.col("status") == "finished")
-    versions, dates, machines = (
-        sorted(value for value in runs[name].unique() if value) for name in ("version", "date", "machine")
+    versions, days, machines = (
+        sorted({value.partition("T")[0] for value in runs[name] if value}) for name in ("version", "date", "machine")
     )
     parts = [
         f"{runs.height} finished runs",
         f"seeds {_ranges(sorted(runs['seed'].unique()))}",
-        f"cbo-gym {' and '.join(versions)}" + (" (mixed)" if len(versions) > 1 else ""),
-        *([" to ".join(dict.fromkeys([dates[0], dates[-1]]))] if dates else []),
+        f"cbo-gym {' and '.join(versions)}",
+        *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
         *machines,
     ]
-    text = "; ".join(parts) + "."
-    return f"{text} Left out: {board.replaced} runs that a newer version played again." if board.replaced else text
+    sentences = ["; ".join(parts), *mixtures(board)]
+    if board.replaced:
+        sentences.append(f"Left out: {board.replaced} runs that were played again later")
+    return ". ".join(sentences) + "."
+
+
+def mixtures(board: Leaderboard) -> list[str]:
+    """What the finished runs do not have in common, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``."""
+    counts: dict[str, Counter[str]] = {}
+    for run in board.runs:
+        played_with = {
+            "cbo-gym": run.version,
+            **run.sources,
+            **run.libraries,
+            **{f"threads of {name}": str(number) for name, number in run.threads.items()},
+            "machine": run.machine,
+            "recommendations": RECOMMENDATIONS[run.recommend],
+        }
+        for name, what in played_with.items():
+            counts.setdefault(name, Counter())[what] += 1
+    return [
+        f"Mixed {name}: {', '.join(f'{what or MISSING} ({number} runs)' for what, number in sorted(found.items()))}"
+        for name, found in counts.items()
+        if len(found) > 1
+    ]
 
 
 def _ranges(numbers: Iterable[int]) -> str:

@@ -47,6 +47,7 @@ def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0", mode="soft", **more
             "average_reward": np.cumsum(rewards) / rounds,
             "act_seconds": np.full(len(rewards), 0.25),
             "update_seconds": np.full(len(rewards), 0.5),
+            "recommend_seconds": np.full(len(rewards), 0.125),
         }
     )
     return Run(agent, env, seed, len(rewards), mode=mode, optimum=1.0, random_value=0.0, table=table, **more)
@@ -62,7 +63,7 @@ def test_means_and_intervals_by_hand():
     assert row["score"] == pytest.approx(0.4)
     assert row["average_score"] == pytest.approx(0.2)
     assert row["cumulative_regret"] == pytest.approx(1.6)
-    assert row["seconds"] == pytest.approx(0.75)
+    assert row["seconds"] == pytest.approx(0.875)
 
 
 def choosing_run(agent, seed, chosen, names=("{X1 | C}", "{X2 | C}", "{}")):
@@ -131,7 +132,7 @@ def test_overall_averages_environments_and_brackets_the_mean():
     assert row["iqm"] == pytest.approx((0.4 + 0.5 + 0.9 + 0.9) / 4)
     assert row["iqm_low"] < row["iqm"] < row["iqm_high"]
     assert (row["runs"], row["of"]) == (8, 2)
-    assert (row["seconds"], row["run_seconds"]) == (pytest.approx(0.75), pytest.approx(0.75))
+    assert (row["seconds"], row["run_seconds"]) == (pytest.approx(0.875), pytest.approx(0.875))
 
 
 def test_agents_with_fewer_environments_stand_below():
@@ -210,8 +211,8 @@ def test_of_several_versions_the_newest_counts():
     board = leaderboard(runs)
     assert [(run.seed, run.version) for run in board.runs] == [(0, "0.10.0"), (1, "0.9.0")]
     assert board.per_env["score"].to_list() == [pytest.approx(0.6)]
-    assert "cbo-gym 0.10.0 and 0.9.0 (mixed)" in provenance(board)
-    assert "Left out: 2 runs that a newer version played again" in provenance(board)
+    assert "Mixed cbo-gym: 0.10.0 (1 runs), 0.9.0 (1 runs)." in provenance(board)
+    assert "Left out: 2 runs that were played again later" in provenance(board)
 
 
 def test_provenance_names_seeds_dates_and_machines():
@@ -313,7 +314,7 @@ def test_a_click_sorts_in_a_browser(tmp_path):
         if (title) titles.find(cell => cell.textContent === title).firstChild.click();
         return [...table.tBodies[0].rows].map(row => row.cells[0].textContent).join("");
       };
-      document.title = ["", "score", "score", "agent", "agent"].map(clicked).join(" ");
+      document.title = ["", "score of play", "score of play", "agent", "agent"].map(clicked).join(" ");
     </script></body>"""
     clicked = page.with_name("clicked.html")
     clicked.write_text(page.read_text().replace("</body>", script))

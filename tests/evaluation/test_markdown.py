@@ -3,6 +3,7 @@ import pytest
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.markdown import BEGIN, END, write_results
+from cbo_gym.evaluation.tables import SCORE_NOTE, SECONDS_NOTE
 from tests.evaluation.test_leaderboard import made_up_run
 
 
@@ -18,17 +19,20 @@ def test_results_replace_what_is_between_the_markers(tmp_path):
         "# Title",
         "",
         BEGIN,
-        "| hard | interquartile mean | ToyGraph-v0, T=1 | seconds a round |",
-        "| --- | ---: | ---: | ---: |",
-        "| A\\|B | 0.900 | 0.9 | 0.75 |",
+        "| hard | interquartile mean | score of play | ToyGraph-v0, T=1 | seconds a round |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| A\\|B | 0.900 | 0.900 | 0.9 | 0.875 |",
         "",
-        "| soft | interquartile mean | Dropwave-v0, T=1 | seconds a round |",
-        "| --- | ---: | ---: | ---: |",
-        "| A\\|B | 0.900 | 0.9 (1 failed) | 0.75 |",
-        "| A | 0.500 [0.500, 0.500] | 0.5 | 0.75 |",
-        "| C | - | - (1 failed) | - |",
+        "| soft | interquartile mean | score of play | Dropwave-v0, T=1 | seconds a round |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| A\\|B | 0.900 | 0.900 | 0.9 (1 failed) | 0.875 |",
+        "| A | 0.500 [0.500, 0.500] | 0.500 [0.500, 0.500] | 0.5 | 0.875 |",
+        "| C | - | - | - (1 failed) | - |",
         "",
-        f"4 finished runs; seeds 0 to 1; cbo-gym {runs[0].version}; 2026-01-31; 2 cores, X.",
+        f"{SCORE_NOTE} {SECONDS_NOTE}",
+        "",
+        f"4 finished runs; seeds 0 to 1; cbo-gym {runs[0].version}; 2026-01-31; 2 cores, X. "
+        "Mixed machine: - (2 runs), 2 cores, X (2 runs).",
         END,
         "more",
     ]

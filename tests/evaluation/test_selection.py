@@ -115,10 +115,10 @@ def test_missing_runs_are_named():
 
 def test_a_failed_run_is_missing():
     runs = [run for run in grid(AVERAGES) if (run.agent, run.env, run.seed) != ("A(beta=5)", "E1", 0)]
-    runs.append(Run("A(beta=5)", "E1", 0, 0, status="failed", error="boom"))
+    runs.append(Run("A(beta=5)", "E1", 0, 1, status="failed", error="boom"))
     with pytest.raises(ValueError, match=r"missing: beta=5 on E1, seeds 0$"):
         choose_parameter(runs, "A", "beta")
-    gone = [Run(f"A(beta={value})", "E4", 0, 0, status="failed") for value in (0.05, 0.5, 5)]
+    gone = [Run(f"A(beta={value})", "E4", 0, 1, status="failed") for value in (0.05, 0.5, 5)]
     with pytest.raises(ValueError, match="on E4"):
         choose_parameter([*grid(AVERAGES), *gone], "A", "beta")
 

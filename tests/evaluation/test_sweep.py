@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -5,14 +6,13 @@ import sys
 import time
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from cbo_gym import sweep
-from cbo_gym.evaluation import Run, load_run, load_runs
+from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.evaluation.progress import run_with_progress
-from cbo_gym.evaluation.results import run_path, save_run
+from cbo_gym.evaluation.results import SECONDS, save_run
 from cbo_gym.evaluation.sweep import plan
 from cbo_gym.registry import entries, find_entry
 
@@ -53,9 +53,10 @@ def test_parallel_runs_equal_a_single_run(tmp_path):
 
     sweep(["Random"], ["CBO/ToyGraph-v0"], [4], tmp_path, horizon=5, n_jobs=2)
     (run,) = finished(tmp_path)
-    timings = ["act_seconds", "update_seconds"]
     alone = evaluate("Random", "CBO/ToyGraph-v0", seed=4, horizon=5)
-    assert run.table.drop(timings).equals(alone.table.drop(timings))
+    assert run.table.drop(SECONDS).equals(alone.table.drop(SECONDS))
+    assert (run.sources, run.libraries, run.machine) == (alone.sources, alone.libraries, alone.machine)
+    assert set(run.threads.values()) == {1}, "the parallelism is over runs"
 
 
 def test_failures_and_skips_are_recorded_and_the_rest_goes_on(tmp_path):
@@ -77,10 +78,123 @@ def test_failures_and_skips_are_recorded_and_the_rest_goes_on(tmp_path):
 
 
 def test_failed_runs_are_tried_again(tmp_path):
-    path = run_path(tmp_path, AGENT, "CBO/Dropwave-v0", 0, 3)
-    save_run(path, Run(AGENT, "CBO/Dropwave-v0", 0, 3, status="failed", error="the machine went down"))
+    (job,) = plan([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path, 3)
+    broken = Run(AGENT, "CBO/Dropwave-v0", 0, 3, status="failed", error="went down", sources=dict(job.sources))
+    save_run(job.path, broken)
     assert sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=1)["finished"] == 1
-    assert load_run(path).status == "finished"
+    assert load_run(job.path).status == "finished"
+
+
+DEATHS = {
+    "Exits(status=0)": "SystemExit",
+    "Vanishes(status=0)": "ended with status 0",
+    "KillsItsProcess": "SIGKILL",
+    "Crashes": "SIGSEGV",
+    "ClosesItsStreams": "ended with status",
+}
+
+
+def test_however_a_run_dies_it_is_a_failed_one_and_the_others_finish(tmp_path):
+    bad = [f"tests.helpers:{agent}" for agent in DEATHS]
+    count = sweep([AGENT, *bad, "Random"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=2)
+    assert count == {"finished": 2, "failed": len(bad), "skipped": 0, "resumed": 0}
+    errors = {run.agent: run.error for run in load_runs(tmp_path) if run.status == "failed"}
+    assert [reason for agent, reason in zip(bad, DEATHS.values(), strict=True) if reason not in errors[agent]] == []
+
+
+def test_a_run_that_takes_too_long_or_too_much_is_a_failed_one(tmp_path):
+    for agent, limit in (("Hangs", {"time_limit": 5}), ("Swallows", {"memory_limit": 700})):
+        count = sweep([f"tests.helpers:{agent}"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=1, **limit)
+        assert count["failed"] == 1
+    hung, full = sorted(load_runs(tmp_path), key=lambda run: run.agent)
+    assert hung.error == "took longer than the time limit of 5 s"
+    assert "MiB of memory; the limit is 700 MiB" in full.error
+
+
+@pytest.mark.parametrize("name", ["time_limit", "memory_limit"])
+def test_limits_that_are_none_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=f"{name} must be above 0"):
+        sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path / "runs", horizon=1, **{name: 0})
+    assert not (tmp_path / "runs").exists()
+
+
+def test_damaged_files_are_set_aside_and_played_again(tmp_path):
+    grid = ([AGENT, "Random"], ["CBO/Dropwave-v0"], range(3), tmp_path)
+    sweep(*grid, horizon=3, n_jobs=1)
+    cut, flipped, foreign, kept, *_ = sorted(tmp_path.glob("*.parquet"))
+    cut.write_bytes(cut.read_bytes()[:-50])
+    content = bytearray(flipped.read_bytes())
+    content[100] ^= 1
+    flipped.write_bytes(content)
+    foreign.write_bytes(kept.read_bytes())
+    with pytest.warns(DamagedRunWarning) as said:
+        count = sweep(*grid, horizon=3, n_jobs=1)
+    assert count == {"finished": 6, "failed": 0, "skipped": 0, "resumed": 3}
+    told = [str(warning.message) for warning in said]
+    for path, why in (
+        (cut, "does not fit its checksum"),
+        (flipped, "does not fit its checksum"),
+        (foreign, "belongs in"),
+    ):
+        assert sum(str(path) in line and why in line and "played again" in line for line in told) == 1
+    assert sorted(path.name for path in (tmp_path / "damaged").iterdir()) == [p.name for p in (cut, flipped, foreign)]
+    assert len(finished(tmp_path)) == 6
+
+
+def test_an_edited_agent_is_played_again_and_an_unchanged_one_is_not(tmp_path, monkeypatch):
+    module = tmp_path / "my_own_agent.py"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = "from tests.helpers import Centre\n\nclass Mine(Centre):\n    pass\n"
+    grid = (["my_own_agent:Mine", AGENT], ["CBO/Dropwave-v0"], [0], tmp_path / "runs")
+    module.write_text(text)
+    assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 0
+    assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 2
+    module.write_text(text + "    quick = True\n")
+    assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 1
+    stamps = {run.sources["my_own_agent"] for run in load_runs(tmp_path / "runs") if "Mine" in run.agent}
+    assert len(stamps) == 2
+
+
+@pytest.mark.parametrize("where", ["file", "file/below"])
+def test_a_folder_that_is_none_is_noticed_before_anything_is_played(tmp_path, where):
+    (tmp_path / "file").write_text("text")
+    started = []
+    with pytest.raises(RuntimeError, match="give a folder for the runs"):
+        sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path / where, horizon=1, on_start=lambda *n: started.append(n))
+    assert started == []
+
+
+@pytest.mark.parametrize(("code", "said"), [(errno.ENOSPC, "No space left on device"), (errno.EROFS, "Read-only")])
+def test_a_disk_that_takes_nothing_is_noticed_before_anything_is_played(tmp_path, monkeypatch, code, said):
+    def refuse(self, content):
+        raise OSError(code, os.strerror(code), str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(RuntimeError, match=f"cannot write runs to .*: {said}"):
+        sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=1)
+
+
+def test_a_disk_that_fills_up_ends_the_sweep_with_what_is_kept(tmp_path, monkeypatch):
+    stored = []
+
+    def write(path, run):
+        if len(stored) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        stored.append(run)
+        save_run(path, run)
+
+    monkeypatch.setattr(sys.modules["cbo_gym.evaluation.sweep"], "save_run", write)
+    with pytest.raises(RuntimeError, match=r"cannot write the run of .*: No space left on device; the runs that ended"):
+        sweep([AGENT], ["CBO/Dropwave-v0"], range(5), tmp_path, horizon=1, n_jobs=1)
+    assert len(finished(tmp_path)) == 2
+
+
+def test_parameters_may_be_lists(tmp_path):
+    env = "CBO/Alpine2-Contextual-v0(contexts=[0, 1])"
+    jobs = plan(["Random"], [env, env], [0, 0], tmp_path, 2)
+    assert [str(job.env) for job in jobs] == [env]
+    assert sweep(["Random"], [env], [0], tmp_path, horizon=2, n_jobs=1)["finished"] == 1
+    assert sweep(["Random"], [env], [0], tmp_path, horizon=2, n_jobs=1)["resumed"] == 1
 
 
 @pytest.mark.parametrize(
@@ -115,48 +229,12 @@ def test_jobs_know_the_mode_and_the_registered_horizon(tmp_path):
 
 
 def test_what_changes_the_run_changes_its_file(tmp_path):
-    base = (AGENT, "CBO/Dropwave-v0", 0, 100)
-    others = [("Random", *base[1:]), (base[0], "CBO/Dropwave-Noisy-v0", 0, 100), (*base[:2], 1, 100), (*base[:3], 5)]
-    assert len({run_path(tmp_path, *what) for what in [base, *others]}) == 5
-    assert run_path(tmp_path, *base) == run_path(tmp_path, *base)
+    def paths(agent=AGENT, env="CBO/Dropwave-v0", seed=0, horizon=100, recommend="every"):
+        return [job.path for job in plan([agent], [env], [seed], tmp_path, horizon, recommend)]
 
-
-def test_a_run_survives_the_disk(tmp_path):
-    table = pl.DataFrame({"round": [1, 2], "action": [[0.5], [1.0]], "reward": [0.25, float("nan")]})
-    run = Run("A(b='ü')", "CBO/Dropwave-v0", 3, 2, mode="soft", optimum=1.0, choices=("{}", "{X0}"), table=table)
-    save_run(tmp_path / "run.parquet", run)
-    back = load_run(tmp_path / "run.parquet")
-    assert back.table.equals(table, null_equal=True)
-    assert (back.agent, back.choices, back.optimum, back.version) == (run.agent, run.choices, 1.0, run.version)
-    assert [path.name for path in tmp_path.iterdir()] == ["run.parquet"]
-
-
-def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
-    def interrupted(self, path, **_):
-        Path(path).write_bytes(b"half a fi")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        save_run(tmp_path / "run.parquet", Run("A", "E", 0, 1))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_foreign_files_are_named(tmp_path):
-    (tmp_path / "other.parquet").write_bytes(b"not parquet")
-    with pytest.raises(ValueError, match=r"other\.parquet is not a result of cbo-gym"):
-        list(load_runs(tmp_path))
-    with pytest.raises(ValueError, match="there is no folder"):
-        list(load_runs(tmp_path / "none"))
-
-
-def test_a_killed_worker_ends_the_sweep_and_leaves_what_was_finished(tmp_path):
-    with pytest.raises(RuntimeError, match="a worker process was killed"):
-        sweep([AGENT, "tests.helpers:KillsItsProcess"], ["CBO/Dropwave-v0"], range(6), tmp_path, horizon=3, n_jobs=2)
-    kept = finished(tmp_path)
-    assert kept
-    count = sweep([AGENT], ["CBO/Dropwave-v0"], range(6), tmp_path, horizon=3, n_jobs=2)
-    assert count == {"finished": 6, "failed": 0, "skipped": 0, "resumed": len(kept)}
+    others = [{"agent": "Random"}, {"env": "CBO/Dropwave-Noisy-v0"}, {"seed": 1}, {"horizon": 5}, {"recommend": "end"}]
+    assert len({path for change in [{}, *others] for path in paths(**change)}) == 6
+    assert paths() == paths()
 
 
 def test_a_killed_sweep_resumes_and_loses_no_finished_run(tmp_path):
