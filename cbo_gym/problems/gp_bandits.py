@@ -46,8 +46,11 @@ class PosteriorMean:
         return cls(centres, KERNEL_VARIANCE * np.linalg.solve(covariance, values), lengthscale)
 
     def __call__(self, action: Floats, u: Floats) -> Floats:
-        distances = np.subtract.outer(action, self.centres)
-        return np.exp(self._rate * distances * distances) @ self.weights + u
+        # In a batch of cells the points of each come together, or sums over them would not be those of one cell alone.
+        by_cell = np.ndim(action) == 2
+        distances = np.subtract.outer(np.transpose(action) if by_cell else action, self.centres)
+        values = np.exp(self._rate * distances * distances) @ self.weights
+        return (values.T if by_cell else values) + u
 
     @cached_property
     def _rate(self) -> float:
