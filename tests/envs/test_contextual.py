@@ -121,15 +121,17 @@ def test_flatten_action() -> None:
 
 
 INVALID = [
-    pytest.param({"target": 0, "values": [0.5] * 2}, "a dict with 'scope' and numeric 'values'", id="a hard action"),
+    pytest.param(
+        {"target": 0, "values": [0.5] * 2}, "a dict with the keys 'scope' and 'values' alone", id="a hard action"
+    ),
     pytest.param({"scope": 4, "values": [0.5] * 2}, "scope must be a whole number from 0 to 3; given 4", id="unknown"),
     pytest.param({"scope": -1, "values": [0.5] * 2}, "from 0 to 3; given -1", id="negative"),
     pytest.param({"scope": "X1", "values": [0.5] * 2}, "from 0 to 3; given 'X1'", id="a name"),
     pytest.param({"scope": 0, "values": [0.5] * 3}, r"shape \(2,\), .*'X1', 'X2'.*given shape \(3,\)", id="shape"),
     pytest.param({"scope": 0, "values": [0.5, 1.5]}, "value of X2 must lie in .* given 1.5", id="outside"),
     pytest.param({"scope": 0, "values": [np.nan, 0.5]}, "value of X1 must lie in .* given nan", id="NaN"),
-    pytest.param([0.5] * 2, "a dict with 'scope'", id="an array"),
-    pytest.param(None, "a dict with 'scope'", id="None"),
+    pytest.param([0.5] * 2, "a dict with the keys 'scope'", id="an array"),
+    pytest.param(None, "a dict with the keys 'scope'", id="None"),
 ]
 
 
@@ -152,7 +154,7 @@ def test_invalid_actions_change_nothing(action: Any, message: str) -> None:
         ({"scope": [0, 4, 2], "values": np.full((3, 2), 0.5)}, "action 1 .*scope 4"),
         ({"scope": [0, 1, 2], "values": np.full((3, 3), 0.5)}, r"\(n, 2\); given .*\(3, 3\)"),
         ({"scope": [0, 1], "values": np.full((2, 2), 0.5)}, "each of 3 environments; given 2"),
-        ({"target": [0, 1, 2], "values": np.full((3, 2), 0.5)}, "a dict with 'scope'"),
+        ({"target": [0, 1, 2], "values": np.full((3, 2), 0.5)}, "a dict with the keys 'scope'"),
     ],
 )
 def test_invalid_vector_actions_change_nothing(actions: Any, message: str) -> None:
