@@ -18,7 +18,7 @@ register_all()
 # What costs time to import is imported when it is first asked for.
 _LAZY = {
     "custom_problem": "cbo_gym.problems.custom",
-    "load_problem": "cbo_gym.problems.custom",
+    "load_problem": "cbo_gym.problems.problem_file",
     "make_task": "cbo_gym.envs.tasks",
     "Oracle": "cbo_gym.oracle",
     "evaluate": "cbo_gym.evaluation.runner",
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # _LAZY in words that type checkers follow; a test holds the 
     from cbo_gym.evaluation.sweep import sweep as sweep
     from cbo_gym.oracle import Oracle as Oracle
     from cbo_gym.problems.custom import custom_problem as custom_problem
-    from cbo_gym.problems.custom import load_problem as load_problem
+    from cbo_gym.problems.problem_file import load_problem as load_problem
 else:  # hidden from type checkers, so that they report misspelt names
 
     def __getattr__(name: str) -> Any:

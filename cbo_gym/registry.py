@@ -17,6 +17,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.files import write_text
 from cbo_gym.task import Mode
 from cbo_gym.validation import StrictModel, field_errors
+from cbo_gym.yaml_files import read_yaml
 
 FILE_NAME = "envs_registry.yaml"
 ENTRY_POINT = "cbo_gym.envs:CausalBanditEnv"
@@ -120,8 +121,8 @@ def read_registry(path: Path | None = None) -> Registry:
     """
     path = path or registry_path()
     try:
-        loaded = yaml.load(path.read_bytes(), Loader=_SafeLoader)
-    except (OSError, yaml.YAMLError) as error:
+        loaded = read_yaml(path)
+    except ArgumentError as error:
         raise RegistryError(f"cannot read {path}: {error}") from error
     if not isinstance(loaded, list):
         raise RegistryError(f"{path} must hold a list of environments; it holds {type(loaded).__name__}")
@@ -136,9 +137,6 @@ def read_registry(path: Path | None = None) -> Registry:
         except RegistryError as error:
             broken[_id_of(item) or f"entry {place}"] = error
     return Registry(tuple(right.values()), broken)
-
-
-_SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _id_of(item: object) -> str | None:
@@ -177,7 +175,7 @@ def register_all() -> None:
     are registered all the same.
     """
     for mode in Mode:
-        _register(custom_id(mode), {"mode": mode.value}, CUSTOM_ROUNDS)
+        _register(custom_id(mode), {"mode": mode.value, "problem": None}, CUSTOM_ROUNDS)
     for entry in entries():
         _register(entry.id, entry.made_with, entry.horizon)
     for name, error in _own().broken.items():

@@ -11,6 +11,9 @@ from cbo_gym.errors import did_you_mean
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+MOST_ERRORS = 10  # in one message
+LONGEST_INPUT = 300  # characters of it that are shown
+
 
 class StrictModel(BaseModel):
     """A part of a file; keys that it does not have are errors."""
@@ -25,7 +28,9 @@ def field_errors(error: ValidationError, model: type[BaseModel]) -> str:
         error: of the validation.
         model: that the file was validated against.
     """
-    return "; ".join(_one(found, model) for found in error.errors())
+    found = error.errors(include_url=False)
+    more = [f"and {len(found) - MOST_ERRORS} more"] if len(found) > MOST_ERRORS else []
+    return "; ".join([*(_one(one, model) for one in found[:MOST_ERRORS]), *more])
 
 
 def _one(found: ErrorDetails, model: type[BaseModel]) -> str:
@@ -35,7 +40,11 @@ def _one(found: ErrorDetails, model: type[BaseModel]) -> str:
     hint = ""
     if found["type"] == "extra_forbidden":
         hint = did_you_mean(str(found["loc"][-1]), _keys(model))
-    return f"field {where}: {found['msg']}, given {found['input']!r}{hint}"
+    return f"field {where}: {found['msg']}, given {_shortened(repr(found['input']))}{hint}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_INPUT else f"{text[:LONGEST_INPUT]}..."
 
 
 def _keys(model: type[BaseModel]) -> set[str]:

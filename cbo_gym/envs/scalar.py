@@ -46,11 +46,16 @@ class NoiseStream:
             self._refill()
         return self._rounds[self._next]
 
+    def take_back(self) -> None:
+        """Undo the last :meth:`draw`."""
+        self._next -= 1
+
     def _refill(self) -> None:
         block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
         rows = zip(*[column.tolist() for column in block], strict=True)
-        self._rounds = list(rows) if block else [()] * NOISE_BLOCK
-        self._next = 0
+        last = self._rounds[-1:]  # kept, since it may be taken back
+        self._rounds = [*last, *(rows if block else [()] * NOISE_BLOCK)]
+        self._next = len(last)
 
 
 class CausalBanditEnv(gym.Env[Observation, Action]):
@@ -131,20 +136,25 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
         Raises:
             gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
+            ArgumentError: if a variable of a :class:`~cbo_gym.scm.GuardedModel` is no finite number; nor does then.
         """
         intervention = self._decode(action)
         stream = self._noise or self._stream()
-        values = self._play(stream.draw(), intervention)
-        reward = float(self._reward_of(values))
+        noise = stream.draw()
+        try:
+            values = self._play(noise, intervention)
+            reward = float(self._reward_of(values))
+            observation = self._after(np.array(self._observed(values), ndmin=1), values)
+            if self._before:
+                observation |= self._before(stream.peek())
+        except BaseException:
+            stream.take_back()
+            raise
         self.values = values
         self.intervened = frozenset(intervention.hard)
         self.round += 1
         self.total_reward += reward
-        info = {"round": self.round, "intervention": self._describe(intervention)}
-        observation = self._after(np.array(self._observed(values), ndmin=1), values)
-        if self._before:
-            observation |= self._before(stream.peek())
-        return observation, reward, False, False, info
+        return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
 
     def _stream(self) -> NoiseStream:
         if self._noise is None:

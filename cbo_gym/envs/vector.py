@@ -130,6 +130,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         Raises:
             gymnasium.error.ResetNeeded: before the first reset.
             gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
+            ArgumentError: if a variable of a :class:`~cbo_gym.scm.GuardedModel` is no finite number anywhere; nothing
+                changes then.
         """
         if not self._generators:
             raise gym.error.ResetNeeded("call reset before step")
@@ -147,13 +149,13 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             nodes[:, place] = values[name]
         reward = np.empty(self.num_envs)
         reward[:] = self.problem.outcomes.reward(values)
+        observation = self._with_next(self.feedback.after(nodes, values), ahead=1)
         self._round += 1
         self._values = values
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
         self._masks = {name: mask for name, (mask, _) in intervention.hard.items()}
         info = self._info(self.feedback.describe_batch(intervention))
-        observation = self._with_next(self.feedback.after(nodes, values))
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def _require_one_each(self, actions: Actions) -> None:
@@ -163,19 +165,20 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
                     f"give one action for each of {self.num_envs} environments; given {len(part)}"
                 )
 
-    def _with_next(self, observation: Observations) -> Observations:
-        """With what is seen of the round that is played next."""
+    def _with_next(self, observation: Observations, ahead: int = 0) -> Observations:
+        """With what is seen of the round that is played next, or after that."""
         if self.feedback.looks_ahead:
-            observation |= self.feedback.before(self._next_noise())
+            observation |= self.feedback.before(self._next_noise(ahead))
         return observation
 
-    def _next_noise(self) -> Draws:
-        """The noise of the round that is played next."""
-        if self._round == self._drawn:
+    def _next_noise(self, ahead: int = 0) -> Draws:
+        """The noise of the round that is played next, or ``ahead`` rounds after it."""
+        number = self._round + ahead
+        if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
             self._block = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
             self._drawn += NOISE_BLOCK
-        noise = tuple(column[self._round % NOISE_BLOCK] for column in self._block)
+        noise = tuple(column[number % NOISE_BLOCK] for column in self._block)
         return viewed_as(FloatPowers, noise) if self._takes_powers else noise
 
     def _info(self, intervention: StepInfo) -> StepInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,9 +26,10 @@ from cbo_gym.scm import (
     Zero,
 )
 from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
-from cbo_gym.scm.values import Composition
+from cbo_gym.scm.values import Composition, is_finite_number
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
+MOST_TARGETS = 1024
 MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
 
@@ -146,12 +148,11 @@ class Problem:
             object.__setattr__(self, "null_action", (0.0,) * q)
         if len(self.null_action) != q or not all(0 <= a <= 1 for a in self.null_action):
             raise ArgumentError(f"{self.name}: null_action needs {q} numbers in [0, 1]")
-        for what, (low, high) in [
+        for what, domain in [
             *zip(self.action_names or range(q), self.action_domains, strict=True),
             *self.manipulable.items(),
         ]:
-            if not (np.isfinite([low, high]).all() and low < high):
-                raise ArgumentError(f"{self.name}: the domain of {what!r} must be low < high; given {low, high}")
+            require_interval(f"{self.name}: the domain of {what!r}", domain)
         settable = set(self.scm.nodes) - {self.scm.reward}
         for name in [*self.manipulable, *frozenset().union(*self.targets)]:
             if name not in settable:
@@ -168,6 +169,10 @@ class Problem:
             self._check_contexts(self.contexts)
 
     def _check_contexts(self, contexts: Contexts) -> None:
+        if self.scm.action_dim:
+            raise ArgumentError(
+                f"{self.name}: a problem with contexts takes no soft parameters; make them variables that may be set"
+            )
         free = [name for name in self.scm.nodes[:-1] if name not in self.manipulable]
         if unknown := [name for name in contexts.names if name not in free]:
             raise ArgumentError(f"{self.name}: {unknown} cannot be contexts; choose from {free}")
@@ -200,10 +205,25 @@ class Problem:
         return self.domains.points_to_native(action)
 
 
+def require_interval(what: str, given: object) -> None:
+    """Refuse what is not ``(low, high)``, finite numbers with low < high.
+
+    Raises:
+        ArgumentError: naming ``what`` it should be.
+    """
+    pair = tuple(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else ()
+    if not (len(pair) == 2 and all(map(is_finite_number, pair)) and 0 < pair[1] - pair[0] < math.inf):
+        raise ArgumentError(f"{what} must be low < high, two finite numbers; given {given!r}")
+
+
 def minimal_targets(scm: System, manipulable: Iterable[str]) -> list[frozenset[str]]:
-    """The minimal intervention sets of the manipulable variables, smaller ones first, the empty one included."""
+    """The minimal intervention sets of the manipulable variables, smaller ones first, the empty one included.
+
+    Raises:
+        ArgumentError: if there are more than ``MOST_TARGETS``.
+    """
     names = list(manipulable)
-    found = minimal_intervention_sets(scm.diagram, scm.reward, names)
+    found = minimal_intervention_sets(scm.diagram, scm.reward, names, most=MOST_TARGETS)
     return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 
@@ -213,7 +233,7 @@ def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
     Raises:
         ArgumentError: if ``std`` is negative or not finite; ``name`` is what the user knows it by.
     """
-    if not (np.isfinite(std) and std >= 0):
+    if not (is_finite_number(std) and std >= 0):
         raise ArgumentError(f"{name} must be a finite number of at least 0; given {std!r}")
     return Normal(0.0, std) if std else Zero()
 
@@ -231,14 +251,14 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
         ArgumentError: if a component is not three finite numbers, weight and c above 0, or sigma or lambda not above 0.
     """
     for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
-        if not (np.isfinite(value) and value > 0):
+        if not (is_finite_number(value) and value > 0):
             raise ArgumentError(f"{name} must be a finite number above 0; given {value!r}")
-    table = np.array([tuple(component) for component in components], dtype=object)
+    table = np.array([list(component) if np.iterable(component) else [] for component in components], dtype=object)
     if table.ndim != 2 or table.shape[1] != 3:
         raise ArgumentError(f"components must be triples (weight, mean, c), at least one; given {components!r}")
-    weights, means, variances = table.astype(float).T
-    if not (np.isfinite(table.astype(float)).all() and weights.min() > 0 and variances.min() > 0):
+    if not (all(map(is_finite_number, table.flat)) and (table[:, [0, 2]] > 0).all()):
         raise ArgumentError(f"components need finite numbers, weight and c above 0; given {components!r}")
+    weights, means, variances = table.astype(float).T
     stds = noise_scale * noise_std * np.sqrt(variances)
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean
 from cbo_gym.problems.base import Problem
-from cbo_gym.problems.custom import load_problem
+from cbo_gym.problems.problem_file import load_problem
 
 
 def build_problem(builder: str | Problem, **parameters: Any) -> Problem:

@@ -1,26 +1,23 @@
-"""Problems of your own: a diagram with Python mechanisms, or a short YAML file."""
+"""Problems of your own: a diagram with Python mechanisms. As text they are in :mod:`cbo_gym.problems.problem_file`."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import yaml
-from pydantic import ValidationError
 
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
-from cbo_gym.problems.expression import RESERVED, compile_equation
-from cbo_gym.scm import CausalDiagram, Distribution, Floats, StructuralCausalModel, Variable, Zero
-from cbo_gym.scm import noise as distributions
-from cbo_gym.validation import StrictModel, field_errors
+from cbo_gym.problems.abduction import Abduction
+from cbo_gym.problems.base import Columns, Contexts, Problem, gaussian_noise, minimal_targets, require_interval
+from cbo_gym.scm import CausalDiagram, Distribution, Floats, GuardedModel, Variable, Zero
+from cbo_gym.scm.scopes import Scope
 
 OWN_NOISE = "u"  # the argument of a mechanism that stands for the variable's own exogenous noise
 
 NoiseOf = Mapping[str, Distribution | float]  # variable -> distribution, or the std of a normal one
+NoiseGiven = Callable[[Columns, Columns], Columns]
 
 
 def custom_problem(
@@ -32,6 +29,9 @@ def custom_problem(
     actions: Mapping[str, Interval] | None = None,
     manipulable: Mapping[str, Interval] | None = None,
     targets: Iterable[Iterable[str]] | None = None,
+    contexts: Iterable[str] = (),
+    scopes: Iterable[Mapping[str, Iterable[str]]] | None = None,
+    noise_given: NoiseGiven | None = None,
     latent: Iterable[str] = (),
     name: str = "Custom",
     description: str = "",
@@ -51,6 +51,9 @@ def custom_problem(
             actions={"heat": (10.0, 30.0), "price": (0.0, 8.0)},
         )
 
+    A value that is no finite real number ends the round with an error that names its variable, before anything
+    changes.
+
     Args:
         mechanisms: variable -> function; latent variables too.
         reward: the variable to maximise; nothing may depend on it.
@@ -61,18 +64,26 @@ def custom_problem(
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
         targets: the sets that a hard intervention may set, the empty set included; None for the minimal
             intervention sets of the manipulable variables.
+        contexts: observed variables that are seen before acting, in contextual mode; such a problem has no ``actions``.
+        scopes: what may be done there, each a mapping from the variables that are set to the contexts that their
+            values may follow, ``{}`` to only observe; None for every set of ``targets``, its variables by all contexts
+            that they do not affect.
+        noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.base.Contexts`. None where every
+            context tells one noise, as :class:`~cbo_gym.problems.abduction.Abduction` finds it.
         latent: variables that are not observed.
         name: of the problem.
         description: for users.
 
     Raises:
-        ArgumentError: naming what is unknown, unused, missing, or contradicts the diagram; for a cycle; for a reward
-            that is not observed or has children.
+        ArgumentError: naming what is unknown, unused, missing, of the wrong kind, or contradicts the diagram; for a
+            cycle; for a reward that is not observed or has children; for more than 1024 minimal intervention sets.
     """
-    actions, manipulable, noise = dict(actions or {}), dict(manipulable or {}), dict(noise or {})
-    hidden = set(latent)
-    _require_known("noise", noise, mechanisms)
-    _require_known("latent", hidden, mechanisms)
+    mechanisms, noise = _mapping("mechanisms", mechanisms), _mapping("noise", noise)
+    actions, manipulable = _domains("actions", actions), _domains("manipulable", manipulable)
+    hidden, seen = _names("latent", latent), _names("contexts", contexts)
+    _require_known("reward", _names("reward", [reward]), mechanisms)
+    for what, named in (("noise", noise), ("latent", hidden), ("contexts", seen), ("manipulable", manipulable)):
+        _require_known(what, named, mechanisms)
     if clash := sorted(set(mechanisms) & set(actions)):
         raise ArgumentError(f"{clash} are both variables and soft parameters; rename one of them")
     variables = [
@@ -82,9 +93,10 @@ def custom_problem(
     used = {index for variable in variables for index in variable.actions}
     if unused := [action for index, action in enumerate(actions) if index not in used]:
         raise ArgumentError(f"no mechanism takes the soft parameters {unused}; use or remove them")
-    scm = StructuralCausalModel(variables, reward)
+    scm = GuardedModel(variables, reward)
     if diagram is not None:
         _require_equal(diagram, scm.diagram)
+    may_be_set = minimal_targets(scm, manipulable) if targets is None else _targets(targets)
     return Problem(
         name=name,
         scm=scm,
@@ -93,49 +105,44 @@ def custom_problem(
         action_domains=list(actions.values()),
         action_names=list(actions),
         manipulable=manipulable,
-        targets=minimal_targets(scm, manipulable) if targets is None else [frozenset(target) for target in targets],
+        targets=may_be_set,
+        contexts=_contexts(scm, seen, scopes, noise_given, may_be_set),
     )
 
 
-def _variable(
-    name: str,
-    function: Callable[..., Floats],
-    known: list[str],
-    actions: list[str],
-    noise: Distribution | float | None,
-    observed: bool,
-) -> Variable:
-    arguments = list(inspect.signature(function).parameters)
-    if unknown := [a for a in arguments if a not in (*known, *actions, OWN_NOISE)]:
-        raise ArgumentError(
-            f"the mechanism of {name} takes {unknown}, which are neither variables {known}, "
-            f"soft parameters {actions}, nor {OWN_NOISE!r} for its noise"
-        )
-    if (OWN_NOISE in arguments) != (noise is not None):
-        has, lacks = ("takes u", "noise") if noise is None else ("does not take u", "use of it")
-        raise ArgumentError(f"the mechanism of {name} {has}, but there is no {lacks}; give both or neither")
-    parents = [a for a in arguments if a in known]
-    own = [a for a in arguments if a in actions]
-    return Variable(
-        name,
-        _in_order(function, arguments, [*parents, *own, OWN_NOISE]),
-        parents=tuple(parents),
-        actions=tuple(actions.index(a) for a in own),
-        noise=Zero() if noise is None else noise if isinstance(noise, Distribution) else gaussian_noise(noise),
-        observed=observed,
-    )
+# What is given ----------------------------------------------------------------------------------------------
 
 
-def _in_order(function: Callable[..., Floats], arguments: list[str], given: list[str]) -> Callable[..., Floats]:
-    """The function, called with the values of ``given`` in that order."""
-    if arguments == given:
-        return function
-    places = [given.index(argument) for argument in arguments]
-    return lambda *values: function(*[values[place] for place in places])
+def _mapping(what: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(given, Mapping | None):
+        raise ArgumentError(f"{what} must be a mapping by name, {{name: ...}}; given {given!r}")
+    found = dict(given or {})
+    _names(what, found)
+    return found
+
+
+def _domains(what: str, given: Mapping[str, Interval] | None) -> dict[str, Interval]:
+    found = _mapping(what, given)
+    for name, domain in found.items():
+        require_interval(f"{what}: the domain of {name!r}", domain)
+    return {name: (float(low), float(high)) for name, (low, high) in found.items()}
+
+
+def _names(what: str, given: Iterable[str]) -> list[str]:
+    names = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
+    if not all(isinstance(name, str) and name for name in names):
+        raise ArgumentError(f"{what} must be a list of names; given {given!r}")
+    return names
+
+
+def _targets(given: Iterable[Iterable[str]]) -> list[frozenset[str]]:
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise ArgumentError(f"targets must be a list of sets of names, [[], ['X'], ...]; given {given!r}")
+    return [frozenset(_names("every set of targets", target)) for target in given]
 
 
 def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, object]) -> None:
-    if unknown := sorted(set(names) - set(mechanisms)):
+    if unknown := sorted(map(str, set(names) - set(mechanisms))):
         raise ArgumentError(f"{what} names {unknown}; the variables are {list(mechanisms)}")
 
 
@@ -158,80 +165,114 @@ def _require_equal(wanted: CausalDiagram, found: CausalDiagram) -> None:
         raise ArgumentError("the diagram and the mechanisms disagree: " + "; ".join(problems))
 
 
-class _VariableEntry(StrictModel):
-    equation: str
-    noise: float | dict[str, list[Any]] | None = None
-    observed: bool = True
+# Variables --------------------------------------------------------------------------------------------------
 
 
-class _ProblemFile(StrictModel):
-    name: str
-    description: str = ""
-    reward: str
-    variables: dict[str, str | _VariableEntry]
-    actions: dict[str, Interval] = {}
-    manipulable: dict[str, Interval] = {}
-    targets: list[list[str]] | None = None
-
-
-def load_problem(path: str | Path) -> Problem:
-    """A Problem from a YAML file of equations::
-
-        name: Greenhouse
-        reward: Yield
-        variables:
-          Light: {equation: u, noise: {Uniform: [0, 1]}}
-          Growth: {equation: "Light * exp(-(heat - 22)**2 / 50) + u", noise: 0.1}
-          Yield: Growth * price - 0.1 * price**2
-        actions: {heat: [10, 30], price: [0, 8]}
-        manipulable: {Growth: [0, 2]}
-
-    Equations know arithmetic, comparisons and the functions of :mod:`cbo_gym.problems.expression`. ``noise`` is a
-    standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order.
-
-    Raises:
-        ArgumentError: naming the file and what is wrong in it.
-    """
-    path = Path(path)
-    try:
-        parsed = _ProblemFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-        variables = {
-            name: _VariableEntry(equation=entry) if isinstance(entry, str) else entry
-            for name, entry in parsed.variables.items()
-        }
-        for name in [*variables, *parsed.actions]:
-            if not name.isidentifier() or name in RESERVED or name == OWN_NOISE:
-                raise ArgumentError(f"{name!r} cannot be a name in equations; use letters, digits and _, and none of "
-                                 f"{sorted([*RESERVED, OWN_NOISE])}")  # fmt: skip
-        return custom_problem(
-            {name: compile_equation(entry.equation) for name, entry in variables.items()},
-            reward=parsed.reward,
-            noise={name: _distribution(entry.noise) for name, entry in variables.items() if entry.noise is not None},
-            actions=parsed.actions,
-            manipulable=parsed.manipulable,
-            targets=parsed.targets,
-            latent=[name for name, entry in variables.items() if not entry.observed],
-            name=parsed.name,
-            description=parsed.description,
+def _variable(
+    name: str,
+    function: Callable[..., Floats],
+    known: list[str],
+    actions: list[str],
+    noise: Distribution | float | None,
+    observed: bool,
+) -> Variable:
+    arguments = _arguments(name, function)
+    if unknown := [a for a in arguments if a not in (*known, *actions, OWN_NOISE)]:
+        raise ArgumentError(
+            f"the mechanism of {name} takes {unknown}, which are neither variables {known}, "
+            f"soft parameters {actions}, nor {OWN_NOISE!r} for its noise"
         )
-    except ValidationError as error:
-        raise ArgumentError(f"cannot load the problem {path}: {field_errors(error, _ProblemFile)}") from error
-    except (OSError, yaml.YAMLError, ValueError) as error:
-        raise ArgumentError(f"cannot load the problem {path}: {error}") from error
+    if (OWN_NOISE in arguments) != (noise is not None):
+        has, lacks = ("takes u", "noise") if noise is None else ("does not take u", "use of it")
+        raise ArgumentError(f"the mechanism of {name} {has}, but there is no {lacks}; give both or neither")
+    parents = [a for a in arguments if a in known]
+    own = [a for a in arguments if a in actions]
+    return Variable(
+        name,
+        _in_order(function, arguments, [*parents, *own, OWN_NOISE]),
+        parents=tuple(parents),
+        actions=tuple(actions.index(a) for a in own),
+        noise=_distribution(name, noise),
+        observed=observed,
+    )
 
 
-def _distribution(written: float | dict[str, list[Any]]) -> Distribution:
-    if not isinstance(written, dict):
-        return gaussian_noise(written)
-    known = {
-        kind.__name__: kind
-        for kind in vars(distributions).values()
-        if isinstance(kind, type) and issubclass(kind, Distribution) and kind is not Distribution
-    }
-    if len(written) != 1 or not set(written) <= set(known):
-        raise ArgumentError(f"noise is a standard deviation or one of {sorted(known)} with arguments; given {written}")
-    ((kind, arguments),) = written.items()
+def _arguments(name: str, function: Callable[..., Floats]) -> list[str]:
+    advice = "give a function whose argument names say what it depends on"
+    if not callable(function):
+        raise ArgumentError(f"the mechanism of {name} must be a function; given {function!r}; {advice}")
     try:
-        return known[kind](*arguments)
-    except TypeError as error:
-        raise ArgumentError(f"noise {kind}: {error}") from error
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"the mechanism of {name}, {function!r}, does not tell its arguments; {advice}") from error
+    if unnamed := [str(p) for p in parameters if p.kind is not p.POSITIONAL_OR_KEYWORD]:
+        raise ArgumentError(f"the mechanism of {name} takes {unnamed}, no plain arguments; {advice}")
+    return [parameter.name for parameter in parameters]
+
+
+def _distribution(name: str, noise: Distribution | float | None) -> Distribution:
+    if noise is None:
+        return Zero()
+    return noise if isinstance(noise, Distribution) else gaussian_noise(noise, f"the noise of {name}")
+
+
+def _in_order(function: Callable[..., Floats], arguments: list[str], given: list[str]) -> Callable[..., Floats]:
+    """The function, called with the values of ``given`` in that order."""
+    return function if arguments == given else _InOrder(function, tuple(map(given.index, arguments)))
+
+
+@dataclass(frozen=True)
+class _InOrder:
+    """A function that takes the values at some places of those given; it can be pickled if the function can."""
+
+    function: Callable[..., Floats]
+    places: tuple[int, ...]
+
+    def __call__(self, *values: Floats) -> Floats:
+        return self.function(*[values[place] for place in self.places])
+
+
+# Contexts ---------------------------------------------------------------------------------------------------
+
+
+def _contexts(
+    scm: GuardedModel,
+    seen: Sequence[str],
+    scopes: Iterable[Mapping[str, Iterable[str]]] | None,
+    noise_given: NoiseGiven | None,
+    targets: Collection[frozenset[str]],
+) -> Contexts | None:
+    if not seen:
+        if scopes is not None or noise_given is not None:
+            raise ArgumentError("scopes and noise_given are for problems with contexts; name the contexts")
+        return None
+    if scm.action_dim:
+        raise ArgumentError("a problem with contexts takes no actions; make them variables that are manipulable")
+    if hidden := [name for name in seen if name not in scm.nodes]:
+        raise ArgumentError(f"contexts are seen, so {hidden} cannot be latent")
+    if len(set(seen)) < len(seen):
+        raise ArgumentError(f"contexts must be different; given {list(seen)}")
+    if not callable(noise_given) and noise_given is not None:
+        raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {noise_given!r}")
+    chosen = _usual_scopes(scm, seen, targets) if scopes is None else _scopes(scopes)
+    return Contexts(tuple(seen), chosen, noise_given or Abduction(scm, seen))
+
+
+def _scopes(given: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
+    if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
+        raise ArgumentError(f"scopes must be a list of mappings, [{{'X': ['context']}}, ...]; given {given!r}")
+    return [
+        frozenset(
+            (variable, frozenset(_names(f"the contexts of {variable}", followed)))
+            for variable, followed in _mapping("every scope", scope).items()
+        )
+        for scope in given
+    ]
+
+
+def _usual_scopes(scm: GuardedModel, seen: Sequence[str], targets: Iterable[frozenset[str]]) -> list[Scope]:
+    """Each target set by all contexts that it does not affect."""
+    return [
+        frozenset((variable, frozenset(seen) - scm.diagram.descendants(target)) for variable in target)
+        for target in targets
+    ]

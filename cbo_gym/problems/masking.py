@@ -47,7 +47,7 @@ def with_random_signals(problem: Problem) -> Problem:
         variables.append(replace(v, parents=causes, actions=()))
     return replace(
         problem,
-        scm=StructuralCausalModel(variables, scm.reward),
+        scm=type(scm)(variables, scm.reward),
         action_domains=[(0.0, 1.0)] * scm.action_dim,
         null_action=(),
         optimal_action=None,

@@ -2,6 +2,7 @@
 
 from cbo_gym.scm.components import Component, Linear, Periodic, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.guarded import GuardedModel
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.model import StructuralCausalModel, Variable, own_noise
 from cbo_gym.scm.noise import (
@@ -28,6 +29,7 @@ __all__ = [
     "Empirical",
     "Floats",
     "GaussianMixture",
+    "GuardedModel",
     "Intervention",
     "Linear",
     "Normal",

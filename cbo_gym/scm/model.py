@@ -82,9 +82,7 @@ class StructuralCausalModel(System):
         if used != list(range(len(used))):
             raise ArgumentError(f"action indices must be 0..q-1 without gaps; the mechanisms use {used}")
         self.action_dim = len(used)
-        self.action_nodes = {
-            v.name: own for v in self.variables if v.observed and (own := self._actions_of(v, by_name))
-        }
+        self.action_nodes = self._action_nodes()
         latents = [v.name for v in self.variables if not v.observed]
         projected = self.full_diagram.latent_projection(latents)
         #: the diagram over the observed variables, latent ones projected out
@@ -92,10 +90,13 @@ class StructuralCausalModel(System):
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
         self._straight_line = _compile(self.variables)
 
-    def _actions_of(self, variable: Variable, by_name: Mapping[str, Variable]) -> tuple[int, ...]:
-        hidden = [by_name[name] for name in variable.parents if not by_name[name].observed]
-        through = {index for latent in hidden for index in self._actions_of(latent, by_name)}
-        return (*variable.actions, *sorted(through.difference(variable.actions)))
+    def _action_nodes(self) -> dict[str, tuple[int, ...]]:
+        entering: dict[str, tuple[int, ...]] = {}
+        hidden = {v.name for v in self.variables if not v.observed}
+        for v in self.variables:
+            through = {index for name in hidden.intersection(v.parents) for index in entering[name]}
+            entering[v.name] = (*v.actions, *sorted(through.difference(v.actions)))
+        return {name: own for name, own in entering.items() if own and name not in hidden}
 
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
         """Values of all variables, latent ones included, by name in topological order; see :class:`System`."""
@@ -106,7 +107,7 @@ class StructuralCausalModel(System):
         return frozenset(self.full_diagram.descendants(v.name for v in self.variables if v.actions))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return StructuralCausalModel, (self.variables, self.reward)
+        return type(self), (self.variables, self.reward)
 
     def __repr__(self) -> str:
         return f"StructuralCausalModel({self.diagram!r}, reward={self.reward!r})"
@@ -114,7 +115,33 @@ class StructuralCausalModel(System):
 
 def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *causes: Floats) -> Floats:
     mask, value = entry
-    return value if mask is True else np.where(mask, value, mechanism(*causes))
+    if mask is True:
+        return value
+    try:
+        natural = mechanism(*causes)
+    except ArithmeticError:  # of numbers; NumPy goes on, and does not count what is set
+        if not np.all(mask):
+            raise
+        natural = 0.0
+    return np.where(mask, value, natural)
+
+
+def not_finite(name: str, what: str) -> ArgumentError:
+    """The error for a variable whose mechanism gives no finite real number; ``what`` it does instead."""
+    return ArgumentError(
+        f"{name} must be a finite real number; its mechanism {what}. It divides by zero, overflows, or takes a "
+        "logarithm or a root of a negative number: mend the mechanism, or narrow the domains and the noise"
+    )
+
+
+def _named(error: ArithmeticError | TypeError, name: str, causes: Mapping[str, Floats]) -> Exception:
+    """The error of a mechanism with the variable's name, if numbers are to blame for it; else the error."""
+    if isinstance(error, ArithmeticError):
+        return not_finite(name, f"fails with {str(error)!r}")
+    for cause, value in causes.items():
+        if isinstance(value, complex):
+            return not_finite(cause, f"gives {value}")
+    return not_finite(name, f"fails with {str(error)!r}") if "complex" in str(error) else error
 
 
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
@@ -124,7 +151,7 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
     evaluated, which is every step of an environment. Only indices go into the source text, never names.
     """
     place = {variable.name: index for index, variable in enumerate(variables)}
-    scope: dict[str, Any] = {"set_value": _set_value}
+    scope: dict[str, Any] = {"set_value": _set_value, "named": _named}
     lines = ["def straight_line(noise, soft, hard):"]
     draws = 0
     for i, variable in enumerate(variables):
@@ -134,10 +161,14 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
         causes.append("0.0" if isinstance(variable.noise, Zero) else f"noise[{draws}]")
         draws += not isinstance(variable.noise, Zero)
         call = ", ".join(causes)
-        lines.append(
-            f"    v{i} = mechanism_{i}({call}) if name_{i} not in hard"
-            f" else set_value(hard[name_{i}], mechanism_{i}, {call})"
-        )
+        parents = ", ".join(f"name_{place[parent]}: v{place[parent]}" for parent in variable.parents)
+        lines += [
+            "    try:",  # costs nothing where nothing is raised
+            f"        v{i} = mechanism_{i}({call}) if name_{i} not in hard"
+            f" else set_value(hard[name_{i}], mechanism_{i}, {call})",
+            "    except (ArithmeticError, TypeError) as error:",
+            f"        raise named(error, name_{i}, {{{parents}}}) from None",
+        ]
     items = ", ".join(f"name_{i}: v{i}" for i in range(len(variables)))
     lines.append(f"    return {{{items}}}")
     exec("\n".join(lines), scope)

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.values import is_finite_number
 
 Array = np.ndarray
 
@@ -27,13 +28,25 @@ def _normal_quantile(uniforms: Array) -> Array:
 
 
 def _require_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
+    if not (is_finite_number(value) and value > 0):
         raise ArgumentError(f"{name} must be a finite number above 0; given {value!r}")
 
 
 def _require_finite(name: str, value: float) -> None:
-    if not math.isfinite(value):
+    if not is_finite_number(value):
         raise ArgumentError(f"{name} must be a finite number; given {value!r}")
+
+
+def _require_ends(low: float, high: float) -> None:
+    _require_finite("low", low)
+    _require_finite("high", high)
+    _require_positive("high - low", high - low)
+
+
+def _finite_numbers(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    if isinstance(values, str) or not np.iterable(values) or not all(map(is_finite_number, values)):
+        raise ArgumentError(f"{name} must be a list of finite numbers; given {values!r}")
+    return tuple(map(float, values))
 
 
 class Distribution(ABC):
@@ -101,7 +114,7 @@ class Uniform(Distribution):
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_positive("high - low", self.high - self.low)
+        _require_ends(self.low, self.high)
 
     @property
     def mean(self) -> float:
@@ -125,13 +138,12 @@ class GaussianMixture(Distribution):
 
     def __post_init__(self) -> None:
         for field in ("weights", "means", "stds"):  # tuples keep the dataclass hashable
-            object.__setattr__(self, field, tuple(float(x) for x in getattr(self, field)))
+            object.__setattr__(self, field, _finite_numbers(field, getattr(self, field)))
         if not len(self.weights) == len(self.means) == len(self.stds) >= 1:
             raise ArgumentError("weights, means and stds must have one entry a component, at least one")
         if min(self.weights) < 0 or not math.isclose(sum(self.weights), 1.0, abs_tol=1e-9):
             raise ArgumentError(f"weights must be non-negative and sum to 1; given {self.weights}")
-        for mean, std in zip(self.means, self.stds, strict=True):
-            _require_finite("every mean", mean)
+        for std in self.stds:
             _require_positive("every std", std)
 
     @property
@@ -185,7 +197,7 @@ class TruncatedNormal(Distribution):
     def __post_init__(self) -> None:
         _require_finite("location", self.location)
         _require_positive("scale", self.scale)
-        _require_positive("high - low", self.high - self.low)
+        _require_ends(self.low, self.high)
 
     @cached_property
     def _cut(self) -> tuple[float, float]:
@@ -227,7 +239,7 @@ class Empirical(Distribution):
     quantiles: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "quantiles", tuple(float(x) for x in self.quantiles))
+        object.__setattr__(self, "quantiles", _finite_numbers("quantiles", self.quantiles))
         if len(self.quantiles) < 2 or not np.all(np.diff(self.quantiles) >= 0):
             raise ArgumentError(f"quantiles must be at least two numbers in ascending order; given {self.quantiles}")
 

@@ -154,7 +154,7 @@ def test_pickling_equality_and_hash(distribution, reference) -> None:
         (lambda: GaussianMixture([1.5, -0.5], [0.0, 0.0], [1.0, 1.0]), "non-negative"),
         (lambda: GaussianMixture([math.nan, 1.0], [0.0, 0.0], [1.0, 1.0]), "weights"),
         (lambda: GaussianMixture([0.5, 0.5], [0.0, 0.0], [1.0, 0.0]), "every std must be"),
-        (lambda: GaussianMixture([1.0], [math.nan], [1.0]), "every mean must be a finite number"),
+        (lambda: GaussianMixture([1.0], [math.nan], [1.0]), "means must be a list of finite numbers"),
     ],
 )
 def test_invalid_parameters_say_what_is_wrong(build, message: str) -> None:

@@ -21,7 +21,7 @@ def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str]) -> 
 
 
 def minimal_intervention_sets(
-    diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None = None
+    diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None = None, *, most: int | None = None
 ) -> set[frozenset[str]]:
     """The sets none of whose members is idle once the others are set.
 
@@ -31,12 +31,14 @@ def minimal_intervention_sets(
         diagram: an acyclic causal diagram.
         reward: the variable Y to be maximised.
         manipulable: the variables that may be set; None for all but the reward.
+        most: the largest number of sets that is of use; None for any. There may be two to the power of the number of
+            variables.
 
     Returns:
         the minimal intervention sets, the empty one included.
 
     Raises:
-        ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward.
+        ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward; for more sets than ``most``.
     """
     allowed = check_manipulable(diagram, reward, manipulable)
     found = {frozenset[str]()}
@@ -48,6 +50,11 @@ def minimal_intervention_sets(
             if larger not in found and is_minimal(diagram, reward, larger):
                 found.add(larger)
                 pending.append(larger)
+                if most is not None and len(found) > most:
+                    raise ArgumentError(
+                        f"the {len(allowed)} manipulable variables have more than {most} minimal intervention sets; "
+                        "list the sets that may be set as targets"
+                    )
     return found
 
 

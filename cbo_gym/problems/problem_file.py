@@ -1,0 +1,108 @@
+"""Problems of your own as text: a short YAML file of equations."""
+
+from __future__ import annotations
+
+from keyword import iskeyword
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from cbo_gym.actions import Interval
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import Problem, gaussian_noise
+from cbo_gym.problems.custom import OWN_NOISE, custom_problem
+from cbo_gym.problems.expression import RESERVED, Equation
+from cbo_gym.scm import Distribution
+from cbo_gym.scm import noise as distributions
+from cbo_gym.validation import StrictModel, field_errors
+from cbo_gym.yaml_files import read_yaml
+
+MOST_VARIABLES = 300
+
+
+class _VariableEntry(StrictModel):
+    equation: str
+    noise: float | dict[str, list[Any]] | None = None
+    observed: bool = True
+
+
+class _ProblemFile(StrictModel):
+    name: str
+    description: str = ""
+    reward: str
+    variables: Annotated[dict[str, str | _VariableEntry], Field(max_length=MOST_VARIABLES)]
+    actions: Annotated[dict[str, Interval], Field(max_length=MOST_VARIABLES)] = {}
+    manipulable: dict[str, Interval] = {}
+    targets: list[list[str]] | None = None
+    contexts: list[str] = []
+    scopes: list[dict[str, list[str]]] | None = None
+
+
+def load_problem(path: str | Path) -> Problem:
+    """A Problem from a YAML file of equations::
+
+        name: Greenhouse
+        reward: Yield
+        variables:
+          Light: {equation: u, noise: {Uniform: [0, 1]}}
+          Growth: {equation: "Light * exp(-(heat - 22)**2 / 50) + u", noise: 0.1}
+          Yield: Growth * price - 0.1 * price**2
+        actions: {heat: [10, 30], price: [0, 8]}
+        manipulable: {Growth: [0, 2]}
+
+    Equations know arithmetic, comparisons and the functions of :mod:`cbo_gym.problems.expression`. ``noise`` is a
+    standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order.
+    ``targets``, ``contexts`` and ``scopes`` are those of :func:`~cbo_gym.problems.custom.custom_problem`.
+
+    Raises:
+        ArgumentError: naming the file and what is wrong in it.
+    """
+    path = Path(path)
+    try:
+        return _build(_ProblemFile.model_validate(read_yaml(path)))
+    except ValidationError as error:
+        raise ArgumentError(f"cannot load the problem {path}: {field_errors(error, _ProblemFile)}") from error
+    except ArgumentError as error:
+        raise ArgumentError(f"cannot load the problem {path}: {error}") from error
+
+
+def _build(parsed: _ProblemFile) -> Problem:
+    variables = {
+        name: _VariableEntry(equation=entry) if isinstance(entry, str) else entry
+        for name, entry in parsed.variables.items()
+    }
+    for name in [*variables, *parsed.actions]:
+        if not name.isidentifier() or iskeyword(name) or name in RESERVED or name == OWN_NOISE:
+            raise ArgumentError(f"{name!r} cannot be a name in equations; use letters, digits and _, and none of "
+                                f"{sorted([*RESERVED, OWN_NOISE])}")  # fmt: skip
+    return custom_problem(
+        {name: Equation(entry.equation) for name, entry in variables.items()},
+        reward=parsed.reward,
+        noise={name: _distribution(entry.noise) for name, entry in variables.items() if entry.noise is not None},
+        actions=parsed.actions,
+        manipulable=parsed.manipulable,
+        targets=parsed.targets,
+        contexts=parsed.contexts,
+        scopes=parsed.scopes,
+        latent=[name for name, entry in variables.items() if not entry.observed],
+        name=parsed.name,
+        description=parsed.description,
+    )
+
+
+def _distribution(written: float | dict[str, list[Any]]) -> Distribution:
+    if not isinstance(written, dict):
+        return gaussian_noise(written)
+    known = {
+        kind.__name__: kind
+        for kind in vars(distributions).values()
+        if isinstance(kind, type) and issubclass(kind, Distribution) and kind is not Distribution
+    }
+    if len(written) != 1 or not set(written) <= set(known):
+        raise ArgumentError(f"noise is a standard deviation or one of {sorted(known)} with arguments; given {written}")
+    ((kind, arguments),) = written.items()
+    try:
+        return known[kind](*arguments)
+    except TypeError as error:
+        raise ArgumentError(f"noise {kind}: {error}") from error

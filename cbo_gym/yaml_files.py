@@ -1,0 +1,136 @@
+"""YAML files that anybody may have written: read in bounded time and memory, without code, each key once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cbo_gym.errors import ArgumentError
+
+MOST_BYTES = 500_000
+MOST_NODES = 30_000  # keys, values and lists; what an alias stands for counts wherever the alias is
+DEEPEST = 50
+LONGEST_TEXT = 10_000  # characters
+LONGEST_NUMBER = 100  # characters
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+
+def read_yaml(path: Path) -> Any:
+    """What a YAML file holds.
+
+    Raises:
+        ArgumentError: in one line, with the number of the file's line, but without its path: those who call know what
+            the file is for.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ArgumentError(f"{path}: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
+    try:
+        _check_events(data)
+        return _construct(data)
+    except yaml.MarkedYAMLError as error:
+        told = [(error.context, error.context_mark), (error.problem, error.problem_mark)]
+        lines = [f"line {mark.line + 1}: {what}" for what, mark in told if what and mark]
+        raise ArgumentError("; ".join(lines) or str(error.problem)) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # ValueError: a date that is none
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(" ".join(str(error).split())) from error
+
+
+def _check_events(data: bytes) -> None:
+    """Refuse what is too much before anything of it is kept."""
+    depth = 0
+    for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
+        line = event.start_mark.line
+        if count > MOST_NODES:
+            raise _refused(line, f"the file holds more than {MOST_NODES} parts")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST:
+                raise _too_deep(line)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.ScalarEvent) and len(event.value) > LONGEST_TEXT:
+            raise _refused(line, f"a text of {len(event.value)} characters; at most {LONGEST_TEXT} are allowed")
+        if getattr(event, "tag", None) is not None:
+            raise _refused(line, f"the tag {event.tag!r}; tags are not allowed, leave it out")
+
+
+def _construct(data: bytes) -> Any:
+    loader = _Loader(data)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        _Measure().of(root)
+        return loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+class _Measure:
+    """Sizes and depths of nodes, with what aliases stand for counted wherever they are."""
+
+    def __init__(self) -> None:
+        self._known: dict[yaml.Node, tuple[int, int] | None] = {}
+
+    def of(self, node: yaml.Node) -> tuple[int, int]:
+        """How many nodes there are in and below a node, and how deep they lie.
+
+        An alias comes after what it stands for, which then is known, so that this calls itself no deeper than the
+        file is nested.
+        """
+        line = node.start_mark.line
+        if node in self._known:
+            found = self._known[node]
+            if found is None:
+                raise _refused(line, "an alias that stands for something that holds it")
+            return found
+        self._known[node] = None
+        below = [self.of(part) for part in _parts(node)]
+        size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
+        if size > MOST_NODES:
+            raise _refused(line, f"with its aliases written out this holds more than {MOST_NODES} parts")
+        if depth > DEEPEST:
+            raise _too_deep(line)
+        self._known[node] = size, depth
+        return size, depth
+
+
+def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
+    """The nodes right below a node, which is checked."""
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line
+            if not isinstance(key, yaml.ScalarNode):
+                raise _refused(line, "a key that is a list or a mapping; keys are names")
+            if key.value in seen:
+                raise _refused(line, f"the key {key.value!r} comes twice, first in line {seen[key.value] + 1}")
+            seen[key.value] = line
+            yield key
+            yield value
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
+    elif node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
+        raise _refused(
+            node.start_mark.line, f"a number of {len(node.value)} digits; at most {LONGEST_NUMBER} are allowed"
+        )
+
+
+def _too_deep(line: int) -> ArgumentError:
+    return _refused(line, f"nested more than {DEEPEST} deep")
+
+
+def _refused(line: int, what: str) -> ArgumentError:
+    return ArgumentError(f"line {line + 1}: {what}")
