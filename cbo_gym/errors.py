@@ -23,7 +23,7 @@ class ArgumentTypeError(CBOGymError, TypeError):
 
 
 class OperationError(CBOGymError, RuntimeError):
-    """What surrounds cbo-gym fails: a worker process, a cluster, a system of equations that does not settle."""
+    """What surrounds cbo-gym fails: a worker process, a cluster, equations that do not settle or overflow."""
 
 
 class MissingExtraError(CBOGymError, ImportError):

@@ -51,7 +51,7 @@ def _check_events(data: bytes) -> None:
     """Refuse what is too much before anything of it is kept."""
     depth = 0
     for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
-        line = event.start_mark.line
+        line = event.start_mark.line if event.start_mark else 0
         if count > MOST_NODES:
             raise _refused(line, f"the file holds more than {MOST_NODES} parts")
         if isinstance(event, yaml.CollectionStartEvent):
@@ -62,8 +62,8 @@ def _check_events(data: bytes) -> None:
             depth -= 1
         elif isinstance(event, yaml.ScalarEvent) and len(event.value) > LONGEST_TEXT:
             raise _refused(line, f"a text of {len(event.value)} characters; at most {LONGEST_TEXT} are allowed")
-        if getattr(event, "tag", None) is not None:
-            raise _refused(line, f"the tag {event.tag!r}; tags are not allowed, leave it out")
+        if tag := getattr(event, "tag", None):
+            raise _refused(line, f"the tag {tag!r}; tags are not allowed, leave it out")
 
 
 def _construct(data: bytes) -> Any:

@@ -136,7 +136,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
         Raises:
             gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
-            ArgumentError: if a variable of a :class:`~cbo_gym.scm.GuardedModel` is no finite number; nor does then.
+            OperationError: if a variable of a :class:`~cbo_gym.scm.GuardedModel` is no finite number; nor does then.
         """
         intervention = self._decode(action)
         stream = self._noise or self._stream()

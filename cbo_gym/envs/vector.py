@@ -130,7 +130,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         Raises:
             gymnasium.error.ResetNeeded: before the first reset.
             gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
-            ArgumentError: if a variable of a :class:`~cbo_gym.scm.GuardedModel` is no finite number anywhere; nothing
+            OperationError: if a variable of a :class:`~cbo_gym.scm.GuardedModel` is no finite number anywhere; nothing
                 changes then.
         """
         if not self._generators:

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from cbo_gym.actions.codec import Actions
-from cbo_gym.errors import ArgumentError, ArgumentTypeError
+from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.feedback import Feedback, Region
 from cbo_gym.registry import RecordedOptimum
 from cbo_gym.scm import Intervention
@@ -299,7 +299,7 @@ def _maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, see
     def lacking(x: np.ndarray) -> np.ndarray:
         values = function(x.T.reshape(-1, dim).clip(0.0, 1.0))
         if not np.isfinite(values).all():
-            raise ArgumentError(
+            raise OperationError(  # SciPy makes something else of a ValueError
                 "expected rewards are not finite: some equation divides by zero, overflows, or takes a logarithm or a "
                 "root of a negative number"
             )

@@ -79,7 +79,8 @@ class Abduction:
         others, own = TRIED
         rng = np.random.default_rng(0)
         noise: dict[str, Floats] = {name: kind.sample(rng, (others, 1)) for name, kind in self._noise.items()}
-        noise[source] = np.linspace(*self._ends(source), own)
+        low, high = self._ends(source)
+        noise[source] = np.linspace(low, high, own)
         steps = np.diff(np.broadcast_to(self._value(context, noise), TRIED), axis=1)
         if not ((steps > 0).all(axis=1) | (steps < 0).all(axis=1)).all():
             raise ArgumentError(

@@ -129,8 +129,9 @@ def _domains(what: str, given: Mapping[str, Interval] | None) -> dict[str, Inter
 
 
 def _names(what: str, given: Iterable[str]) -> list[str]:
-    names = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
-    if not all(isinstance(name, str) and name for name in names):
+    listed = isinstance(given, Iterable) and not isinstance(given, str)
+    names = list(given) if listed else []
+    if not listed or not all(isinstance(name, str) and name for name in names):
         raise ArgumentError(f"{what} must be a list of names; given {given!r}")
     return names
 

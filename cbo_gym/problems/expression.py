@@ -128,7 +128,7 @@ def _compile(tree: ast.Expression, names: list[str], text: str) -> Callable[...,
         posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
     with np.errstate(all="ignore"):
-        body = _Folding(_shown(text)).visit(tree.body)
+        body: ast.expr = _Folding(_shown(text)).visit(tree.body)
     return _evaluate(ast.Lambda(arguments, body))
 
 
@@ -146,7 +146,7 @@ class _Folding(ast.NodeTransformer):
     def __init__(self, shown: str) -> None:
         self._shown = shown
 
-    def visit(self, node: ast.AST) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
         self.generic_visit(node)
         if isinstance(node, ast.Name):
             return ast.Constant(CONSTANTS[node.id]) if node.id in CONSTANTS else node
@@ -163,8 +163,8 @@ class _Folding(ast.NodeTransformer):
             value = math.nan
         if not math.isfinite(value):
             raise ArgumentError(
-                f"{ast.unparse(node)[:SHOWN]} in the equation {self._shown} is no finite number: it is too large, divides by "
-                "zero, or takes a logarithm or a root where there is none"
+                f"{ast.unparse(node)[:SHOWN]} in the equation {self._shown} is no finite number: it is too large, "
+                "divides by zero, or takes a logarithm or a root where there is none"
             )
         return value
 

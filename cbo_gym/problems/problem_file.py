@@ -18,7 +18,7 @@ from cbo_gym.scm import noise as distributions
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.yaml_files import read_yaml
 
-MOST_VARIABLES = 300
+MOST_VARIABLES = 200
 
 
 class _VariableEntry(StrictModel):

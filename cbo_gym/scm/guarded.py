@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import OperationError
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.model import StructuralCausalModel, not_finite
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, Values
@@ -27,7 +27,7 @@ class GuardedModel(StructuralCausalModel):
         """Values of all variables; see :class:`~cbo_gym.scm.system.System`.
 
         Raises:
-            ArgumentError: naming the first variable, causes first, that is no finite real number.
+            OperationError: naming the first variable, causes first, that is no finite real number.
         """
         values = super().propagate(noise, intervention)
         for variable in self.variables:
@@ -43,7 +43,7 @@ def _is_fine(value: Floats) -> bool:
     return array.dtype.kind in "fiub" and bool((np.abs(array) <= LARGEST).all())
 
 
-def _blame(name: str, values: Mapping[str, Floats]) -> ArgumentError:
+def _blame(name: str, values: Mapping[str, Floats]) -> OperationError:
     """The error for a variable, with the values at fault: its own and its causes'."""
     own = np.asarray(values[name])
     if own.dtype.kind not in "fiub":

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Distribution, Zero
@@ -119,16 +119,18 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
         return value
     try:
         natural = mechanism(*causes)
-    except ArithmeticError:  # of numbers; NumPy goes on, and does not count what is set
+    except ArithmeticError:  # of Python's numbers, where NumPy would go on
         if not np.all(mask):
             raise
+        natural = 0.0
+    if isinstance(natural, complex) and np.all(mask):
         natural = 0.0
     return np.where(mask, value, natural)
 
 
-def not_finite(name: str, what: str) -> ArgumentError:
+def not_finite(name: str, what: str) -> OperationError:
     """The error for a variable whose mechanism gives no finite real number; ``what`` it does instead."""
-    return ArgumentError(
+    return OperationError(
         f"{name} must be a finite real number; its mechanism {what}. It divides by zero, overflows, or takes a "
         "logarithm or a root of a negative number: mend the mechanism, or narrow the domains and the noise"
     )

@@ -1,0 +1,178 @@
+"""Mechanisms that fail: the error names the variable, and the experiment goes on as if the round had not been tried."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from cbo_gym import custom_problem, load_problem, make_task
+from cbo_gym.envs.scalar import NOISE_BLOCK
+from cbo_gym.errors import OperationError
+from cbo_gym.oracle import oracle_of
+from cbo_gym.registry import InitialData
+
+pytestmark = pytest.mark.filterwarnings("error")
+FAILING = {  # at x = 0, while x = 1 is well
+    "division": (lambda x: 1.0 / x, "1 / x"),
+    "logarithm": (lambda x: np.log(x - 0.5), "log(x - 0.5)"),
+    "root": (lambda x: (x - 0.5) ** 0.5, "(x - 0.5)**0.5"),
+    "overflow": (lambda x: np.exp(1000.0 * (1.0 - x)), "exp(1000 * (1 - x))"),
+    "overflow of numbers": (lambda x: 10.0 ** (1000.0 * (1.0 - x)), "10**(1000 * (1 - x))"),
+}
+GOOD, BAD = np.array([1.0]), np.array([0.0])
+
+
+def python_problem(mechanism):
+    return custom_problem(
+        {"Middle": mechanism, "Y": lambda Middle, u: np.where(Middle > 3.0, 0.0, Middle) + u},  # noqa: N803
+        reward="Y",
+        noise={"Y": 1.0},
+        actions={"x": (0.0, 1.0)},
+        manipulable={"Middle": (0.0, 1.0)},
+    )
+
+
+def yaml_problem(equation, tmp_path):
+    file = tmp_path / "failing.yaml"
+    file.write_text(
+        f"name: Failing\nreward: Y\nactions: {{x: [0, 1]}}\nmanipulable: {{Middle: [0, 1]}}\nvariables:\n"
+        f"  Middle: {equation}\n  Y: {{equation: 'where(Middle > 3, 0, Middle) + u', noise: 1}}\n"
+    )
+    return load_problem(file)
+
+
+@pytest.fixture(params=[(kind, way) for kind in FAILING for way in ("python", "yaml")], ids=" in ".join)
+def problem(request, tmp_path):
+    kind, way = request.param
+    mechanism, equation = FAILING[kind]
+    return python_problem(mechanism) if way == "python" else yaml_problem(equation, tmp_path)
+
+
+def test_a_failed_step_changes_nothing(problem):
+    tried, spared = (gym.make("CBO/Custom-v0", problem=problem) for _ in range(2))
+    for env in (tried, spared):
+        env.reset(seed=0)
+        env.step(GOOD)
+    with pytest.raises(OperationError, match="Middle must be a finite real number"):
+        tried.step(BAD)
+    assert tried.unwrapped.round == 1
+    assert tried.unwrapped.total_reward == spared.unwrapped.total_reward
+    assert tried.step(GOOD)[1] == spared.step(GOOD)[1]
+
+
+def test_a_failed_step_changes_nothing_in_a_vector_environment(problem):
+    tried, spared = (
+        gym.make_vec("CBO/Custom-v0", 3, problem=problem, vectorization_mode="vector_entry_point") for _ in range(2)
+    )
+    everywhere = np.tile(GOOD, (3, 1))
+    for env in (tried, spared):
+        env.reset(seed=0)
+        env.step(everywhere)
+    with pytest.raises(OperationError, match="Middle must be a finite real number"):
+        tried.step(np.stack([GOOD, BAD, GOOD]))
+    for one, other in zip(tried.step(everywhere)[1:], spared.step(everywhere)[1:], strict=True):
+        np.testing.assert_equal(one, other)
+
+
+def test_the_oracle_and_the_initial_data_name_the_variable_too(problem):
+    env = gym.make("CBO/Custom-v0", problem=problem)
+    with pytest.raises(OperationError, match="Middle must be a finite real number"):
+        _ = oracle_of(env).optimum
+    with pytest.raises(OperationError, match="Middle must be a finite real number"):
+        make_task(env, 0, initial_data=InitialData(observational=1, random=0))
+
+
+def test_in_masked_and_aggregated_mode_the_variable_is_named_too(problem):
+    aggregated = gym.make("CBO/Custom-Aggregated-v0", problem=problem, points=1)
+    aggregated.reset(seed=0)
+    with pytest.raises(OperationError, match="Middle must be a finite real number"):
+        aggregated.step(np.array([[0.0], [1e-300]]))
+    masked = gym.make("CBO/Custom-Masked-v0", problem=problem)
+    masked.reset(seed=0)
+    with pytest.raises(OperationError, match="Middle must be a finite real number"):
+        masked.step(np.array([0]))
+
+
+def test_what_would_have_failed_does_not_count_where_it_is_set(problem):
+    """Soft parameters stay at the null action, x = 0."""
+    env = gym.make("CBO/Custom-Hard-v0", problem=problem)
+    env.reset(seed=0)
+    assert env.step({"target": 1, "values": np.array([0.5])})[0]["nodes"][0] == 0.5
+    envs = gym.make_vec("CBO/Custom-Hard-v0", 2, problem=problem, vectorization_mode="vector_entry_point")
+    envs.reset(seed=0)
+    nodes = envs.step({"target": np.array([1, 1]), "values": np.array([[0.5], [0.25]])})[0]["nodes"]
+    np.testing.assert_array_equal(nodes[:, 0], [0.5, 0.25])
+    with pytest.raises(OperationError, match="Middle must be a finite real number"):
+        envs.step({"target": np.array([1, 0]), "values": np.array([[0.5], [0.25]])})
+
+
+@pytest.mark.parametrize("before", [0, 1, NOISE_BLOCK - 1, NOISE_BLOCK])
+def test_the_noise_goes_on_where_it_was_also_between_its_blocks(before):
+    problem = python_problem(FAILING["division"][0])
+    tried, spared = (gym.make("CBO/Custom-v0", problem=problem, max_episode_steps=1000) for _ in range(2))
+    for env in (tried, spared):
+        env.reset(seed=0)
+        for _ in range(before):
+            env.step(GOOD)
+    for _ in range(2):
+        with pytest.raises(OperationError):
+            tried.step(BAD)
+    assert [tried.step(GOOD)[1] for _ in range(3)] == [spared.step(GOOD)[1] for _ in range(3)]
+
+
+def test_the_context_of_the_next_round_is_computed_before_anything_changes():
+    problem = custom_problem(
+        {
+            "C": lambda u: u,
+            "Root": lambda C: np.sqrt(C),  # noqa: N803
+            "X": lambda u: u,
+            "Y": lambda X, Root: X - Root,  # noqa: N803
+        },
+        reward="Y",
+        noise={"C": 1.0, "X": 1.0},
+        manipulable={"X": (0.0, 1.0)},
+        contexts=["C"],
+    )
+    env = gym.make("CBO/Custom-Contextual-v0", problem=problem)
+    rewards = play_until_it_fails(env, {"scope": 0, "values": np.zeros(1)})
+    assert rewards
+    assert env.unwrapped.round == len(rewards)
+    assert env.unwrapped.total_reward == sum(rewards)
+
+
+def play_until_it_fails(env, action):
+    """The rewards of the first seed that lets a round be played; contexts are negative in half of the rounds."""
+    for seed in range(20):
+        rewards = []
+        try:
+            env.reset(seed=seed)
+            while True:
+                rewards.append(env.step(action)[1])
+        except OperationError as error:
+            assert "Root must be a finite real number" in str(error)
+            if rewards:
+                break
+    return rewards
+
+
+def test_the_causes_values_are_told():
+    problem = custom_problem(
+        {"X": lambda u: 0.0 * u - 2.0, "Y": lambda X: np.log(X)},  # noqa: N803
+        reward="Y",
+        noise={"X": 1.0},
+        manipulable={"X": (1.0, 2.0)},
+    )
+    env = gym.make("CBO/Custom-Hard-v0", problem=problem)
+    env.reset(seed=0)
+    with pytest.raises(OperationError, match=r"Y must be .* gives nan at X = -2"):
+        env.step({"target": 0, "values": np.zeros(1)})
+
+
+@pytest.mark.parametrize("value", [None, "text", 1j])
+def test_what_is_no_number_is_named(value):
+    env = gym.make("CBO/Custom-v0", problem=python_problem(lambda x: value))
+    env.reset(seed=0)
+    with pytest.raises((OperationError, TypeError), match=r"Middle must be|not supported"):
+        env.step(GOOD)
+    assert env.unwrapped.round == 0
