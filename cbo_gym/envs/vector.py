@@ -18,7 +18,6 @@ from gymnasium.vector.utils import batch_space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import own_copy
 from cbo_gym.arguments import whole_number
-from cbo_gym.envs.powers import FloatPowers, intervention_as, takes_powers, viewed_as
 from cbo_gym.envs.rendering import render, require_render_mode
 from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.snapshot import Snapshot
@@ -35,9 +34,10 @@ Observations = dict[str, np.ndarray]
 class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     """Many independent experiments on one problem, stepped together.
 
-    Experiment ``i`` equals the single environment seeded with ``seed + i`` bit for bit, with two exceptions, which come
-    within rounding: a cyclic system (``CBO/TrainDelay-v0``) is iterated until all experiments have settled to 1e-12,
-    and matrix products in the mechanisms of one's own may be added up in another order.
+    Experiment ``i`` equals the single environment seeded with ``seed + i`` bit for bit, with three exceptions, which
+    come within rounding: powers (``x**0.5`` in Alpine2, PooledTesting, Chemostat) are NumPy's own of arrays and the C
+    library's of single floats; a cyclic system (TrainDelay) is iterated until all experiments have settled to 1e-12;
+    and matrix products in mechanisms of one's own may be added up in another order.
 
     Args:
         num_envs: number of sub-environments, at least 1.
@@ -77,7 +77,6 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self.mode = self.feedback.mode
         self.problem = self.feedback.problem
         self.scm = self.feedback.scm
-        self._takes_powers = takes_powers(self.feedback)
         self.single_action_space = self.feedback.action_space
         self.single_observation_space = self.feedback.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -142,8 +141,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         own = own_copy(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
         self._require_one_each(own)
-        played = intervention_as(FloatPowers, intervention) if self._takes_powers else intervention
-        values = self.feedback.play(self._next_noise(), played)
+        values = self.feedback.play(self._next_noise(), intervention)
         nodes = np.empty((self.num_envs, len(self.scm.nodes)))
         for place, name in enumerate(self.scm.nodes):
             nodes[:, place] = values[name]
@@ -178,8 +176,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
             self._block = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
             self._drawn += NOISE_BLOCK
-        noise = tuple(column[number % NOISE_BLOCK] for column in self._block)
-        return viewed_as(FloatPowers, noise) if self._takes_powers else noise
+        return tuple(column[number % NOISE_BLOCK] for column in self._block)
 
     def _info(self, intervention: StepInfo) -> StepInfo:
         return {
