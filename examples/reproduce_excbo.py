@@ -147,10 +147,10 @@ def reward_table(figures: list[str], runs: list[Run]) -> pl.DataFrame:
 
 
 def time_table(runs: list[Run]) -> pl.DataFrame:
-    """Seconds a round, of choosing and of learning, on the task of the paper's Table 1, and their ratio to GP-UCB's."""
+    """Seconds a round, of choosing, learning and recommending, on the task of the paper's Table 1, and their ratio to GP-UCB's."""
     (panel,) = FIGURES["table1"]
     seconds = {
-        agent: np.mean([(run.table["act_seconds"] + run.table["update_seconds"]).mean() for run in played])
+        agent: np.mean([run.seconds_a_round for run in played])
         for agent in panel.agents
         if (played := finished(runs, agent, panel.task))
     }

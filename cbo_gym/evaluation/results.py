@@ -104,9 +104,14 @@ class Run:
     table: pl.DataFrame = dataclasses.field(default_factory=pl.DataFrame, compare=False)
 
     @property
+    def seconds(self) -> np.ndarray:
+        """What each round took: ``act``, ``update`` and ``recommend`` together, in seconds."""
+        return np.sum([self.table[name].to_numpy() for name in SECONDS], axis=0)
+
+    @property
     def seconds_a_round(self) -> float:
-        """Mean time of ``act``, ``update`` and ``recommend`` together, in seconds."""
-        return float(np.sum([self.table[name].sum() for name in SECONDS]) / self.table.height)
+        """Their mean."""
+        return float(self.seconds.mean())
 
 
 def run_name(agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str]) -> str:
