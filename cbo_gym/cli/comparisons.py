@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.selection import Choice
 
 # fit 80 columns; the report has all
-TERMINAL_METRICS = ("average_regret", "simple_regret", "score", "average_score", "seconds")
+TERMINAL_METRICS = ("average_regret", "score", "average_score", "seconds")
 TERMINAL_OVERALL = ("iqm", "average_score", "seconds")
 
 

@@ -67,11 +67,17 @@ def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRI
         [
             row["agent"],
             f"{row['seeds']} ({row['failed']} failed)" if row["failed"] else str(row["seeds"]),
-            *(number(row[name], row[f"{name}_half"]) for name in metrics),
+            *(_metric(row, name) for name in metrics),
         ]
         for row in board.per_env.filter(pl.col("env") == env).iter_rows(named=True)
     ]
     return TextTable(["agent", "seeds", *(METRICS[name] for name in metrics)], rows)
+
+
+def _metric(row: dict[str, Any], name: str) -> str:
+    if name == "seconds" and row[name] is not None:  # that times vary says more of the machine than of the agent
+        return f"{row[name]:.3g}"
+    return number(row[name], row[f"{name}_half"])
 
 
 def number(mean: float | None, half: float | None) -> str:
