@@ -50,7 +50,12 @@ def builder_parameters(builder: str | Problem) -> list[str]:
     return list(inspect.signature(_find(builder)).parameters)
 
 
-def _is_file(builder: str) -> bool:
+def _is_file(builder: str | None) -> bool:
+    if builder is None:
+        raise ArgumentError(
+            "give the problem to play, problem=...: a Problem, as cbo_gym.custom_problem makes it, the path of a YAML "
+            "file, or the import path 'package.module:function' of a builder"
+        )
     if not isinstance(builder, str):
         raise ArgumentError(f"a problem is a Problem, an import path or the path of a YAML file; given {builder!r}")
     return builder.endswith((".yaml", ".yml"))

@@ -81,7 +81,10 @@ def custom_problem(
     mechanisms, noise = _mapping("mechanisms", mechanisms), _mapping("noise", noise)
     actions, manipulable = _domains("actions", actions), _domains("manipulable", manipulable)
     hidden, seen = _names("latent", latent), _names("contexts", contexts)
-    _require_known("reward", _names("reward", [reward]), mechanisms)
+    for what, text in (("reward", reward), ("name", name), ("description", description)):
+        if not isinstance(text, str):
+            raise ArgumentError(f"{what} must be a text; given {text!r}")
+    _require_known("reward", [reward], mechanisms)
     for what, named in (("noise", noise), ("latent", hidden), ("contexts", seen), ("manipulable", manipulable)):
         _require_known(what, named, mechanisms)
     if clash := sorted(set(mechanisms) & set(actions)):
@@ -117,7 +120,7 @@ def _mapping(what: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(given, Mapping | None):
         raise ArgumentError(f"{what} must be a mapping by name, {{name: ...}}; given {given!r}")
     found = dict(given or {})
-    _names(what, found)
+    _names(f"the keys of {what}", list(found))
     return found
 
 
@@ -138,7 +141,7 @@ def _names(what: str, given: Iterable[str]) -> list[str]:
 
 def _targets(given: Iterable[Iterable[str]]) -> list[frozenset[str]]:
     if not isinstance(given, Iterable) or isinstance(given, str):
-        raise ArgumentError(f"targets must be a list of sets of names, [[], ['X'], ...]; given {given!r}")
+        raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {given!r}")
     return [frozenset(_names("every set of targets", target)) for target in given]
 
 
@@ -261,7 +264,7 @@ def _contexts(
 
 def _scopes(given: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-        raise ArgumentError(f"scopes must be a list of mappings, [{{'X': ['context']}}, ...]; given {given!r}")
+        raise ArgumentError(f"scopes must be a list of mappings, as [{{'X': ['context']}}, {{}}]; given {given!r}")
     return [
         frozenset(
             (variable, frozenset(_names(f"the contexts of {variable}", followed)))

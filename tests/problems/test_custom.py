@@ -1,3 +1,7 @@
+import pickle
+import re
+from copy import deepcopy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -111,6 +115,36 @@ def test_a_diagram_is_checked_against_the_mechanisms():
         ({"reward": "Growth"}, "must have no children"),
         ({"manipulable": {"Yield": (0.0, 1.0)}}, r"cannot be manipulable"),
         ({"targets": [["Light", "Rain"]]}, "'Rain' cannot be set"),
+        ({"mechanisms": [1]}, r"mechanisms must be a mapping by name, .* given \[1\]"),
+        (
+            {"mechanisms": {"Light": "u"}, "reward": "Light", "noise": {}, "manipulable": {}},
+            "must be a function; given 'u'",
+        ),
+        (
+            {"mechanisms": {"Yield": 5}, "noise": {}, "manipulable": {}},
+            "the mechanism of Yield must be a function; given 5",
+        ),
+        (
+            {"mechanisms": {"Yield": lambda *v: 0.0}, "noise": {}, "manipulable": {}},
+            r"mechanism of Yield takes \['\*v'\]",
+        ),
+        ({"mechanisms": {1: lambda u: u}}, "the keys of mechanisms must be a list of names; given"),
+        ({"reward": ["Yield"]}, r"reward must be a text; given \['Yield'\]"),
+        ({"reward": "Profit"}, r"reward names \['Profit'\]"),
+        ({"noise": {"Light": "much", "Growth": 0.1}}, "the noise of Light must be a finite number .* given 'much'"),
+        ({"noise": {"Light": True, "Growth": 0.1}}, "the noise of Light must be a finite number .* given True"),
+        ({"noise": 0.1}, "noise must be a mapping"),
+        ({"latent": "Light"}, "latent must be a list of names; given 'Light'"),
+        ({"targets": "Light"}, "targets must be a list of sets of names, .* given 'Light'"),
+        ({"targets": ["Light"]}, "every set of targets must be a list of names; given 'Light'"),
+        ({"manipulable": {"Light": (0.0, 1.0, 2.0)}}, r"'Light' must be low < high, two .* given \(0.0, 1.0, 2.0\)"),
+        ({"manipulable": {"Light": "01"}}, "'Light' must be low < high, two finite numbers; given '01'"),
+        ({"manipulable": {"Light": ("0", "1")}}, r"'Light' must be low < high, .* given \('0', '1'\)"),
+        ({"manipulable": {"Light": (1.0, 0.0)}}, r"'Light' must be low < high, .* given \(1.0, 0.0\)"),
+        ({"manipulable": {"Light": (0.0, np.nan)}}, r"'Light' must be low < high, .* given \(0.0, nan\)"),
+        ({"manipulable": {"Light": (-1e308, 1e308)}}, "'Light' must be low < high"),
+        ({"manipulable": {"Light": (0, 10**400)}}, "'Light' must be low < high"),
+        ({"actions": {"heat": None, "price": (0, 1)}}, "'heat' must be low < high, .* given None"),
     ],
 )
 def test_what_does_not_fit_is_named(changes, message):
@@ -134,6 +168,46 @@ def test_a_broken_file_is_named(path, old, new, message):
     path.write_text(GREENHOUSE.replace(old, new))
     with pytest.raises(ValueError, match=rf"(?s)cannot load the problem .*greenhouse\.yaml: .*{message}"):
         load_problem(path)
+
+
+def test_an_environment_needs_a_problem():
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(ArgumentError, match=r"give the problem .* problem=.*custom_problem.*YAML"):
+            make("CBO/Custom-v0")
+
+
+def many(count):
+    names = [f"X{i}" for i in range(count)]
+    return {
+        "mechanisms": {name: Equation("u") for name in names} | {"Y": Equation(" + ".join(names))},
+        "reward": "Y",
+        "noise": dict.fromkeys(names, 1.0),
+        "manipulable": dict.fromkeys(names, (0.0, 1.0)),
+    }
+
+
+def test_of_many_manipulable_variables_the_targets_are_to_be_given():
+    assert len(custom_problem(**many(10)).targets) == 1024
+    with pytest.raises(ArgumentError, match=r"40 manipulable variables have more than 1024 .* as targets"):
+        custom_problem(**many(40))
+    assert len(custom_problem(**many(40), targets=[[], ["X1"]]).targets) == 2
+
+
+def test_many_latent_variables_are_projected_out_in_time(tmp_path):
+    """Each depends on all before it: there are 2^60 ways through them."""
+    file = tmp_path / "latent.yaml"
+    rows = ["L0: {equation: a, observed: false}"]
+    rows += [f"L{i}: {{equation: {' + '.join(f'L{j}' for j in range(i))}, observed: false}}" for i in range(1, 60)]
+    text = "\n  ".join(["variables:", *rows, "Y: L59"])
+    file.write_text(f"name: Latent\nreward: Y\nactions: {{a: [0, 1]}}\n{text}\n")
+    assert load_problem(file).scm.action_nodes == {"Y": (0,)}
+
+
+def test_too_many_variables_are_refused(tmp_path):
+    file = tmp_path / "many.yaml"
+    file.write_text("name: Many\nreward: X0\nvariables:\n" + "".join(f"  X{i}: 1.0 * e\n" for i in range(201)))
+    with pytest.raises(ArgumentError, match="field variables: Dictionary should have at most 200 items"):
+        load_problem(file)
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -182,6 +256,61 @@ def test_huge_constants_end_with_an_error():
         Equation("9 ** 9 ** 9 ** 9 + x")  # in whole numbers it would not end
     with pytest.raises(ArgumentError, match="too large"):
         Equation("1" + 400 * "0" + " + x")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("maximum(A, B, C)", r"maximum\(...\) in the equation 'maximum\(A, B, C\)' takes 2 arguments; given 3"),
+        ("exp(heat, 2, 3, 4)", r"exp\(...\) .* takes 1 argument; given 4"),
+        ("clip(x)", r"clip\(...\) .* takes 3 arguments; given 1"),
+        ("where(x > 0)", r"where\(...\) .* takes 3 arguments; given 1"),
+    ],
+)
+def test_functions_take_as_many_arguments_as_they_have(text, message):
+    with pytest.raises(ArgumentError, match=message):
+        Equation(text)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "text", ["x + 1 / 0", "x * log(0)", "(-1) ** 0.5 + x", "exp(9999)", "1e999 * x", "5 % 0", "x * sqrt(0 - 1)"]
+)
+def test_a_part_that_does_not_vary_must_be_a_finite_number(text):
+    with pytest.raises(ArgumentError, match=rf"in the equation '{re.escape(text)}' is no finite number"):
+        Equation(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x + " * 400 + "x", "nested more than 200 deep"),
+        ("-" * 4000 + "x", "nested more than 200 deep"),
+        ("(" * 300 + "x" + ")" * 300, "too many nested parentheses"),
+        ("x" * 5001, "has 5001 characters; at most 5000"),
+        ("\0x", "null bytes"),
+        (5, "an equation is a text; given 5"),
+    ],
+)
+def test_an_equation_is_not_endless(text, message):
+    with pytest.raises(ArgumentError, match=message) as raised:
+        Equation(text)
+    assert len(str(raised.value)) < 300
+
+
+def test_equations_travel_as_texts():
+    equation = Equation("sqrt(abs(x)) + y ** 2")
+    for other in (deepcopy(equation), pickle.loads(pickle.dumps(equation))):
+        assert other == equation
+        assert other(4.0, 3.0) == 11.0
+
+
+def test_a_root_of_a_negative_number_is_nan_for_numbers_as_for_arrays():
+    root = Equation("x ** 0.5")
+    assert np.isnan(root(-1.0))
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(root(np.array([-1.0]))).all()
+    assert Equation("x ** (0 - 2)")(-2.0) == 0.25
 
 
 def test_equations_compute_on_numbers_and_arrays():
