@@ -17,7 +17,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import Field, ValidationError
 
 from cbo_gym.errors import ArgumentError
@@ -25,6 +24,7 @@ from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.exogenous import PAPER
 from cbo_gym.scm import Floats, GaussianMixture, StructuralCausalModel, Variable
 from cbo_gym.validation import StrictModel
+from cbo_gym.yaml_files import read_yaml
 
 FILE_NAME = "chemostat.yaml"
 
@@ -125,8 +125,8 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
     """
     source = Path(path) if path is not None else Path(str(files("cbo_gym.problems"))) / FILE_NAME
     try:
-        return Coefficients.model_validate(yaml.safe_load(source.read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError) as error:
+        return Coefficients.model_validate(read_yaml(source))
+    except ArgumentError as error:
         raise ArgumentError(f"cannot read the coefficients {source}: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]

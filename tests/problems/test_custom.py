@@ -40,6 +40,9 @@ def greenhouse(**changes):
     return custom_problem(**arguments | changes)
 
 
+ALONE = {"noise": {}, "manipulable": {}}
+
+
 @pytest.fixture
 def path(tmp_path):
     file = tmp_path / "greenhouse.yaml"
@@ -117,15 +120,15 @@ def test_a_diagram_is_checked_against_the_mechanisms():
         ({"targets": [["Light", "Rain"]]}, "'Rain' cannot be set"),
         ({"mechanisms": [1]}, r"mechanisms must be a mapping by name, .* given \[1\]"),
         (
-            {"mechanisms": {"Light": "u"}, "reward": "Light", "noise": {}, "manipulable": {}},
+            {"mechanisms": {"Light": "u"}, "reward": "Light", **ALONE},
             "must be a function; given 'u'",
         ),
         (
-            {"mechanisms": {"Yield": 5}, "noise": {}, "manipulable": {}},
+            {"mechanisms": {"Yield": 5}, **ALONE},
             "the mechanism of Yield must be a function; given 5",
         ),
         (
-            {"mechanisms": {"Yield": lambda *v: 0.0}, "noise": {}, "manipulable": {}},
+            {"mechanisms": {"Yield": lambda *v: 0.0}, **ALONE},
             r"mechanism of Yield takes \['\*v'\]",
         ),
         ({"mechanisms": {1: lambda u: u}}, "the keys of mechanisms must be a list of names; given"),
