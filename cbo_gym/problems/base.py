@@ -146,7 +146,7 @@ class Problem:
             )
         if not self.null_action:
             object.__setattr__(self, "null_action", (0.0,) * q)
-        if len(self.null_action) != q or not all(0 <= a <= 1 for a in self.null_action):
+        if len(self.null_action) != q or not all(is_finite_number(a) and 0 <= a <= 1 for a in self.null_action):
             raise ArgumentError(f"{self.name}: null_action needs {q} numbers in [0, 1]")
         for what, domain in [
             *zip(self.action_names or range(q), self.action_domains, strict=True),

@@ -69,6 +69,7 @@ def test_what_cannot_be_built_is_named(builder, parameters, message: str) -> Non
     [
         ({"action_domains": [(0.0, 1.0)]}, "action_domains needs 0 intervals; given 1"),
         ({"null_action": (0.5,)}, r"null_action needs 0 numbers in \[0, 1\]"),
+        ({"manipulable": {"X0": "01"}, "targets": ()}, "domain of 'X0' must be low < high, .* given '01'"),
         ({"manipulable": {"X0": (1.0, 1.0)}, "targets": ()}, "domain of 'X0' must be low < high"),
         ({"manipulable": {"X0": (0.0, math.inf)}, "targets": ()}, "domain of 'X0'"),
         ({"manipulable": {"Y": (0.0, 1.0)}, "targets": ()}, r"'Y' cannot be set; choose from \['X0', 'X1'\]"),
