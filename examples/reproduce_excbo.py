@@ -147,7 +147,7 @@ def reward_table(figures: list[str], runs: list[Run]) -> pl.DataFrame:
 
 
 def time_table(runs: list[Run]) -> pl.DataFrame:
-    """Seconds a round, of choosing, learning and recommending, on the task of the paper's Table 1, and their ratio to GP-UCB's."""
+    """Seconds a round, recommendation included, on the task of the paper's Table 1, and their ratio to GP-UCB's."""
     (panel,) = FIGURES["table1"]
     seconds = {
         agent: np.mean([run.seconds_a_round for run in played])

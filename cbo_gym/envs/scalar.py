@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from operator import itemgetter
 from typing import Any
 
@@ -15,6 +16,7 @@ from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import System
+from cbo_gym.scm.model import not_finite
 from cbo_gym.task import Action, Mode, Observation, StepInfo
 
 NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so changing it changes every run
@@ -136,7 +138,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
         Raises:
             gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
-            OperationError: if a variable of a :class:`~cbo_gym.scm.GuardedModel` is no finite number; nor does then.
+            OperationError: if the reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is no finite number;
+                nor does anything change then.
         """
         intervention = self._decode(action)
         stream = self._noise or self._stream()
@@ -144,6 +147,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         try:
             values = self._play(noise, intervention)
             reward = float(self._reward_of(values))
+            if not isfinite(reward):
+                raise not_finite(self.scm.reward, f"gives {reward}")
             observation = self._after(np.array(self._observed(values), ndmin=1), values)
             if self._before:
                 observation |= self._before(stream.peek())

@@ -25,6 +25,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm.intervention import Mask
+from cbo_gym.scm.model import not_finite
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Mode, StepInfo
 
@@ -129,8 +130,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         Raises:
             gymnasium.error.ResetNeeded: before the first reset.
             gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
-            OperationError: if a variable of a :class:`~cbo_gym.scm.GuardedModel` is no finite number anywhere; nothing
-                changes then.
+            OperationError: if a reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is no finite number;
+                nothing changes then.
         """
         if not self._generators:
             raise gym.error.ResetNeeded("call reset before step")
@@ -147,6 +148,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             nodes[:, place] = values[name]
         reward = np.empty(self.num_envs)
         reward[:] = self.problem.outcomes.reward(values)
+        if not np.isfinite(reward).all():
+            raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
         observation = self._with_next(self.feedback.after(nodes, values), ahead=1)
         self._round += 1
         self._values = values

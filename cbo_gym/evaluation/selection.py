@@ -17,6 +17,7 @@ from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.results import Run
 from cbo_gym.files import write_text
 from cbo_gym.specs import Spec
+from cbo_gym.yaml_files import read_yaml
 
 #: metric -> what it is; all are normalised scores after the last round, so environments can be averaged
 METRICS = {
@@ -206,8 +207,8 @@ def _load(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     if not path.exists():
         return {}
     try:
-        stored = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
+        stored = read_yaml(path) or {}
+    except ArgumentError as error:
         raise ArgumentError(f"cannot read {path}: {error}") from error
     parameters = stored.values() if isinstance(stored, dict) else [None]
     if not all(isinstance(p, dict) and all(isinstance(m, dict) for m in p.values()) for p in parameters):

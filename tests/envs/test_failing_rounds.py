@@ -10,7 +10,9 @@ from cbo_gym import custom_problem, load_problem, make_task
 from cbo_gym.envs.scalar import NOISE_BLOCK
 from cbo_gym.errors import OperationError
 from cbo_gym.oracle import oracle_of
+from cbo_gym.problems import Problem
 from cbo_gym.registry import InitialData
+from cbo_gym.scm import StructuralCausalModel, Variable
 
 pytestmark = pytest.mark.filterwarnings("error")
 FAILING = {  # at x = 0, while x = 1 is well
@@ -178,3 +180,17 @@ def test_what_is_no_number_is_named(value):
     with pytest.raises((OperationError, TypeError), match=r"Middle must be|not supported"):
         env.step(GOOD)
     assert env.unwrapped.round == 0
+
+
+def test_a_reward_that_is_no_number_reaches_nobody_whatever_the_model():
+    """A Problem put together by hand has no guard of its own."""
+    reward = Variable("Y", lambda x, u: np.log(x - 0.5), actions=(0,))
+    problem = Problem("Plain", StructuralCausalModel([reward], "Y"), "a test", "none", action_domains=[(0.0, 1.0)])
+    env = gym.make("CBO/Custom-v0", problem=problem)
+    envs = gym.make_vec("CBO/Custom-v0", 2, problem=problem, vectorization_mode="vector_entry_point")
+    for made, bad in ((env, BAD), (envs, np.stack([GOOD, BAD]))):
+        made.reset(seed=0)
+        with np.errstate(all="ignore"), pytest.raises(OperationError, match="Y must be a finite real number"):
+            made.step(bad)
+    assert env.unwrapped.round == 0
+    assert np.isfinite(env.step(GOOD)[1])
