@@ -9,19 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
 import torch
-from botorch.models import SingleTaskGP
-from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
-from gpytorch.constraints import GreaterThan
-from gpytorch.likelihoods import GaussianLikelihood
-from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.kernels import VarianceKernel
+from cbo_gym.agents.surrogates.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.noise import Noise, NoiseLevel
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, HardTask, Observation
 
@@ -177,6 +174,8 @@ class CausalGP(GaussianProcess):
         Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization, sec. 3.1.
     """
 
+    centred = True
+
     def __init__(self, name: str, dim: int, effect: Effect, device: str = "cpu") -> None:
         super().__init__(name, dim + 1, covariance=CausalKernel, device=device)
         self.unit = 1.0
@@ -226,17 +225,8 @@ class CausalGP(GaussianProcess):
         self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
         self._span[-1] = self.unit
 
-    def _likelihood(self, points: Tensor) -> GaussianLikelihood:
-        return GaussianLikelihood(
-            noise_prior=LogNormalPrior(math.log(USUAL_NOISE), 1.0),
-            noise_constraint=GreaterThan(LEAST_NOISE, initial_value=USUAL_NOISE),
-        )
-
-    def _build_model(self, hyperparameters: Mapping[str, Tensor]) -> SingleTaskGP:
-        model = super()._build_model(hyperparameters)
-        model.mean_module.initialize(constant=0.0)
-        model.mean_module.requires_grad_(False)
-        return model
+    def _make_noise(self) -> Noise:
+        return NoiseLevel(math.log(USUAL_NOISE), 1.0, least=LEAST_NOISE, start=USUAL_NOISE)
 
 
 class CausalKernel(VarianceKernel):
@@ -248,12 +238,16 @@ class CausalKernel(VarianceKernel):
 
     def __init__(self, dim: int) -> None:
         super().__init__(terms=1)
-        self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim - 1)
+        self.smooth = SquaredExponential(dim - 1)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         first, second = x1[..., -1], x2[..., -1]
         known = first * second if diag else first.unsqueeze(-1) * second.unsqueeze(-2)
         return self.variances * self.smooth.forward(x1[..., :-1], x2[..., :-1], diag=diag) + known
+
+    def closed_form(self, points: np.ndarray) -> Scaled:
+        """Its covariances of points ``n x d``."""
+        return Scaled(LogVariances(self), self.smooth.closed_form(points[:, :-1]), np.outer(points[:, -1], points[:, -1]))
 
 
 def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:

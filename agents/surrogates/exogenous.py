@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback, covariances
 from cbo_gym.agents.surrogates.gp import MIN_VARIANCE, GaussianProcess, Numbers
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
-from cbo_gym.agents.surrogates.kernels import VarianceKernel
+from cbo_gym.agents.surrogates.kernels import LogVariances, SquaredExponential, VarianceKernel
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import HardTask, SoftTask
 
@@ -77,7 +77,7 @@ class EncoderDecoder:
         self, name: str, parents: int, actions: int, components: MixtureSize, seed: int, device: str = "cpu"
     ) -> None:
         dim = max(1, parents + actions)  # a root has a constant input
-        kernel = partial(MechanismKernel, parents=parents) if parents else get_covar_module_with_dim_scaled_prior
+        kernel = partial(MechanismKernel, parents=parents) if parents else SquaredExponential
         common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
         self.decoder = Decoder(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
@@ -182,7 +182,7 @@ class DecoderKernel(VarianceKernel):
     def __init__(self, dim: int, mechanism: Callable[[int], Kernel]) -> None:
         super().__init__(terms=2)
         self.mechanism = mechanism(dim - 1)
-        self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=1)
+        self.smooth = SquaredExponential(1)
 
     def along(self, u: Tensor, other: Tensor, diag: bool = False) -> Tensor:
         """The factor of u alone: ``n x 1`` and ``m x 1`` to ``n x m``, or to ``(n,)`` for the diagonal."""
@@ -192,6 +192,45 @@ class DecoderKernel(VarianceKernel):
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         mechanism = self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag)
         return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
+
+    def closed_form(self, points: np.ndarray) -> Decoders:
+        """Its covariances of points ``n x d``."""
+        mechanism, smooth = covariances(self.mechanism, points[:, :-1]), self.smooth.closed_form(points[:, -1:])
+        return Decoders(LogVariances(self), mechanism, smooth, points[:, -1])
+
+
+class Decoders(Composed):
+    """Covariances of points under a :class:`DecoderKernel`.
+
+    Args:
+        variances: w and v.
+        mechanism: the covariances under k.
+        smooth: those under RBF.
+        exogenous: u of the points, ``(n,)``.
+    """
+
+    def __init__(
+        self, variances: Hyperparameters, mechanism: Covariances, smooth: Covariances, exogenous: np.ndarray
+    ) -> None:
+        super().__init__(variances, mechanism, smooth)
+        self._mechanism, self._smooth = mechanism, smooth
+        self._products = np.outer(exogenous, exogenous)
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        variances, mechanism_values, smooth_values = self.split(values)
+        linear_variance, smooth_variance = variances = np.exp(variances)
+        mechanism, pull_mechanism = self._mechanism.matrix(mechanism_values)
+        smooth, pull_smooth = self._smooth.matrix(smooth_values)
+        along = 1.0 + linear_variance * self._products + smooth_variance * smooth
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            inner = gradient * mechanism
+            terms = np.array([np.vdot(inner, self._products), np.vdot(inner, smooth)])
+            return np.concatenate(
+                [terms * variances, pull_mechanism(gradient * along), pull_smooth(smooth_variance * inner)]
+            )
+
+        return mechanism * along, pullback
 
 
 class Draws(NamedTuple):

@@ -1,10 +1,12 @@
 """GaussianProcess: the exact GP that the agents put on a reward or on a node.
 
 The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel with the dimension-scaled lognormal
-lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs; it is fitted by BoTorch's
-``fit_gpytorch_mll`` in float64. Added here is what a bandit needs and BoTorch lacks:
+lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs, in float64. Added here is what a
+bandit needs and BoTorch lacks:
 
-* hyper-parameters are refitted with a warm start on a schedule, now and then also from another lengthscale; between
+* hyper-parameters are fitted with gradients in closed form (:mod:`cbo_gym.agents.surrogates.fitting`), ten times as
+  fast as by autograd;
+* they are refitted with a warm start on a schedule, now and then also from another lengthscale; between
   refits new data only extend the cached Cholesky factor, a row each, at unchanged hyper-parameters and
   standardisation (quadratic instead of cubic cost);
 * predictions come from the cached factor in a few matrix products, about five times faster than a GPyTorch
@@ -16,31 +18,26 @@ lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised o
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from botorch.exceptions import BotorchWarning, InputDataWarning, ModelFittingError
-from botorch.fit import fit_gpytorch_mll
-from botorch.models import SingleTaskGP
-from botorch.optim.closures import ForwardBackwardClosure
 from gpytorch.kernels import Kernel
-from gpytorch.likelihoods import GaussianLikelihood
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
+from cbo_gym.agents.surrogates.fitting import LogPosterior, covariances
+from cbo_gym.agents.surrogates.kernels import SquaredExponential
+from cbo_gym.agents.surrogates.noise import KnownNoise, Noise, NoiseLevel
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
 
-NO_NOISE = 1e-6  # variance of standardised outputs: too small to matter, enough for a stable Cholesky factor
 MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
 FIT_ITERATIONS = 100
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
@@ -88,10 +85,15 @@ class GaussianProcess:
         name: of the modelled node, for error messages.
         dim: number of inputs d, at least 1.
         noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
-        covariance: makes the kernel for d inputs; BoTorch's default if None.
+        covariance: makes the kernel for d inputs.
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
         refit_iterations: most iterations of a refit, which starts where the last fit ended.
         device: torch device of data and computations.
+
+    Attributes:
+        kernel: with the hyper-parameters of the last fit.
+        constant: the mean, of standardised outputs.
+        centred: whether that is 0 always.
 
     Raises:
         ArgumentError: if ``dim`` is below 1 or ``rescale`` names a column that does not exist.
@@ -100,13 +102,15 @@ class GaussianProcess:
         Hvarfner, Hellsten & Nardi (2024), Vanilla Bayesian optimization performs great in high dimensions.
     """
 
+    centred = False
+
     def __init__(
         self,
         name: str,
         dim: int,
         *,
         noise_std: float | None = None,
-        covariance: Callable[[int], Kernel] | None = None,
+        covariance: Callable[[int], Kernel] = SquaredExponential,
         rescale: Sequence[int] = (),
         refit_iterations: int = FIT_ITERATIONS,
         device: str | torch.device = "cpu",
@@ -122,10 +126,10 @@ class GaussianProcess:
         self.rescale = list(rescale)
         self.refit_iterations = refit_iterations
         self.schedule = RefitSchedule()
-        self.kernel: Any = None
-        self.noise = self.constant = torch.empty(0)
         self._device = torch.device(device)
-        self._hyperparameters: dict[str, Tensor] = {}
+        self.kernel = self._make_kernel()
+        self.constant = 0.0
+        self._noise = self._make_noise()
         self._searched = 0  # number of points when a rival fit was last made
         self.inputs = self._tensor(np.empty((0, dim)))
         self.outputs = self._tensor([])
@@ -255,75 +259,49 @@ class GaussianProcess:
         often has one mode for a fast ripple and one that takes it for noise, and a fit that starts where the last one
         ended would never leave the one for the other.
         """
-        iterations = self.refit_iterations if self._hyperparameters else FIT_ITERATIONS
-        fits = [self._optimise(self._hyperparameters, iterations)]
+        points = self.rescaled(self.inputs).cpu().numpy()
+        targets = ((self.outputs - self._location) / self._scale).cpu().numpy()
+        self._noise.look_at(points, float(self._scale))
+        known = covariances(self.kernel, points)
+        posterior = LogPosterior(known, self._noise, points, targets, self.centred)
+        mean = [] if self.centred else [self.constant]
+        starts = [np.concatenate([known.current(), self._noise.values, mean])]
         if len(self) >= self.schedule.growth * self._searched:
-            fits.append(self._optimise(self._best_lengthscale(), iterations))
+            starts.append(self._best_lengthscale(posterior, points))
             self._searched = len(self)
-        self._adopt(max(fits, key=_value))
+        iterations = self.refit_iterations if self.schedule.fits else FIT_ITERATIONS
+        _, best = max((posterior.maximise(start, iterations) for start in starts), key=lambda end: end[0])
+        kernel_values, self._noise.values, self.constant = posterior.split(best)
+        known.adopt(kernel_values)
 
-    def _optimise(self, start: Mapping[str, Tensor], iterations: int) -> SingleTaskGP:
-        """A model fitted from the hyper-parameters in ``start``, where it has none from the modes of their priors."""
-        model = self._build_model(start)
-        likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
-        parameters = {name: tensor for name, tensor in likelihood.named_parameters() if tensor.requires_grad}
-        closure = ForwardBackwardClosure(lambda: -log_density(model), parameters)
-        cuda = [self._device] if self._device.type == "cuda" else []
-        with torch.enable_grad(), torch.random.fork_rng(cuda), warnings.catch_warnings():
-            torch.manual_seed(0)  # a failed attempt restarts from a draw of the priors
-            for expected in (BotorchWarning, NumericalWarning, RuntimeWarning):
-                warnings.simplefilter("ignore", expected)
-            try:
-                fit_gpytorch_mll(likelihood, closure=closure, optimizer_kwargs={"options": {"maxiter": iterations}})
-            except (ModelFittingError, NanError, ValueError):
-                model = self._build_model(start)  # what the fit starts from is a valid model too
-        return model
+    def _best_lengthscale(self, posterior: LogPosterior, points: np.ndarray) -> np.ndarray:
+        """Hyper-parameters with one lengthscale for all inputs, the others at the modes of their priors."""
+        fresh = self._make_kernel()
+        others = np.concatenate([self._make_noise().values, [] if self.centred else [0.0]])
 
-    def _adopt(self, model: SingleTaskGP) -> None:
-        """Take over a fitted model."""
-        model.eval().requires_grad_(False)
-        self._hyperparameters = dict(model.named_parameters())
-        self.kernel = model.covar_module
-        self.constant = model.mean_module.constant
-        self.noise = model.likelihood.noise.reshape(-1)[0]
+        def with_lengthscale(lengthscale: float) -> np.ndarray:
+            for kernel in fresh.modules():
+                if isinstance(kernel, Kernel) and kernel.has_lengthscale:
+                    kernel.lengthscale = lengthscale
+            return np.concatenate([covariances(fresh, points[:0]).current(), others])
 
-    def _likelihood(self, points: Tensor) -> GaussianLikelihood | None:
-        """What to fit to rescaled points where the noise is not known; None for BoTorch's default, one level."""
-        return None
+        return max(map(with_lengthscale, LENGTHSCALES), key=lambda values: posterior(values)[0])
+
+    def _make_kernel(self) -> Any:
+        return self.covariance(self.dim).to(device=self._device, dtype=torch.float64).requires_grad_(False)
+
+    def _make_noise(self) -> Noise:
+        return NoiseLevel() if self.noise_std is None else KnownNoise(self.noise_std)
+
+    @property
+    def noise(self) -> Tensor:
+        """Variance of the noise of standardised outputs, at the first of the data."""
+        return self._noise_at(self.rescaled(self.inputs[:1]))[0]
 
     def _noise_at(self, points: Tensor) -> Tensor:
         """Variance of the noise of standardised outputs at rescaled points, ``n x d`` to ``n``."""
-        return self.noise.expand(len(points))
-
-    def _best_lengthscale(self) -> dict[str, Tensor]:
-        """Hyper-parameters with one lengthscale for all inputs, the others at the modes of their priors."""
-        model = self._build_model({})
-
-        def density(lengthscale: float) -> float:
-            for kernel in model.covar_module.modules():
-                if isinstance(kernel, Kernel) and kernel.has_lengthscale:
-                    kernel.lengthscale = lengthscale
-            return _value(model)
-
-        density(max(LENGTHSCALES, key=density))
-        return dict(model.named_parameters())
-
-    def _build_model(self, hyperparameters: Mapping[str, Tensor]) -> SingleTaskGP:
-        points = (self.inputs - self._low) / self._span
-        targets = ((self.outputs - self._location) / self._scale).unsqueeze(-1)
-        known = None
-        if self.noise_std is not None:
-            variance = (self.noise_std / self._scale) ** 2
-            known = torch.ones_like(targets) * variance.clamp_min(NO_NOISE)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputDataWarning)  # a constant or a single output has no spread
-            kernel = self.covariance(self.dim) if self.covariance else None
-            likelihood = None if known is not None else self._likelihood(points)
-            model = SingleTaskGP(
-                points, targets, known, likelihood=likelihood, covar_module=kernel, outcome_transform=None
-            )
-        model.load_state_dict(hyperparameters, strict=False)
-        return model
+        variances, _ = self._noise.at(points.detach().cpu().numpy(), self._noise.values)
+        return torch.from_numpy(variances).to(points)
 
     def _factorise(self, known: int) -> None:
         """Extend the factor of the first ``known`` points to all of them; 0 computes it anew.
@@ -359,36 +337,6 @@ class GaussianProcess:
                 f"the covariance matrix of node {self.name} ({len(self)} points) cannot be factorised, even with "
                 "jitter on its diagonal"
             ) from error
-
-
-def log_density(model: SingleTaskGP) -> Tensor:
-    """Log of the marginal likelihood times the prior of the hyper-parameters, divided by the number of data.
-
-    It is what ``ExactMarginalLogLikelihood`` gives, at about half its cost for the small data of bandits.
-
-    Raises:
-        NotPSDError, NanError: if the covariance matrix cannot be factorised.
-    """
-    (points,), count = model.train_inputs, len(model.train_targets)
-    kernel: Any = model.covar_module
-    covariance = kernel.forward(points, points) + model.likelihood.noise.expand(count).diag()
-    root = psd_safe_cholesky(covariance)
-    residuals = (model.train_targets - model.mean_module.constant).unsqueeze(-1)
-    whitened = torch.linalg.solve_triangular(root, residuals, upper=False)
-    density = -0.5 * (whitened.square().sum() + count * math.log(2.0 * math.pi)) - root.diagonal().log().sum()
-    for _, module, prior, closure, _ in model.named_priors():  # type: ignore[operator]
-        density = density + prior.log_prob(closure(module)).sum()
-    return density / count
-
-
-def _value(model: SingleTaskGP) -> float:
-    """The log density as a number; -inf if it cannot be computed."""
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)
-        try:
-            return float(log_density(model))
-        except (NanError, NotPSDError):
-            return -math.inf
 
 
 def is_noiseless(task: Task, node: str) -> bool:

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import torch
-from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
+from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
 from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.kernels import VarianceKernel
+from cbo_gym.agents.surrogates.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
@@ -66,7 +67,7 @@ class GPNetwork:
             node,
             max(1, len(parents) + len(actions)),  # a root has a constant input: its GP learns a constant
             noise_std=None if noise is None or confounded else noise.std,
-            covariance=partial(MechanismKernel, parents=len(parents)) if parents else None,
+            covariance=partial(MechanismKernel, parents=len(parents)) if parents else SquaredExponential,
             rescale=[column for column, name in enumerate(parents) if name not in self._settable.names],
             device=self.device,
         )
@@ -191,13 +192,21 @@ class MechanismKernel(VarianceKernel):
     def __init__(self, dim: int, parents: int) -> None:
         super().__init__(terms=2 + parents if dim > parents else 1)  # v, w_0 and the w_i
         self._parents = parents
-        self.smooth = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        self.smooth = SquaredExponential(dim)
         if dim > parents:
-            self.modulation = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim - parents)
+            self.modulation = SquaredExponential(dim - parents)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         smooth = self.variances[0] * self.smooth.forward(x1, x2, diag=diag)
         return smooth + self._affine(x1, x2, diag) if x1.shape[-1] > self._parents else smooth
+
+    def closed_form(self, points: np.ndarray) -> Composed:
+        """Its covariances of points ``n x d``."""
+        smooth = self.smooth.closed_form(points)
+        if points.shape[1] == self._parents:
+            return Scaled(LogVariances(self), smooth)
+        modulation = self.modulation.closed_form(points[:, self._parents :])
+        return Mechanisms(LogVariances(self), smooth, modulation, points[:, : self._parents])
 
     def _affine(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
         first, second = x1[..., : self._parents], x2[..., : self._parents]
@@ -205,3 +214,37 @@ class MechanismKernel(VarianceKernel):
         affine = self.variances[1] + ((scaled * second).sum(-1) if diag else scaled @ second.transpose(-1, -2))
         first, second = x1[..., self._parents :], x2[..., self._parents :]
         return affine * self.modulation.forward(first, second, diag=diag)
+
+
+class Mechanisms(Composed):
+    """Covariances of points under a :class:`MechanismKernel` of parents and actions.
+
+    Args:
+        variances: v, w_0 and the w_i.
+        smooth: the covariances under RBF.
+        modulation: those under RBF'.
+        parents: columns of the points, ``n x p``.
+    """
+
+    def __init__(
+        self, variances: Hyperparameters, smooth: Covariances, modulation: Covariances, parents: np.ndarray
+    ) -> None:
+        super().__init__(variances, smooth, modulation)
+        self._smooth, self._modulation = smooth, modulation
+        columns = np.column_stack([np.ones(len(parents)), parents]).T
+        self._products = (columns[:, :, None] * columns[:, None]).reshape(len(columns), -1)
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        variances, smooth_values, modulation_values = self.split(values)
+        smooth_variance, *_ = variances = np.exp(variances)
+        smooth, pull_smooth = self._smooth.matrix(smooth_values)
+        modulation, pull_modulation = self._modulation.matrix(modulation_values)
+        affine = (variances[1:] @ self._products).reshape(smooth.shape)
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            terms = np.concatenate([[np.vdot(gradient, smooth)], self._products @ (gradient * modulation).ravel()])
+            return np.concatenate(
+                [terms * variances, pull_smooth(gradient * smooth_variance), pull_modulation(gradient * affine)]
+            )
+
+        return smooth_variance * smooth + affine * modulation, pullback

@@ -1,12 +1,92 @@
-"""VarianceKernel: what GPyTorch needs to know of a kernel's variances so that they are fitted under a prior."""
+"""What the surrogates' kernels are made of: the squared-exponential kernel, and variances with a prior.
+
+Between points where a search goes and the data the kernels are GPyTorch modules, differentiable in the points.
+Between the data themselves, differentiable in the hyper-parameters, they have closed forms for the fits.
+"""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.constraints import Positive
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import Kernel, RBFKernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
+
+from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
+from cbo_gym.agents.surrogates.noise import log_lognormal
+
+SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
+
+
+class SquaredExponential(RBFKernel):
+    """BoTorch's default kernel, with its dimension-scaled lognormal prior of the lengthscales (Hvarfner et al. 2024).
+
+    The exponent ``-|a - b|^2 / 2`` of scaled points is one matrix product, of ``(a, -|a|^2 / 2, 1)`` and
+    ``(b, 1, -|b|^2 / 2)``, so that neither values nor gradients take more than two passes over the entries.
+
+    Args:
+        dim: number of inputs.
+    """
+
+    def __init__(self, dim: int) -> None:
+        usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        super().__init__(
+            ard_num_dims=dim,
+            lengthscale_prior=usual.lengthscale_prior,
+            lengthscale_constraint=usual.raw_lengthscale_constraint,
+        )
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        if diag:
+            return torch.ones_like(x1[..., 0])
+        # the constraint has no transform: raw lengthscales are lengthscales; points far from the origin lose digits
+        inverse, centre = self.raw_lengthscale.reciprocal(), x2.mean(-2, keepdim=True).detach()
+        first, second = (x1 - centre) * inverse, (x2 - centre) * inverse
+        one, other = (points.square().sum(-1, keepdim=True).mul(-0.5) for points in (first, second))
+        left = torch.cat([first, one, torch.ones_like(one)], -1)
+        right = torch.cat([second, torch.ones_like(other), other], -1)
+        return (left @ right.transpose(-1, -2)).exp()
+
+    def closed_form(self, points: np.ndarray) -> SquaredExponentials:
+        """Its covariances of points ``n x d``."""
+        return SquaredExponentials(self, points)
+
+
+class SquaredExponentials(Covariances):
+    """Covariances under a squared-exponential kernel; the hyper-parameters are the logarithms of its lengthscales."""
+
+    def __init__(self, kernel: SquaredExponential, points: np.ndarray) -> None:
+        self._kernel = kernel
+        self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
+        self._prior = float(kernel.lengthscale_prior.loc), float(kernel.lengthscale_prior.scale)
+
+    def current(self) -> np.ndarray:
+        return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
+
+    def adopt(self, values: np.ndarray) -> None:
+        raw = self._kernel.raw_lengthscale
+        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        least = float(self._kernel.raw_lengthscale_constraint.lower_bound)
+        return [(math.log(least), math.inf)] * len(self._squares)
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_lognormal(values, *self._prior)
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        precisions = np.exp(-2.0 * values)
+        flat = np.exp(-0.5 * precisions @ self._squares)
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            return precisions * (self._squares @ (gradient.ravel() * flat))
+
+        side = math.isqrt(len(flat))
+        return flat.reshape(side, side), pullback
 
 
 class VarianceKernel(Kernel):
@@ -22,7 +102,7 @@ class VarianceKernel(Kernel):
         self.register_constraint("raw_variances", Positive(initial_value=1.0))
         self.register_prior(
             "variances_prior",
-            GammaPrior(2.0, 1.0),
+            GammaPrior(SHAPE, RATE),
             lambda kernel: kernel.variances,
             lambda kernel, value: kernel.initialize(
                 raw_variances=kernel.raw_variances_constraint.inverse_transform(value)
@@ -33,3 +113,44 @@ class VarianceKernel(Kernel):
     def variances(self) -> Tensor:
         """Shape ``(terms,)``."""
         return self.raw_variances_constraint.transform(self.raw_variances)
+
+
+class LogVariances(Hyperparameters):
+    """The logarithms of the variances of a kernel's terms."""
+
+    def __init__(self, kernel: VarianceKernel) -> None:
+        self._kernel = kernel
+
+    def current(self) -> np.ndarray:
+        return self._kernel.variances.detach().log().cpu().numpy()
+
+    def adopt(self, values: np.ndarray) -> None:
+        raw, constraint = self._kernel.raw_variances, self._kernel.raw_variances_constraint
+        raw.data = constraint.inverse_transform(torch.from_numpy(np.exp(values)).to(raw))
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return [(-math.inf, math.inf)] * self._kernel.raw_variances.numel()
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        variances = np.exp(values)
+        constant = len(values) * (SHAPE * math.log(RATE) - math.lgamma(SHAPE))
+        density = float(((SHAPE - 1.0) * values - RATE * variances).sum()) + constant
+        return density, SHAPE - 1.0 - RATE * variances
+
+
+class Scaled(Composed):
+    """A variance times other covariances, plus known ones, ``n x n``."""
+
+    def __init__(self, variance: Hyperparameters, scaled: Covariances, known: np.ndarray | float = 0.0) -> None:
+        super().__init__(variance, scaled)
+        self._scaled, self._known = scaled, known
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        (log_variance,), own = self.split(values)
+        variance = math.exp(log_variance)
+        scaled, pull = self._scaled.matrix(own)
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            return variance * np.concatenate([[np.vdot(gradient, scaled)], pull(gradient)])
+
+        return variance * scaled + self._known, pullback

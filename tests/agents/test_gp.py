@@ -3,18 +3,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from botorch.models import SingleTaskGP
 from gpytorch.kernels import Kernel
-from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from cbo_gym.agents.surrogates.gp import (
-    NO_NOISE,
     GaussianProcess,
     RefitSchedule,
     SurrogateError,
     is_noiseless,
-    log_density,
 )
+from cbo_gym.agents.surrogates.noise import NO_NOISE
 from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make
 
@@ -106,24 +103,6 @@ def test_noiseless_gp_interpolates() -> None:
     assert float(gp.noise) == NO_NOISE
     torch.testing.assert_close(mean, gp.outputs, rtol=0.0, atol=1e-3)
     assert std.max() < 0.01
-
-
-@pytest.mark.parametrize("noise_std", [None, 0.3])
-def test_the_log_density_is_that_of_gpytorch(noise_std: float | None) -> None:
-    gp = filled(15, noise=0.3)
-    targets = ((gp.outputs - gp.outputs.mean()) / gp.outputs.std()).unsqueeze(-1)
-    known = None if noise_std is None else torch.full_like(targets, noise_std**2)
-    model = SingleTaskGP(gp.inputs, targets, known, outcome_transform=None)
-    reference = ExactMarginalLogLikelihood(model.likelihood, model).train()
-    expected = reference(model(*model.train_inputs), model.train_targets)
-    torch.testing.assert_close(log_density(model), expected)
-    gradients = zip(
-        torch.autograd.grad(log_density(model), model.parameters()),
-        torch.autograd.grad(expected, model.parameters()),
-        strict=True,
-    )
-    for one, other in gradients:
-        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("seed", range(4))

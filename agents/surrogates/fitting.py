@@ -1,0 +1,235 @@
+"""The posterior density of a GP's hyper-parameters given its data, and its maximisation by L-BFGS-B.
+
+``fit_gpytorch_mll`` of BoTorch maximises the same density, but with fewer than a hundred data nine tenths of its time
+are the bookkeeping of autograd. Here the gradient is in closed form: a covariance of the data comes with a
+*pullback*, which takes the gradient of a number with respect to the covariances to that with respect to the
+hyper-parameters. Kernels may bring their own (``closed_form``); for others GPyTorch's autograd does it.
+
+Hyper-parameters are flat arrays here, in whatever units suit the search; most are logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from botorch.optim.utils import get_parameters_and_bounds
+from gpytorch.kernels import Kernel
+from scipy.linalg import lapack
+from scipy.optimize import minimize
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.noise import Noise
+
+RELATIVE_GAIN = 1e-7  # of the log density per datum, at which a fit stops
+JITTERS = (0.0, 1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that rounding made indefinite
+
+Pullback = Callable[[np.ndarray], np.ndarray]
+
+
+class Hyperparameters(ABC):
+    """Some hyper-parameters of a kernel, k in number, as a flat array."""
+
+    @abstractmethod
+    def current(self) -> np.ndarray:
+        """Those that the kernel has, ``(k,)``."""
+
+    @abstractmethod
+    def adopt(self, values: np.ndarray) -> None:
+        """Give them to the kernel."""
+
+    @abstractmethod
+    def bounds(self) -> list[tuple[float, float]]:
+        """Of each."""
+
+    @abstractmethod
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        """Log density of their prior, and its gradient ``(k,)``."""
+
+
+class Covariances(Hyperparameters):
+    """The covariances of given points under a kernel, as a function of its hyper-parameters."""
+
+    @abstractmethod
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        """The covariances, ``n x n``, and their pullback: ``n x n`` to ``(k,)``."""
+
+
+class Composed(Covariances):
+    """Covariances with hyper-parameters in several parts, which follow each other.
+
+    Args:
+        parts: of the hyper-parameters.
+    """
+
+    def __init__(self, *parts: Hyperparameters) -> None:
+        self._parts = parts
+        self._cuts = np.cumsum([len(part.bounds()) for part in parts])[:-1]
+
+    def split(self, values: np.ndarray) -> list[np.ndarray]:
+        """The hyper-parameters of each part."""
+        return np.split(values, self._cuts)
+
+    def current(self) -> np.ndarray:
+        return np.concatenate([part.current() for part in self._parts])
+
+    def adopt(self, values: np.ndarray) -> None:
+        for part, own in zip(self._parts, self.split(values), strict=True):
+            part.adopt(own)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return [pair for part in self._parts for pair in part.bounds()]
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        own = zip(self._parts, self.split(values), strict=True)
+        densities, slopes = zip(*(part.log_prior(some) for part, some in own), strict=True)
+        return sum(densities), np.concatenate(slopes)
+
+
+def covariances(kernel: Kernel, points: np.ndarray) -> Covariances:
+    """The covariances of ``points``, shape ``n x d``, as a function of the kernel's hyper-parameters."""
+    return kernel.closed_form(points) if hasattr(kernel, "closed_form") else ByAutograd(kernel, points)
+
+
+class ByAutograd(Covariances):
+    """Covariances under any kernel of GPyTorch; the hyper-parameters are its raw parameters.
+
+    Args:
+        kernel: under which.
+        points: shape ``n x d``.
+    """
+
+    def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
+        self._kernel = kernel
+        parameters, limits = get_parameters_and_bounds(kernel)
+        self._tensors = list(parameters.values())
+        self._bounds = [
+            (float(low), float(high))
+            for name, tensor in parameters.items()
+            for low, high in [limits.get(name, (-math.inf, math.inf))] * tensor.numel()
+        ]
+        self._priors = list(kernel.named_priors())
+        self._points = torch.from_numpy(points).to(kernel.device)
+
+    def current(self) -> np.ndarray:
+        return _flat(self._tensors)
+
+    def adopt(self, values: np.ndarray) -> None:
+        self._vary(values)
+        self._kernel.requires_grad_(False)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return self._bounds
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        self._vary(values)
+        with torch.enable_grad():
+            densities = [prior.log_prob(closure(module)).sum() for _, module, prior, closure, _ in self._priors]
+            total = torch.stack([self._points.new_zeros(()), *densities]).sum()
+        return float(total.detach()), self._gradient(total, torch.ones_like(total))
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        self._vary(values)
+        with torch.enable_grad():
+            matrix = self._kernel.forward(self._points, self._points)
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            return self._gradient(matrix, torch.from_numpy(gradient).to(matrix))
+
+        return matrix.detach().cpu().numpy(), pullback
+
+    def _vary(self, values: np.ndarray) -> None:
+        """Give the kernel hyper-parameters with respect to which what follows can be differentiated."""
+        rest = torch.tensor(values, device=self._kernel.device)
+        for tensor in self._tensors:
+            own, rest = rest[: tensor.numel()], rest[tensor.numel() :]
+            tensor.data = own.reshape(tensor.shape)
+        self._kernel.requires_grad_(True)
+
+    def _gradient(self, output: Tensor, upstream: Tensor) -> np.ndarray:
+        if not output.requires_grad:
+            return np.zeros(len(self._bounds))
+        return _flat(torch.autograd.grad(output, self._tensors, upstream, materialize_grads=True))
+
+
+def _flat(tensors: Sequence[Tensor]) -> np.ndarray:
+    return np.concatenate([np.empty(0), *(tensor.detach().cpu().numpy().ravel() for tensor in tensors)])
+
+
+class LogPosterior:
+    """Log of the marginal likelihood times the prior of the hyper-parameters, divided by the number of data.
+
+    The hyper-parameters are those of the covariances, then the noise's, then the constant mean unless it is 0.
+
+    Args:
+        covariances: of the data's points.
+        noise: of the outputs.
+        points: shape ``n x d``.
+        targets: shape ``(n,)``.
+        centred: whether the mean is 0 rather than a constant to be fitted.
+    """
+
+    def __init__(
+        self, covariances: Covariances, noise: Noise, points: np.ndarray, targets: np.ndarray, centred: bool = False
+    ) -> None:
+        self._covariances, self._noise = covariances, noise
+        self._points, self._targets, self._centred = points, targets, centred
+        first = len(covariances.bounds())
+        self._cuts = [first, first + len(noise.bounds())]
+
+    def split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Those of the covariances, of the noise, and the mean."""
+        kernel, noise, mean = np.split(values, self._cuts)
+        return kernel, noise, float(mean.sum())
+
+    def __call__(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        """The density and its gradient; -inf and zeros where the covariance matrix cannot be factorised."""
+        kernel, noise, mean = self.split(values)
+        matrix, pull_kernel = self._covariances.matrix(kernel)
+        variances, pull_noise = self._noise.at(self._points, noise)
+        root, inverse = _factor(matrix, variances)
+        if root is None:
+            return -math.inf, np.zeros_like(values)
+        residuals = self._targets - mean
+        weights = inverse @ residuals
+        density = -0.5 * residuals @ weights - np.log(root.diagonal()).sum() - 0.5 * len(root) * math.log(2.0 * math.pi)
+        slope = 0.5 * (weights[:, None] * weights - inverse)  # with respect to the covariance matrix
+        kernel_prior, kernel_slope = self._covariances.log_prior(kernel)
+        noise_prior, noise_slope = self._noise.log_prior(noise)
+        slopes = [pull_kernel(slope) + kernel_slope, pull_noise(slope.diagonal()) + noise_slope]
+        if not self._centred:
+            slopes.append(weights.sum()[None])
+        return (density + kernel_prior + noise_prior) / len(root), np.concatenate(slopes) / len(root)
+
+    def maximise(self, start: np.ndarray, iterations: int) -> tuple[float, np.ndarray]:
+        """The highest density that L-BFGS-B meets from ``start`` in so many iterations, and where it does."""
+        best = (-math.inf, start)
+
+        def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+            nonlocal best
+            density, slope = self(values)
+            if density > best[0]:
+                best = (density, values.copy())
+            return -density, -slope
+
+        limits = self._covariances.bounds() + self._noise.bounds()
+        limits += [] if self._centred else [(-math.inf, math.inf)]
+        options = {"maxiter": iterations, "ftol": RELATIVE_GAIN}
+        with np.errstate(all="ignore"):  # where the covariance matrix cannot be factorised
+            minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        return best
+
+
+def _factor(matrix: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    """The Cholesky factor of a covariance matrix with the noise's variances added, None if it has none; the inverse."""
+    for jitter in JITTERS:
+        covariance = matrix.copy()
+        covariance.flat[:: len(matrix) + 1] += variances + jitter
+        root, failed = lapack.dpotrf(covariance, lower=1)
+        if not failed and np.isfinite(root[-1, -1]):
+            inverse, _ = lapack.dpotri(root, lower=1)
+            return root, inverse + np.tril(inverse, -1).T
+    return None, matrix

@@ -1,0 +1,105 @@
+"""Noise of a GP's standardised outputs: its variance at points, and the hyper-parameters that it depends on."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+LEVEL_PRIOR = (-4.0, 1.0)  # of the log variance, as BoTorch's
+NO_NOISE = 1e-6  # variance: too small to matter, enough for a stable Cholesky factor
+LEAST_VARIANCE = 1e-4  # as BoTorch's
+
+
+class Noise(ABC):
+    """What the noise's variance is, given some hyper-parameters, k in number.
+
+    Attributes:
+        values: the hyper-parameters that it has now, shape ``(k,)``.
+    """
+
+    values: np.ndarray
+
+    def look_at(self, points: np.ndarray, unit: float) -> None:  # noqa: B027  (few kinds of noise need to)
+        """Note where the data lie that a fit will see, ``n x d``, and the unit that their outputs are divided by."""
+
+    @abstractmethod
+    def bounds(self) -> list[tuple[float, float]]:
+        """Of the hyper-parameters."""
+
+    @abstractmethod
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        """Log density of the hyper-parameters' prior, and its gradient ``(k,)``."""
+
+    @abstractmethod
+    def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """Variances at points ``n x d``, ``(n,)``, and their pullback: gradients ``(n,)`` to ``(k,)``."""
+
+
+class KnownNoise(Noise):
+    """Noise whose standard deviation is known.
+
+    Args:
+        std: in the outputs' own units, at least 0.
+    """
+
+    def __init__(self, std: float) -> None:
+        self._std = std
+        self._variance = NO_NOISE
+        self.values = np.empty(0)
+
+    def look_at(self, points: np.ndarray, unit: float) -> None:
+        self._variance = max(NO_NOISE, (self._std / unit) ** 2)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return []
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return 0.0, values
+
+    def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        return np.full(len(points), self._variance), lambda gradient: values
+
+
+class NoiseLevel(Noise):
+    """Noise of one variance, whose logarithm is the hyper-parameter; its prior is lognormal.
+
+    Args:
+        location: mean of the logarithm.
+        scale: its standard deviation.
+        least: lower bound of the variance.
+        start: the variance at first; the prior's mode if None.
+    """
+
+    def __init__(
+        self,
+        location: float = LEVEL_PRIOR[0],
+        scale: float = LEVEL_PRIOR[1],
+        least: float = LEAST_VARIANCE,
+        start: float | None = None,
+    ) -> None:
+        self._location, self._scale, self._least = location, scale, least
+        self.values = np.array([location - scale**2 if start is None else math.log(start)])
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return [(math.log(self._least), math.inf)]
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_lognormal(values, self._location, self._scale)
+
+    def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        variances = np.full(len(points), np.exp(values[0]))
+        return variances, lambda gradient: np.array([gradient @ variances])
+
+
+def log_lognormal(logs: np.ndarray, location: float, scale: float) -> tuple[float, np.ndarray]:
+    """The summed log density of lognormal variables, and its gradient with respect to their logarithms.
+
+    It is the density of the variables themselves, as GPyTorch's priors have it, so the mode lies at
+    ``location - scale^2``.
+    """
+    standardised = (logs - location) / scale
+    constant = len(logs) * (math.log(scale) + 0.5 * math.log(2.0 * math.pi))
+    return -0.5 * float(standardised @ standardised) - float(logs.sum()) - constant, -standardised / scale - 1.0
