@@ -22,10 +22,11 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback, covariances
-from cbo_gym.agents.surrogates.gp import MIN_VARIANCE, GaussianProcess, Numbers
+from cbo_gym.agents.surrogates.gp import GaussianProcess, Numbers
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
 from cbo_gym.agents.surrogates.kernels import LogVariances, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.prediction import Against, Prior, against
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import HardTask, SoftTask
 
@@ -117,14 +118,14 @@ class Decoder(GaussianProcess):
     The kernel is a product, so what depends on the draws alone is computed once for all points.
     """
 
-    _of: tuple[Tensor, Tensor] | None = None  # draws and points of the model that _factors belong to
-    _factors: tuple[Tensor, Tensor]
+    _of: tuple[Tensor, Tensor] | None = None  # draws and points of the model that _combined belongs to
+    _combined: Against
 
     def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
         """The first part of :meth:`combined` alone."""
         self.update()
-        with_data, _ = self._along(exogenous)
-        return self._mean(self._cross(points, with_data))
+        cross = self._with_draws(exogenous)(self._mechanism_points(points)).cross
+        return self._location + self._scale * (self.constant + cross @ self._weights)
 
     def combined(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation, differentiable in the points.
@@ -137,36 +138,20 @@ class Decoder(GaussianProcess):
             two tensors ``b x s``.
         """
         self.update()
-        with_data, alone = self._along(exogenous)
-        cross = self._cross(points, with_data)
-        mechanism = self._mechanism_points(points)
-        flat = mechanism.reshape(-1, mechanism.shape[-1])
-        prior = self.kernel.mechanism.forward(flat, flat, diag=True).reshape(points.shape[:-1]) * alone
-        variance = prior - (cross @ self._inverse_root.T).square().sum(-1)
-        return self._mean(cross), self._scale * variance.clamp_min(MIN_VARIANCE).sqrt()
-
-    def _along(self, exogenous: Tensor) -> tuple[Tensor, Tensor]:
-        """The kernel's factor of the draws, with the data (``s x n``) and alone (``s``).
-
-        An ascent asks for the same draws many times, so the last answer is kept while draws and model are the same.
-        """
-        if self._of is None or self._of[0] is not exogenous or self._of[1] is not self._points:
-            u = exogenous[:, None]
-            self._factors = self.kernel.along(u, self._points[:, -1:]), self.kernel.along(u, u, diag=True)
-            self._of = exogenous, self._points
-        return self._factors
+        return self._predict(self._mechanism_points(points), self._with_draws(exogenous))
 
     def _mechanism_points(self, points: Tensor) -> Tensor:
         return (points - self._low[:-1]) / self._span[:-1]
 
-    def _cross(self, points: Tensor, with_data: Tensor) -> Tensor:
-        """Covariances with the data, ``b x s x n``."""
-        mechanism = self._mechanism_points(points)
-        cross = self.kernel.mechanism.forward(mechanism.reshape(-1, mechanism.shape[-1]), self._points[:, :-1])
-        return cross.reshape(*points.shape[:-1], -1) * with_data
+    def _with_draws(self, exogenous: Tensor) -> Against:
+        """The kernel's prior of points, ``b x s x d``, each with the draws.
 
-    def _mean(self, cross: Tensor) -> Tensor:
-        return self._location + self._scale * (self.constant + cross @ self._weights)
+        An ascent asks for the same draws many times, so the last answer is kept while draws and model are the same.
+        """
+        if self._of is None or self._of[0] is not exogenous or self._of[1] is not self._points:
+            self._of = exogenous, self._points
+            self._combined = self.kernel.against_with(self._points, exogenous)
+        return self._combined
 
 
 class DecoderKernel(VarianceKernel):
@@ -192,6 +177,22 @@ class DecoderKernel(VarianceKernel):
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         mechanism = self.mechanism.forward(x1[..., :-1], x2[..., :-1], diag=diag)
         return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
+
+    def against_with(self, data: Tensor, exogenous: Tensor) -> Against:
+        """Its prior beside ``data`` of points ``b x s x (d - 1)``, or ``b x 1 x (d - 1)``, with draws of u, ``(s,)``."""
+        mechanism, u = against(self.mechanism, data[:, :-1]), exogenous[:, None]
+        along, alone = self.along(u, data[:, -1:]), self.along(u, u, diag=True)
+
+        def prior(points: Tensor) -> Prior:
+            inner = mechanism(points)
+
+            def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
+                cross, variance = cross_gradient * along, variance_gradient * alone
+                return inner.pullback(cross.sum_to_size(inner.cross.shape), variance.sum_to_size(inner.variance.shape))
+
+            return Prior(inner.cross * along, inner.variance * alone, pullback)
+
+        return prior
 
     def closed_form(self, points: np.ndarray) -> Decoders:
         """Its covariances of points ``n x d``."""

@@ -34,11 +34,11 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.noise import KnownNoise, Noise, NoiseLevel
+from cbo_gym.agents.surrogates.prediction import Against, Prediction, against
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
 
-MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
 FIT_ITERATIONS = 100
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
 
@@ -195,14 +195,12 @@ class GaussianProcess:
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
-        scaled = self.rescaled(points)
-        flat = scaled.reshape(-1, self.dim)
-        cross = self.kernel.forward(flat, self._points)
-        mean = self.constant + cross @ self._weights
-        variance = self.kernel.forward(flat, flat, diag=True) - (cross @ self._inverse_root.T).square().sum(-1)
-        std = variance.clamp_min(MIN_VARIANCE).sqrt()
-        shape = points.shape[:-1]
-        return (self._location + self._scale * mean).reshape(shape), (self._scale * std).reshape(shape)
+        return self._predict(self.rescaled(points), self._against)
+
+    def _predict(self, points: Tensor, prior: Against) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation at rescaled points of such a prior."""
+        mean, std = Prediction.apply(points, prior, self._inverse_root, self._weights)
+        return self._location + self._scale * (self.constant + mean), self._scale * std
 
     def bound(self, points: Tensor, width: float) -> Tensor:
         """The posterior mean plus ``width`` standard deviations, for points ``batch_shape x d``; differentiable."""
@@ -325,6 +323,7 @@ class GaussianProcess:
             inverse_root[known:, :known] = -corner @ projected.T @ self._inverse_root
         residuals = (self.outputs - self._location) / self._scale - self.constant
         self._points, self._inverse_root = points, inverse_root
+        self._against = against(self.kernel, points)
         self._weights = inverse_root.T @ (inverse_root @ residuals)
 
     def _cholesky(self, covariance: Tensor) -> Tensor:

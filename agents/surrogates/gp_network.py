@@ -19,7 +19,8 @@ from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
 from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel, scaled
+from cbo_gym.agents.surrogates.prediction import Against, Prior
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
@@ -197,8 +198,34 @@ class MechanismKernel(VarianceKernel):
             self.modulation = SquaredExponential(dim - parents)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        smooth = self.variances[0] * self.smooth.forward(x1, x2, diag=diag)
-        return smooth + self._affine(x1, x2, diag) if x1.shape[-1] > self._parents else smooth
+        prior = self.against(x2)(x1)
+        return prior.variance if diag else prior.cross
+
+    def against(self, data: Tensor) -> Against:
+        """Its prior beside ``data``."""
+        count, variances = self._parents, self.variances.detach()
+        smooth = scaled(self.smooth.against(data), variances[0])
+        if data.shape[-1] == count:
+            return smooth
+        modulation = self.modulation.against(data[:, count:])
+        weights = variances[2:] * data[:, :count]
+
+        def prior(points: Tensor) -> Prior:
+            parents = points[..., :count]
+            whole, part = smooth(points), modulation(points[..., count:])
+            affine = parents @ weights.T + variances[1]
+            own = variances[1] + (parents.square() * variances[2:]).sum(-1)
+
+            def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
+                gradient = whole.pullback(cross_gradient, variance_gradient)
+                gradient[..., :count] += (cross_gradient * part.cross) @ weights
+                gradient[..., :count] += 2.0 * variance_gradient.unsqueeze(-1) * variances[2:] * parents
+                gradient[..., count:] += part.pullback(cross_gradient * affine, variance_gradient)
+                return gradient
+
+            return Prior(whole.cross + affine * part.cross, whole.variance + own, pullback)
+
+        return prior
 
     def closed_form(self, points: np.ndarray) -> Composed:
         """Its covariances of points ``n x d``."""
@@ -207,13 +234,6 @@ class MechanismKernel(VarianceKernel):
             return Scaled(LogVariances(self), smooth)
         modulation = self.modulation.closed_form(points[:, self._parents :])
         return Mechanisms(LogVariances(self), smooth, modulation, points[:, : self._parents])
-
-    def _affine(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
-        first, second = x1[..., : self._parents], x2[..., : self._parents]
-        scaled = first * self.variances[2:]
-        affine = self.variances[1] + ((scaled * second).sum(-1) if diag else scaled @ second.transpose(-1, -2))
-        first, second = x1[..., self._parents :], x2[..., self._parents :]
-        return affine * self.modulation.forward(first, second, diag=diag)
 
 
 class Mechanisms(Composed):

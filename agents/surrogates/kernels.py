@@ -1,7 +1,7 @@
 """What the surrogates' kernels are made of: the squared-exponential kernel, and variances with a prior.
 
-Between points where a search goes and the data the kernels are GPyTorch modules, differentiable in the points.
-Between the data themselves, differentiable in the hyper-parameters, they have closed forms for the fits.
+The kernels are GPyTorch modules, with two closed forms besides: between points and data with the gradient in the
+points, for searches (``against``), and between the data with that in the hyper-parameters, for fits (``closed_form``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
 from cbo_gym.agents.surrogates.noise import log_lognormal
+from cbo_gym.agents.surrogates.prediction import Against, Prior
 
 SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
 
@@ -41,15 +42,28 @@ class SquaredExponential(RBFKernel):
         )
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        if diag:
-            return torch.ones_like(x1[..., 0])
+        return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
+
+    def against(self, data: Tensor) -> Against:
+        """Its prior beside ``data``."""
         # the constraint has no transform: raw lengthscales are lengthscales; points far from the origin lose digits
-        inverse, centre = self.raw_lengthscale.reciprocal(), x2.mean(-2, keepdim=True).detach()
-        first, second = (x1 - centre) * inverse, (x2 - centre) * inverse
-        one, other = (points.square().sum(-1, keepdim=True).mul(-0.5) for points in (first, second))
-        left = torch.cat([first, one, torch.ones_like(one)], -1)
-        right = torch.cat([second, torch.ones_like(other), other], -1)
-        return (left @ right.transpose(-1, -2)).exp()
+        inverse, centre = self.raw_lengthscale.detach().reciprocal(), data.mean(0)
+        scaled = (data - centre) * inverse
+        length = -0.5 * scaled.square().sum(-1, keepdim=True)
+        right = torch.cat([scaled, torch.ones_like(length), length], -1)
+
+        def prior(points: Tensor) -> Prior:
+            own = (points - centre) * inverse
+            length = -0.5 * own.square().sum(-1, keepdim=True)
+            cross = (torch.cat([own, length, torch.ones_like(length)], -1) @ right.T).exp_()
+
+            def pullback(cross_gradient: Tensor, _: Tensor) -> Tensor:
+                sums = (cross_gradient * cross) @ right[:, :-1]
+                return (sums[..., :-1] - sums[..., -1:] * own) * inverse
+
+            return Prior(cross, torch.ones_like(cross[..., 0]), pullback)
+
+        return prior
 
     def closed_form(self, points: np.ndarray) -> SquaredExponentials:
         """Its covariances of points ``n x d``."""
@@ -113,6 +127,16 @@ class VarianceKernel(Kernel):
     def variances(self) -> Tensor:
         """Shape ``(terms,)``."""
         return self.raw_variances_constraint.transform(self.raw_variances)
+
+
+def scaled(prior: Against, variance: Tensor) -> Against:
+    """A variance times another prior."""
+
+    def of(points: Tensor) -> Prior:
+        cross, own, pullback = prior(points)
+        return Prior(variance * cross, variance * own, lambda *gradients: variance * pullback(*gradients))
+
+    return of
 
 
 class LogVariances(Hyperparameters):

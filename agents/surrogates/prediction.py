@@ -1,0 +1,86 @@
+"""Prediction: posterior means and standard deviations of a GP, with their gradients in closed form.
+
+The ascent of an acquisition function asks for them thousands of times a round, for few points and data, where
+autograd would spend more on its bookkeeping than on numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
+
+
+class Prior(NamedTuple):
+    """What a kernel says of points ``... x d``, beside n data.
+
+    Attributes:
+        cross: covariances with the data, ``... x n``.
+        variance: of the points, ``...``.
+        pullback: of gradients with respect to ``cross`` and ``variance`` to those with respect to the points.
+    """
+
+    cross: Tensor
+    variance: Tensor
+    pullback: Callable[[Tensor, Tensor], Tensor]
+
+
+Against = Callable[[Tensor], Prior]
+
+
+def against(kernel: Kernel, data: Tensor) -> Against:
+    """The kernel's prior of points beside ``data``, ``n x d``. Kernels may bring their own (``against``)."""
+    if hasattr(kernel, "against"):
+        return kernel.against(data)
+
+    def by_autograd(points: Tensor) -> Prior:
+        with torch.enable_grad():
+            free = points.detach().reshape(-1, points.shape[-1]).requires_grad_(True)
+            outputs = kernel.forward(free, data), kernel.forward(free, free, diag=True)
+        cross, variance = (output.detach() for output in outputs)
+
+        def pullback(*gradients: Tensor) -> Tensor:
+            pairs = [
+                (output, gradient.reshape(output.shape))
+                for output, gradient in zip(outputs, gradients, strict=True)
+                if output.requires_grad  # a stationary kernel's variance does not
+            ]
+            differentiable, upstream = zip(*pairs, strict=True)
+            return torch.autograd.grad(differentiable, free, upstream)[0].reshape(points.shape)
+
+        return Prior(cross.reshape(*points.shape[:-1], -1), variance.reshape(points.shape[:-1]), pullback)
+
+    return by_autograd
+
+
+class Prediction(torch.autograd.Function):
+    """``Prediction.apply(points, against, inverse_root, weights)``: mean and standard deviation at points.
+
+    Of points ``... x d`` both are ``...``, or what the prior's ``cross`` has before its last dimension. With W the
+    inverse of the Cholesky factor of the data's covariance, the mean is ``k w`` and the variance
+    ``k(x, x) - |W k|^2``, whose gradient with respect to k is ``-2 W'(W k)``.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, points: Tensor, prior: Against, inverse_root: Tensor, weights: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        cross, variance, pullback = prior(points)
+        projected = cross @ inverse_root.T
+        std = (variance - torch.linalg.vecdot(projected, projected)).clamp_min_(MIN_VARIANCE).sqrt_()
+        ctx.save_for_backward(projected, std, inverse_root, weights)
+        ctx.pullback = pullback
+        return cross @ weights, std
+
+    @staticmethod
+    def backward(ctx: Any, mean_gradient: Tensor, std_gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        projected, std, inverse_root, weights = ctx.saved_tensors
+        slope = torch.where(std > MIN_VARIANCE**0.5, std_gradient / std, torch.zeros_like(std))
+        gradient = (projected * -slope.unsqueeze(-1)) @ inverse_root
+        gradient += mean_gradient.unsqueeze(-1) * weights
+        return ctx.pullback(gradient, 0.5 * slope), None, None, None
