@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
@@ -22,16 +24,28 @@ class NetworkAgent(Agent):
     modes = frozenset({Mode.SOFT, Mode.HARD})
     task: SoftTask | HardTask
     network: GPNetwork
+    _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.network.add(action, observation)
+        self._estimates = None
 
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
         if not self.history:
             return seeded_copy(self.task.action_space, seed).sample()
         return self.choose(self.estimated_rewards(), seed)
+
+    def estimated_rewards(self) -> np.ndarray:
+        if self._estimates is None:  # else a recommendation and the next action would both compute them
+            with torch.no_grad():
+                self._estimates = self.estimate().cpu().numpy()
+        return self._estimates
+
+    @abstractmethod
+    def estimate(self) -> Tensor:
+        """Estimates of the expected rewards of the rounds played, ``(rounds,)``."""
 
     @abstractmethod
     def choose(self, estimates: np.ndarray, seed: int) -> Action:

@@ -75,10 +75,8 @@ class EIFN(NetworkAgent):
             device=self.device,
         )
 
-    def estimated_rewards(self) -> np.ndarray:
-        with torch.no_grad():
-            samples = self._sampler(self._model.posterior(self.network.inputs.unsqueeze(-2)))
-        return samples.mean(0).reshape(-1).cpu().numpy()
+    def estimate(self) -> Tensor:
+        return self._sampler(self._model.posterior(self.network.inputs.unsqueeze(-2))).mean(0).reshape(-1)
 
 
 class NetworkModel(Model):

@@ -92,7 +92,5 @@ class EXCBO(NetworkAgent):
 
         return value
 
-    def estimated_rewards(self) -> np.ndarray:
-        draws = self.network.draw(self.samples, seed=0)
-        with torch.no_grad():
-            return self.network.estimates(self.network.inputs, draws).cpu().numpy()
+    def estimate(self) -> Tensor:
+        return self.network.estimates(self.network.inputs, self.network.draw(self.samples, seed=0))

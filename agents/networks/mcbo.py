@@ -32,7 +32,7 @@ from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
-from cbo_gym.agents.surrogates.gp_network import GPNetwork, posterior_mean
+from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
 from cbo_gym.agents.toolbox.search import best_first, maximise, screen
 from cbo_gym.task import Action
@@ -77,11 +77,8 @@ class MCBO(NetworkAgent):
         free = [node for node in self.network.nodes if node != self.task.reward]
         self.search_points = WithEta(self.network.features, free)
 
-    def estimated_rewards(self) -> np.ndarray:
-        noise = self.network.draw_noise(MEAN_SAMPLES, seed=0)
-        with torch.no_grad():
-            rewards = self.network.rollout(self.network.inputs, posterior_mean, noise)[self.task.reward]
-        return rewards.mean(-1).cpu().numpy()
+    def estimate(self) -> Tensor:
+        return self.network.estimates(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
 
     def choose(self, estimates: np.ndarray, seed: int) -> Action:
         played = best_first(self.history, estimates)

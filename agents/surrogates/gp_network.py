@@ -19,7 +19,7 @@ from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
 from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel, scaled
+from cbo_gym.agents.surrogates.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.prediction import Against, Prior
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
@@ -133,6 +133,16 @@ class GPNetwork:
 
         return self._pass(inputs, self.nodes, value)
 
+    def estimates(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        """Expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
+
+        def value(node: str, points: Tensor) -> Tensor:
+            surrogate = self.surrogates[node]
+            mean = surrogate.mean(points) if len(surrogate) else torch.zeros_like(points[..., 0])
+            return mean + noise[node] if node in noise else mean
+
+        return self._pass(inputs, self.nodes, value)[self.nodes[-1]].mean(-1)
+
     def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
         """Values of ``nodes``, in topological order: where they are not set, what ``value`` makes of their inputs."""
         forced = self._forced(inputs)
@@ -204,7 +214,7 @@ class MechanismKernel(VarianceKernel):
     def against(self, data: Tensor) -> Against:
         """Its prior beside ``data``."""
         count, variances = self._parents, self.variances.detach()
-        smooth = scaled(self.smooth.against(data), variances[0])
+        smooth = self.smooth.against(data, variances[0])
         if data.shape[-1] == count:
             return smooth
         modulation = self.modulation.against(data[:, count:])
@@ -213,7 +223,7 @@ class MechanismKernel(VarianceKernel):
         def prior(points: Tensor) -> Prior:
             parents = points[..., :count]
             whole, part = smooth(points), modulation(points[..., count:])
-            affine = parents @ weights.T + variances[1]
+            affine = (parents @ weights.T).add_(variances[1])
             own = variances[1] + (parents.square() * variances[2:]).sum(-1)
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
@@ -223,7 +233,7 @@ class MechanismKernel(VarianceKernel):
                 gradient[..., count:] += part.pullback(cross_gradient * affine, variance_gradient)
                 return gradient
 
-            return Prior(whole.cross + affine * part.cross, whole.variance + own, pullback)
+            return Prior(torch.addcmul(whole.cross, affine, part.cross), whole.variance + own, pullback)
 
         return prior
 

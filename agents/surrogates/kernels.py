@@ -44,12 +44,13 @@ class SquaredExponential(RBFKernel):
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
 
-    def against(self, data: Tensor) -> Against:
-        """Its prior beside ``data``."""
+    def against(self, data: Tensor, variance: Tensor | None = None) -> Against:
+        """Its prior beside ``data``, times a variance, which is 1 if None."""
         # the constraint has no transform: raw lengthscales are lengthscales; points far from the origin lose digits
         inverse, centre = self.raw_lengthscale.detach().reciprocal(), data.mean(0)
+        height = data.new_ones(()) if variance is None else variance
         scaled = (data - centre) * inverse
-        length = -0.5 * scaled.square().sum(-1, keepdim=True)
+        length = height.log() - 0.5 * scaled.square().sum(-1, keepdim=True)
         right = torch.cat([scaled, torch.ones_like(length), length], -1)
 
         def prior(points: Tensor) -> Prior:
@@ -61,7 +62,7 @@ class SquaredExponential(RBFKernel):
                 sums = (cross_gradient * cross) @ right[:, :-1]
                 return (sums[..., :-1] - sums[..., -1:] * own) * inverse
 
-            return Prior(cross, torch.ones_like(cross[..., 0]), pullback)
+            return Prior(cross, height.expand(cross.shape[:-1]), pullback)
 
         return prior
 
@@ -127,16 +128,6 @@ class VarianceKernel(Kernel):
     def variances(self) -> Tensor:
         """Shape ``(terms,)``."""
         return self.raw_variances_constraint.transform(self.raw_variances)
-
-
-def scaled(prior: Against, variance: Tensor) -> Against:
-    """A variance times another prior."""
-
-    def of(points: Tensor) -> Prior:
-        cross, own, pullback = prior(points)
-        return Prior(variance * cross, variance * own, lambda *gradients: variance * pullback(*gradients))
-
-    return of
 
 
 class LogVariances(Hyperparameters):
