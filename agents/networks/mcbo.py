@@ -140,7 +140,7 @@ class MCBO(NetworkAgent):
             {"params": [points], "lr": ACTION_RATE},
             {"params": networks.parameters, "lr": NETWORK_RATE},
         ]
-        adam = torch.optim.Adam(groups, maximize=True)
+        adam = torch.optim.Adam(groups, maximize=True, foreach=True)
         best, best_value = starts.clone(), torch.full((len(starts),), -torch.inf, dtype=starts.dtype)
         best_value = best_value.to(starts.device)
         for step in range(STEPS + 1):

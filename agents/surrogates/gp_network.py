@@ -178,11 +178,6 @@ class GPNetwork:
         return forced
 
 
-def posterior_mean(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """The plausible function in the middle of the bounds."""
-    return mean
-
-
 class MechanismKernel(VarianceKernel):
     """Prior of a mechanism: a smooth function of everything, plus one that is affine in the parents.
 

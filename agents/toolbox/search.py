@@ -1,8 +1,8 @@
 """maximise: the action with the highest value of an acquisition function.
 
 Random search points and points around the best actions played are screened in one batch. For each of the most
-promising target sets (or sets of changed coordinates) a few of them start a gradient ascent, and BoTorch's batched
-L-BFGS runs all of these at once.
+promising target sets (or sets of changed coordinates) a few of them start a gradient ascent. BoTorch's batched L-BFGS
+runs all of these at once, for some iterations, and then those to the end that have come highest.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ SURVIVORS = 32
 CHILDREN = 16  # around each survivor
 SUPPORTS = 8  # most target sets, or sets of changed coordinates, that are optimised
 RESTARTS = 12  # starts of the ascent, shared by these sets, at least two for each
+CHUNK = 256  # points screened at a time: what is computed of them should stay in the processor's cache
+SCOUTING = 10  # iterations of all ascents
+FINALISTS = 3  # ascents that go on
 MAX_ITERATIONS = 60
 
 Acquisition = Callable[[Tensor], Tensor]
@@ -103,7 +106,7 @@ def screen(
 
     def value(points: Tensor) -> Tensor:
         with torch.no_grad():
-            return acquisition(features.inputs(points.unsqueeze(-2)))
+            return torch.cat([acquisition(features.inputs(part.unsqueeze(-2))) for part in points.split(CHUNK)])
 
     incumbents = _first_distinct(played, features)
     around = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)
@@ -154,20 +157,29 @@ def _choose_starts(
 
 def _ascend(value: Acquisition, starts: Tensor) -> Tensor:
     """The best end of gradient ascents from ``starts`` of shape ``n x search_dim``."""
-    bounds = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
     try:
-        with warnings.catch_warnings():
-            # An ascent that stops early leaves a good enough point.
-            warnings.simplefilter("ignore", OptimizationWarning)
-            end, _ = optimize_acqf(
-                value,  # type: ignore[arg-type]  # any function of points will do
-                bounds,
-                q=1,
-                num_restarts=len(starts),
-                batch_initial_conditions=starts.unsqueeze(-2),
-                options={"maxiter": MAX_ITERATIONS},
-                retry_on_optimization_warning=False,
-            )
+        points, values = _climb(value, starts, SCOUTING)
+        kept = values.topk(min(FINALISTS, len(values))).indices
+        points, values = _climb(value, points[kept], MAX_ITERATIONS - SCOUTING)
     except OptimizationGradientError:  # where an acquisition has no slope, screening has to do
         return starts[0]
-    return end[0]
+    return points[values.argmax()]
+
+
+def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
+    """Where so many iterations of L-BFGS lead from ``starts``, and the values there."""
+    bounds = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
+    with warnings.catch_warnings():
+        # An ascent that stops early leaves a good enough point.
+        warnings.simplefilter("ignore", OptimizationWarning)
+        points, values = optimize_acqf(
+            value,  # type: ignore[arg-type]  # any function of points will do
+            bounds,
+            q=1,
+            num_restarts=len(starts),
+            batch_initial_conditions=starts.unsqueeze(-2),
+            options={"maxiter": iterations},
+            return_best_only=False,
+            retry_on_optimization_warning=False,
+        )
+    return points.squeeze(-2), values
