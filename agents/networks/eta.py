@@ -72,33 +72,47 @@ class EtaNetworks:
 
     Args:
         network: whose nodes these are.
-        eta: node -> constant output at the start, ``r x 1``, in [-1, 1].
-        seed: of the hidden layers.
+        layers: node -> hidden weights, kinks, slopes and level, each with leading dimension r.
 
     Attributes:
         parameters: all weights, tensors with leading dimension r that require gradients.
     """
 
-    def __init__(self, network: GPNetwork, eta: Mapping[str, Tensor], seed: int) -> None:
+    def __init__(self, network: GPNetwork, layers: Mapping[str, Sequence[Tensor]]) -> None:
+        self._network = network
+        self._layers = {
+            node: [layer.detach().clone().requires_grad_(True) for layer in own] for node, own in layers.items()
+        }
+        self.parameters = [layer for own in self._layers.values() for layer in own]
+
+    @classmethod
+    def random(cls, network: GPNetwork, eta: Mapping[str, Tensor], seed: int) -> EtaNetworks:
+        """Networks with random hidden layers.
+
+        Args:
+            network: whose nodes these are.
+            eta: node -> constant output at the start, ``r x 1``, in [-1, 1].
+            seed: of the hidden layers.
+        """
         generator = torch.Generator().manual_seed(seed)
-        self._surrogates = network.surrogates
-        self._layers: dict[str, tuple[Tensor, Tensor, Tensor, Tensor]] = {}
+        layers = {}
         for node, constant in eta.items():
             dim, starts = network.surrogates[node].dim, len(constant)
             hidden = torch.randn((starts, dim, WIDTH), dtype=torch.float64, generator=generator) / dim**0.5
             kinks = 2.0 * torch.rand((starts, 1, WIDTH), dtype=torch.float64, generator=generator) - 1.0
             slopes = 0.1 / WIDTH**0.5 * torch.randn((starts, WIDTH, 1), dtype=torch.float64, generator=generator)
             level = constant.clamp(-STEEPEST_START, STEEPEST_START).atanh().unsqueeze(-1)
-            layers = (hidden, kinks, slopes, level)
-            self._layers[node] = tuple(  # type: ignore[assignment]
-                layer.detach().clone().to(constant).requires_grad_(True) for layer in layers
-            )
-        self.parameters = [layer for layers in self._layers.values() for layer in layers]
+            layers[node] = [layer.to(constant) for layer in (hidden, kinks, slopes, level)]
+        return cls(network, layers)
+
+    def select(self, starts: Tensor) -> EtaNetworks:
+        """Copies of the networks of some starts, whose indices are given."""
+        return EtaNetworks(self._network, {node: [layer[starts] for layer in own] for node, own in self._layers.items()})
 
     def __call__(self, node: str, points: Tensor) -> Tensor | float:
         """Eta at GP inputs ``r x s x d``, shape ``r x s``; 1 for a node without a network."""
         if node not in self._layers:
             return 1.0
         hidden, kinks, slopes, level = self._layers[node]
-        centred = 2.0 * self._surrogates[node].rescaled(points) - 1.0
+        centred = 2.0 * self._network.surrogates[node].rescaled(points) - 1.0
         return ((centred @ hidden + kinks).relu() @ slopes + level).tanh().squeeze(-1)

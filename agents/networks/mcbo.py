@@ -16,8 +16,8 @@ Departures:
 
 * The paper runs stochastic gradient descent from 1,000 random starts. Here eta is first taken as constant: very many
   random actions with random signs of eta are screened in one batch, the best of them become the starts of the
-  networks (whose output begins at that constant), and Adam improves all starts at once. Fewer starts then reach an
-  acquisition value that is no worse.
+  networks (whose output begins at that constant), and Adam improves all starts at once, after some steps the best
+  alone. Fewer starts then reach an acquisition value that is no worse.
 * beta is constant, as in the paper's experiments.
 * The output of a network goes through tanh, which maps to (-1, 1).
 """
@@ -25,6 +25,7 @@ Departures:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -37,11 +38,27 @@ from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
 from cbo_gym.agents.toolbox.search import best_first, maximise, screen
 from cbo_gym.task import Action
 
-STEPS = 40  # of Adam
+SCOUTING = 15  # steps of Adam from all starts
+FINALISTS = 5  # starts that go on
+STEPS = 40  # of Adam from these, in all
 ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
 NETWORK_RATE = 0.1
 SCREENING_SAMPLES = 8
 MEAN_SAMPLES = 128  # of the noise, for the estimates of rewards
+
+
+class Climb(NamedTuple):
+    """Where ascents from r starts have led.
+
+    Attributes:
+        points: the best search point of each, ``r x search_dim``.
+        values: of the acquisition function there, ``(r,)``.
+        last: where each ended, ``r x search_dim``.
+    """
+
+    points: Tensor
+    values: Tensor
+    last: Tensor
 
 
 class MCBO(NetworkAgent):
@@ -120,7 +137,7 @@ class MCBO(NetworkAgent):
         return self.search_points.decode(best)
 
     def optimise(self, starts: Tensor, noise: Mapping[str, Tensor], seed: int) -> tuple[Tensor, float]:
-        """Adam on actions and networks from all starts at once.
+        """Adam on actions and networks from all starts at once, and after some steps from the best alone.
 
         Args:
             starts: search points of :class:`WithEta`, ``r x search_dim``.
@@ -130,8 +147,17 @@ class MCBO(NetworkAgent):
         Returns:
             the search point with the highest value of the acquisition function on ``noise``, and that value.
         """
+        networks = EtaNetworks.random(self.network, self.search_points.split(starts)[0], seed)
+        scouted = self._climb(starts, networks, noise, SCOUTING)
+        kept = scouted.values.topk(min(FINALISTS, len(starts))).indices
+        ended = self._climb(scouted.last[kept], networks.select(kept), noise, STEPS - SCOUTING)
+        points, values = torch.cat([scouted.points, ended.points]), torch.cat([scouted.values, ended.values])
+        first = int(values.argmax())
+        return points[first], float(values[first])
+
+    def _climb(self, starts: Tensor, networks: EtaNetworks, noise: Mapping[str, Tensor], steps: int) -> Climb:
+        """Adam on actions and networks, which are changed in place, from all starts at once."""
         points = starts.clone().requires_grad_(True)
-        networks = EtaNetworks(self.network, self.search_points.split(starts)[0], seed)
 
         def plausible(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + self.beta * std * networks(node, inputs)
@@ -141,19 +167,17 @@ class MCBO(NetworkAgent):
             {"params": networks.parameters, "lr": NETWORK_RATE},
         ]
         adam = torch.optim.Adam(groups, maximize=True, foreach=True)
-        best, best_value = starts.clone(), torch.full((len(starts),), -torch.inf, dtype=starts.dtype)
-        best_value = best_value.to(starts.device)
-        for step in range(STEPS + 1):
+        best, best_values = starts.clone(), torch.full_like(starts[:, 0], -torch.inf)
+        for step in range(steps + 1):
             inputs = self.search_points.split(self.search_points.inputs(points))[1]
             values = self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
-            better = values.detach() > best_value
-            best_value = torch.where(better, values.detach(), best_value)
+            better = values.detach() > best_values
+            best_values = torch.where(better, values.detach(), best_values)
             best = torch.where(better[:, None], points.detach(), best)
-            if step < STEPS:
+            if step < steps:
                 adam.zero_grad()
                 values.sum().backward()
                 adam.step()
                 with torch.no_grad():
                     points.clamp_(0.0, 1.0)
-        first = int(best_value.argmax())
-        return best[first], float(best_value[first])
+        return Climb(best, best_values, points.detach())

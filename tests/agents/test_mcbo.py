@@ -56,7 +56,7 @@ def test_networks_start_at_their_constant_and_stay_between_the_bounds():
     agent = started(MCBO(), "CBO/Alpine2-Noisy-v0")
     nodes = ["X0", "X1", "X2", "X3", "X4"]
     eta = {node: torch.tensor([[-0.8], [0.0], [0.8]], dtype=torch.float64) for node in nodes}
-    networks = EtaNetworks(agent.network, eta, seed=0)
+    networks = EtaNetworks.random(agent.network, eta, seed=0)
     points = torch.rand(3, 50, 2, dtype=torch.float64)
     output = networks("X1", points)
     assert output.shape == (3, 50)
