@@ -12,6 +12,7 @@ and not how uncertain the mean is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from cbo_gym.agents.surrogates.gp import GaussianProcess, Numbers
 from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
 from cbo_gym.agents.surrogates.kernels import LogVariances, SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.prediction import Against, Prior, against
+from cbo_gym.agents.surrogates.prediction import Against, Conditional, Prior, against
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import HardTask, SoftTask
 
@@ -118,14 +119,13 @@ class Decoder(GaussianProcess):
     The kernel is a product, so what depends on the draws alone is computed once for all points.
     """
 
-    _of: tuple[Tensor, Tensor] | None = None  # draws and points of the model that _combined belongs to
-    _combined: Against
+    _of: tuple[Tensor, Conditional] | None = None  # draws and model that _combined belongs to
+    _combined: Conditional
 
     def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
         """The first part of :meth:`combined` alone."""
         self.update()
-        cross = self._with_draws(exogenous)(self._mechanism_points(points)).cross
-        return self._location + self._scale * (self.constant + cross @ self._weights)
+        return self._with_draws(exogenous).mean(self._mechanism_points(points))
 
     def combined(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation, differentiable in the points.
@@ -138,19 +138,19 @@ class Decoder(GaussianProcess):
             two tensors ``b x s``.
         """
         self.update()
-        return self._predict(self._mechanism_points(points), self._with_draws(exogenous))
+        return self._with_draws(exogenous).mean_and_std(self._mechanism_points(points))
 
     def _mechanism_points(self, points: Tensor) -> Tensor:
         return (points - self._low[:-1]) / self._span[:-1]
 
-    def _with_draws(self, exogenous: Tensor) -> Against:
-        """The kernel's prior of points, ``b x s x d``, each with the draws.
+    def _with_draws(self, exogenous: Tensor) -> Conditional:
+        """The model of points, ``b x s x d``, each with the draws.
 
         An ascent asks for the same draws many times, so the last answer is kept while draws and model are the same.
         """
-        if self._of is None or self._of[0] is not exogenous or self._of[1] is not self._points:
-            self._of = exogenous, self._points
-            self._combined = self.kernel.against_with(self._points, exogenous)
+        if self._of is None or self._of[0] is not exogenous or self._of[1] is not self._given:
+            self._of = exogenous, self._given
+            self._combined = replace(self._given, against=self.kernel.against_with(self._points, exogenous))
         return self._combined
 
 

@@ -34,7 +34,7 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.noise import KnownNoise, Noise, NoiseLevel
-from cbo_gym.agents.surrogates.prediction import Against, Prediction, against
+from cbo_gym.agents.surrogates.prediction import Conditional, against
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
@@ -136,9 +136,8 @@ class GaussianProcess:
         self._location = self._scale = self.outputs
         self._low = self._tensor([0.0] * dim)
         self._span = self._tensor([1.0] * dim)
-        # Of the points that the model knows (the first ones added): the points rescaled, the inverse W of the
-        # Cholesky factor of their covariance, and the weights W'W (y - mean).
-        self._points = self._inverse_root = self._weights = self.outputs
+        self._points = self.inputs  # those that the model knows, rescaled: the first ones added
+        self._given: Conditional
 
     def __len__(self) -> int:
         """Number of observations added."""
@@ -177,8 +176,7 @@ class GaussianProcess:
     def mean(self, points: Tensor) -> Tensor:
         """The first part of :meth:`posterior` alone, at linear instead of quadratic cost in the data."""
         self.update()
-        cross = self._against(self.rescaled(points)).cross
-        return self._location + self._scale * (self.constant + cross @ self._weights)
+        return self._given.mean(self.rescaled(points))
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
@@ -194,12 +192,7 @@ class GaussianProcess:
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
-        return self._predict(self.rescaled(points), self._against)
-
-    def _predict(self, points: Tensor, prior: Against) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation at rescaled points of such a prior."""
-        mean, std = Prediction.apply(points, prior, self._inverse_root, self._weights)
-        return self._location + self._scale * (self.constant + mean), self._scale * std
+        return self._given.mean_and_std(self.rescaled(points))
 
     def bound(self, points: Tensor, width: float) -> Tensor:
         """The posterior mean plus ``width`` standard deviations, for points ``batch_shape x d``; differentiable."""
@@ -208,7 +201,7 @@ class GaussianProcess:
 
     def rescaled(self, points: Tensor) -> Tensor:
         """Points ``... x d`` with the columns of ``rescale`` mapped so that the data of the last refit fill [0, 1]."""
-        return (points - self._low) / self._span
+        return (points - self._low) / self._span if self.rescale else points
 
     @property
     def noise_scale(self) -> Tensor:
@@ -307,23 +300,28 @@ class GaussianProcess:
         ``C`` that of the new ones, the new rows are ``[-V (W B)' W, V]``, where ``V`` inverts the Cholesky factor
         of the Schur complement ``C - (W B)' (W B)``.
         """
-        points = (self.inputs - self._low) / self._span
+        points = self.rescaled(self.inputs)
         new = points[known:]
         covariance = self.kernel.forward(new, new) + torch.diag(self._noise_at(new))
         if known:
-            projected = self._inverse_root @ self.kernel.forward(points[:known], new)
+            projected = self._given.inverse_root @ self.kernel.forward(points[:known], new)
             covariance = covariance - projected.T @ projected
         root = self._cholesky(covariance)
         corner = torch.linalg.solve_triangular(root, torch.eye(len(new)).to(new), upper=False)
         inverse_root = new.new_zeros((len(points), len(points)))
         inverse_root[known:, known:] = corner
         if known:
-            inverse_root[:known, :known] = self._inverse_root
-            inverse_root[known:, :known] = -corner @ projected.T @ self._inverse_root
+            inverse_root[:known, :known] = self._given.inverse_root
+            inverse_root[known:, :known] = -corner @ projected.T @ self._given.inverse_root
         residuals = (self.outputs - self._location) / self._scale - self.constant
-        self._points, self._inverse_root = points, inverse_root
-        self._against = against(self.kernel, points)
-        self._weights = inverse_root.T @ (inverse_root @ residuals)
+        self._points = points
+        self._given = Conditional(
+            against(self.kernel, points),
+            inverse_root,
+            self._scale * (inverse_root.T @ (inverse_root @ residuals)),
+            self._location + self._scale * self.constant,
+            self._scale,
+        )
 
     def _cholesky(self, covariance: Tensor) -> Tensor:
         try:

@@ -1,4 +1,4 @@
-"""Prediction: posterior means and standard deviations of a GP, with their gradients in closed form.
+"""Conditional: posterior means and standard deviations of a GP, with their gradients in closed form.
 
 The ascent of an acquisition function asks for them thousands of times a round, for few points and data, where
 autograd would spend more on its bookkeeping than on numbers.
@@ -7,6 +7,7 @@ autograd would spend more on its bookkeeping than on numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -58,29 +59,52 @@ def against(kernel: Kernel, data: Tensor) -> Against:
     return by_autograd
 
 
-class Prediction(torch.autograd.Function):
-    """``Prediction.apply(points, against, inverse_root, weights)``: mean and standard deviation at points.
+@dataclass(frozen=True)
+class Conditional:
+    """A GP given its data, whose outputs y were standardised as ``(y - location) / scale - constant``.
 
-    Of points ``... x d`` both are ``...``, or what the prior's ``cross`` has before its last dimension. With W the
-    inverse of the Cholesky factor of the data's covariance, the mean is ``k w`` and the variance
-    ``k(x, x) - |W k|^2``, whose gradient with respect to k is ``-2 W'(W k)``.
+    With W the inverse of the Cholesky factor of the data's covariance and k the covariances of a point with the data,
+    the mean is ``k W'W y`` and the variance ``k(x, x) - |W k|^2``.
+
+    Args:
+        against: the kernel's prior beside the data.
+        inverse_root: W, ``n x n``.
+        weights: ``W'W y`` times the scale, ``(n,)``.
+        offset: ``location + scale constant``.
+        scale: of the outputs.
     """
 
-    @staticmethod
-    def forward(
-        ctx: Any, points: Tensor, prior: Against, inverse_root: Tensor, weights: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        cross, variance, pullback = prior(points)
-        projected = cross @ inverse_root.T
-        std = (variance - torch.linalg.vecdot(projected, projected)).clamp_min_(MIN_VARIANCE).sqrt_()
-        ctx.save_for_backward(projected, std, inverse_root, weights)
-        ctx.pullback = pullback
-        return cross @ weights, std
+    against: Against
+    inverse_root: Tensor
+    weights: Tensor
+    offset: Tensor
+    scale: Tensor
+
+    def mean(self, points: Tensor) -> Tensor:
+        """Posterior means at points ``... x d``, or what else ``against`` takes."""
+        return self.offset + self.against(points).cross @ self.weights
+
+    def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """The means, and the standard deviations; differentiable in the points."""
+        return _MeanAndStd.apply(points, self)
+
+
+class _MeanAndStd(torch.autograd.Function):
+    """The gradient of the variance with respect to k is ``-2 W'(W k)``."""
 
     @staticmethod
-    def backward(ctx: Any, mean_gradient: Tensor, std_gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        projected, std, inverse_root, weights = ctx.saved_tensors
-        slope = torch.where(std > MIN_VARIANCE**0.5, std_gradient / std, torch.zeros_like(std))
-        gradient = (projected * -slope.unsqueeze(-1)) @ inverse_root
-        gradient += mean_gradient.unsqueeze(-1) * weights
-        return ctx.pullback(gradient, 0.5 * slope), None, None, None
+    def forward(ctx: Any, points: Tensor, given: Conditional) -> tuple[Tensor, Tensor]:
+        cross, variance, pullback = given.against(points)
+        projected = cross @ given.inverse_root.T
+        std = (variance - torch.linalg.vector_norm(projected, dim=-1).square_()).clamp_min_(MIN_VARIANCE).sqrt_()
+        ctx.save_for_backward(projected, std)
+        ctx.given, ctx.pullback = given, pullback
+        return (cross @ given.weights).add_(given.offset), given.scale * std
+
+    @staticmethod
+    def backward(ctx: Any, mean_gradient: Tensor, std_gradient: Tensor) -> tuple[Tensor, None]:
+        (projected, std), given = ctx.saved_tensors, ctx.given
+        slope = torch.where(std > MIN_VARIANCE**0.5, given.scale * std_gradient / std, torch.zeros_like(std))
+        gradient = (projected * -slope.unsqueeze(-1)) @ given.inverse_root
+        gradient.addcmul_(mean_gradient.unsqueeze(-1), given.weights)
+        return ctx.pullback(gradient, 0.5 * slope), None

@@ -33,6 +33,7 @@ CHUNK = 256  # points screened at a time: what is computed of them should stay i
 SCOUTING = 10  # iterations of all ascents
 FINALISTS = 3  # ascents that go on
 MAX_ITERATIONS = 60
+RELATIVE_GAIN = 1e-6  # of the acquisition function, at which an ascent stops
 
 Acquisition = Callable[[Tensor], Tensor]
 
@@ -178,7 +179,7 @@ def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor,
             q=1,
             num_restarts=len(starts),
             batch_initial_conditions=starts.unsqueeze(-2),
-            options={"maxiter": iterations},
+            options={"maxiter": iterations, "factr": RELATIVE_GAIN / np.finfo(float).eps},
             return_best_only=False,
             retry_on_optimization_warning=False,
         )
