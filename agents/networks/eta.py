@@ -107,7 +107,9 @@ class EtaNetworks:
 
     def select(self, starts: Tensor) -> EtaNetworks:
         """Copies of the networks of some starts, whose indices are given."""
-        return EtaNetworks(self._network, {node: [layer[starts] for layer in own] for node, own in self._layers.items()})
+        return EtaNetworks(
+            self._network, {node: [layer[starts] for layer in own] for node, own in self._layers.items()}
+        )
 
     def __call__(self, node: str, points: Tensor) -> Tensor | float:
         """Eta at GP inputs ``r x s x d``, shape ``r x s``; 1 for a node without a network."""

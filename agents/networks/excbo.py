@@ -22,7 +22,6 @@ Departures:
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent

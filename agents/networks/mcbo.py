@@ -95,7 +95,7 @@ class MCBO(NetworkAgent):
         self.search_points = WithEta(self.network.features, free)
 
     def estimate(self) -> Tensor:
-        return self.network.estimates(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
+        return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
 
     def choose(self, estimates: np.ndarray, seed: int) -> Action:
         played = best_first(self.history, estimates)

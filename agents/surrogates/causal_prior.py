@@ -7,7 +7,7 @@ nothing was set. ``CausalGP`` models the reward of one target set with these as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -247,7 +247,9 @@ class CausalKernel(VarianceKernel):
 
     def closed_form(self, points: np.ndarray) -> Scaled:
         """Its covariances of points ``n x d``."""
-        return Scaled(LogVariances(self), self.smooth.closed_form(points[:, :-1]), np.outer(points[:, -1], points[:, -1]))
+        return Scaled(
+            LogVariances(self), self.smooth.closed_form(points[:, :-1]), np.outer(points[:, -1], points[:, -1])
+        )
 
 
 def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:

@@ -179,7 +179,7 @@ class DecoderKernel(VarianceKernel):
         return mechanism * self.along(x1[..., -1:], x2[..., -1:], diag=diag)
 
     def against_with(self, data: Tensor, exogenous: Tensor) -> Against:
-        """Its prior beside ``data`` of points ``b x s x (d - 1)``, or ``b x 1 x (d - 1)``, with draws of u, ``(s,)``."""
+        """Its prior beside ``data`` of points without u, ``b x s x (d - 1)`` or ``b x 1 x (d - 1)``, with s draws."""
         mechanism, u = against(self.mechanism, data[:, :-1]), exogenous[:, None]
         along, alone = self.along(u, data[:, -1:]), self.along(u, u, diag=True)
 

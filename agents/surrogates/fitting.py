@@ -105,11 +105,12 @@ class ByAutograd(Covariances):
     def __init__(self, kernel: Kernel, points: np.ndarray) -> None:
         self._kernel = kernel
         parameters, limits = get_parameters_and_bounds(kernel)
+        free = (-math.inf, math.inf)
         self._tensors = list(parameters.values())
         self._bounds = [
-            (float(low), float(high))
+            (float(low), float(high))  # type: ignore[arg-type]  # the function fills in for bounds that are None
             for name, tensor in parameters.items()
-            for low, high in [limits.get(name, (-math.inf, math.inf))] * tensor.numel()
+            for low, high in [limits.get(name, free)] * tensor.numel()
         ]
         self._priors = list(kernel.named_priors())
         self._points = torch.from_numpy(points).to(kernel.device)

@@ -133,7 +133,7 @@ class GPNetwork:
 
         return self._pass(inputs, self.nodes, value)
 
-    def estimates(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+    def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         """Expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
 
         def value(node: str, points: Tensor) -> Tensor:

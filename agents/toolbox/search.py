@@ -183,4 +183,5 @@ def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor,
             return_best_only=False,
             retry_on_optimization_warning=False,
         )
+    assert values is not None  # with return_best_only=False there is one a start
     return points.squeeze(-2), values
