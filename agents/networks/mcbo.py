@@ -39,6 +39,7 @@ from cbo_gym.agents.toolbox.search import best_first, maximise, screen
 from cbo_gym.task import Action
 
 SCOUTING = 15  # steps of Adam from all starts
+SCOUTING_SAMPLES = 16  # of the noise in these steps, at most
 FINALISTS = 5  # starts that go on
 STEPS = 40  # of Adam from these, in all
 ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
@@ -148,12 +149,12 @@ class MCBO(NetworkAgent):
             the search point with the highest value of the acquisition function on ``noise``, and that value.
         """
         networks = EtaNetworks.random(self.network, self.search_points.split(starts)[0], seed)
-        scouted = self._climb(starts, networks, noise, SCOUTING)
+        few = {node: draws[:SCOUTING_SAMPLES] for node, draws in noise.items()}
+        scouted = self._climb(starts, networks, few, SCOUTING)
         kept = scouted.values.topk(min(FINALISTS, len(starts))).indices
         ended = self._climb(scouted.last[kept], networks.select(kept), noise, STEPS - SCOUTING)
-        points, values = torch.cat([scouted.points, ended.points]), torch.cat([scouted.values, ended.values])
-        first = int(values.argmax())
-        return points[first], float(values[first])
+        first = int(ended.values.argmax())
+        return ended.points[first], float(ended.values[first])
 
     def _climb(self, starts: Tensor, networks: EtaNetworks, noise: Mapping[str, Tensor], steps: int) -> Climb:
         """Adam on actions and networks, which are changed in place, from all starts at once."""
