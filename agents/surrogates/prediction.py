@@ -14,7 +14,7 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-ROWS = 768  # points predicted at a time: many more cost three times as much each
+ENTRIES = 80_000  # covariances that are computed at a time: with many more each costs up to three times as much
 MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
 
 
@@ -83,18 +83,17 @@ class Conditional:
 
     def mean(self, points: Tensor) -> Tensor:
         """Posterior means at points ``... x d``, or what else ``against`` takes."""
-        return torch.cat([self.offset + self.against(block).cross @ self.weights for block in _blocks(points)])
+        return torch.cat([self.offset + self.against(block).cross @ self.weights for block in self._blocks(points)])
 
     def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """The means, and the standard deviations; differentiable in the points."""
-        means, stds = zip(*(_MeanAndStd.apply(block, self) for block in _blocks(points)), strict=True)
+        means, stds = zip(*(_MeanAndStd.apply(block, self) for block in self._blocks(points)), strict=True)
         return torch.cat(means), torch.cat(stds)
 
-
-def _blocks(points: Tensor) -> tuple[Tensor, ...]:
-    """Parts of points ``b x ... x d`` along the first dimension, so small that their covariances stay in the cache."""
-    each = points[..., 0].numel() // max(1, len(points))
-    return points.split(max(1, ROWS // max(1, each)))
+    def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
+        """Parts of points ``b x ... x d`` along the first dimension whose covariances stay in the cache."""
+        each = len(self.weights) * points[0, ..., 0].numel() if len(points) else 1
+        return points.split(max(1, ENTRIES // each))
 
 
 class _MeanAndStd(torch.autograd.Function):
