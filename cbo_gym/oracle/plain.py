@@ -25,6 +25,10 @@ from cbo_gym.task import Action, Observation
 REPLICATES = 16  # independent scramblings of the quasi-Monte Carlo points; their spread is the standard error
 MOST_POINTS = 2**14  # a replicate
 SEARCH_POINTS = 2**6
+# Where the mean of so few points has its maximum, E[Y | a] may be lower than at its own by ten standard errors of the
+# value reported; the search ends with a climb on more of them.
+CLIMB_POINTS = 2**10
+CLIMB_STEP = 1e-5  # of the differences that stand for its gradient
 FIRST_POINTS = 2**3  # on which every action of an enumeration is tried
 DOUBT = 6.0  # standard errors behind the best at which enumeration drops an action; of 16 replicates, so Student's t
 # Of the searches in a box: changing few coordinates at a time finds the best of many local optima that differ in single
@@ -232,8 +236,7 @@ class Oracle:
         if every is not None:
             best = self._best_of(every)
         elif best is None:
-            found = [self._search(region) for region in self.feedback.regions()]
-            best = max(found, key=lambda pair: pair[1])[0]
+            best = self._search_box(list(self.feedback.regions()))
         check = Oracle(self.feedback, seed=self._seed + 1)
         value, error = check.expected_rewards([best], tolerance=0.0)
         random = self._random_value()
@@ -257,19 +260,27 @@ class Oracle:
         means = self._replicates(self.feedback.decode_batch(actions), MOST_POINTS).mean(axis=1)
         return actions[np.argmax(means)]
 
-    def _search(self, region: Region) -> tuple[Action, float]:
-        """The best action of a region and its mean on the search's noise."""
+    def _search_box(self, regions: list[Region]) -> Action:
+        """The best action of all regions: that of the best of their searches, after a climb on more noise."""
+        points = [_maximise_in_box(self._means_in(region), region.dim, self._seed) for region in regions]
+        values = [self._means_in(region)(point[None])[0] for region, point in zip(regions, points, strict=True)]
+        place = int(np.argmax(values))
+        region, point = regions[place], points[place]
+        if region.dim and not self._is_exact(self.feedback.decode_batch(region.to_actions(point[None]))):
+            point = _climb_in_box(self._means_in(region, CLIMB_POINTS), point)
+        one = batch_space(self.feedback.action_space, 1)
+        return next(iter(iterate(one, region.to_actions(point[None]))))
+
+    def _means_in(self, region: Region, count: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
+        """The function of a region's points ``(n, dim)`` to search: means over fixed noise, ``count`` a replicate."""
 
         def means(points: np.ndarray) -> np.ndarray:
             intervention = self.feedback.decode_batch(region.to_actions(points))
             if self._is_exact(intervention):
                 return np.broadcast_to(self.mean_of(intervention).value, len(points))
-            return np.broadcast_to(self._quasi_monte_carlo(intervention, SEARCH_POINTS).value, len(points))
+            return np.broadcast_to(self._quasi_monte_carlo(intervention, count).value, len(points))
 
-        point = _maximise_in_box(means, region.dim, self._seed)
-        value = float(means(point[None])[0])
-        one = batch_space(self.feedback.action_space, 1)
-        return next(iter(iterate(one, region.to_actions(point[None])))), value
+        return means
 
     def _random_value(self, count: int = 2**14) -> tuple[float, float]:
         """Mean and standard error of E[Y | a] over random actions a, each met by a few noise draws of its own."""
@@ -320,5 +331,26 @@ def _maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, see
         )
         for run, recombination in enumerate(RECOMBINATION)
     ]
-    best = min(found, key=lambda result: result.fun).x
-    return np.clip(np.round(best, 9), 0.0, 1.0)  # 0 and 1 rather than 1e-12 beside them
+    return _tidy(min(found, key=lambda result: result.fun).x)
+
+
+def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
+    """A local maximiser over the unit box, near ``start`` and no worse: L-BFGS with differences for the gradient."""
+    from scipy.optimize import minimize  # late: slow to import, and needed only here
+
+    def lacking(x: np.ndarray) -> tuple[float, np.ndarray]:
+        steps = np.where(x + CLIMB_STEP > 1.0, -CLIMB_STEP, CLIMB_STEP)
+        values = -function(np.vstack([x, x + np.diag(steps)]))
+        return float(values[0]), (values[1:] - values[0]) / steps
+
+    found = minimize(
+        lacking, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(start), options={"ftol": 1e-15}
+    )
+    reached = _tidy(found.x)
+    here, there = function(np.stack([start, reached]))
+    return reached if there > here else start
+
+
+def _tidy(point: np.ndarray) -> np.ndarray:
+    """0 and 1 rather than 1e-12 beside them."""
+    return np.clip(np.round(point, 9), 0.0, 1.0)

@@ -5,7 +5,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
@@ -112,6 +112,33 @@ def test_the_search_is_not_caught_by_one_of_many_local_optima():
     oracle = oracle_of(env)
     best = oracle.mean_of(env.feedback.decode_batch(combinations_of_peaks)).value.max()
     assert best < oracle.optimum.value < 1.01 * best
+
+
+@pytest.mark.parametrize("env_id", [e.id for e in entries() if e.mode == "soft" and e.optimum.standard_error])
+def test_recorded_optima_are_not_beaten_by_a_climb_from_them(env_id):
+    """By a simplex on noise of its own; the comparison is on noise that neither has met."""
+    oracle = oracle_on(env_id)
+    best, start = oracle.optimum, np.array(oracle.optimum.action)
+    climbed_on, compared_on = (Oracle(oracle.feedback, seed=seed) for seed in (11, 23))
+
+    def means(which, points, count):
+        return which._replicates(oracle.feedback.decode_batch(np.clip(points, 0, 1)), count)
+
+    towards_the_middle = np.where(start > 0.5, -0.01, 0.01)
+    found = minimize(
+        lambda x: -means(climbed_on, x[None], 2**9).mean(),
+        start,
+        method="Nelder-Mead",
+        bounds=[(0.0, 1.0)] * len(start),
+        options={
+            "initial_simplex": np.vstack([start, start + np.diag(towards_the_middle)]),
+            "maxfev": 400,
+            "fatol": 1e-12,
+        },
+    )
+    here, there = means(compared_on, np.stack([start, found.x]), 2**12)
+    gain = (there - here).mean() - 3 * (there - here).std(ddof=1) / 4
+    assert gain < max(best.standard_error, 1e-6 * (best.value - best.random_value))
 
 
 def test_a_cardinality_limit_is_respected_and_costs_reward():

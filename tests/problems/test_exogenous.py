@@ -187,7 +187,7 @@ def test_dropwave_optimum_is_a_ring_away_from_the_centre(env_id: str) -> None:
     radii = np.linspace(0.0, 5.12 * math.sqrt(2), 1000)
     coarse = radii[int(np.argmax([expected(r) for r in radii]))]
     found = optimize.minimize_scalar(lambda r: -expected(abs(r)), bounds=(coarse - 0.01, coarse + 0.01))
-    assert entry.optimum.value == pytest.approx(-found.fun, abs=1e-4)
+    assert entry.optimum.value == pytest.approx(-found.fun, abs=1e-5)
     assert math.hypot(*[10.24 * a - 5.12 for a in entry.optimum.action]) == pytest.approx(found.x, abs=0.01)
     assert found.x > 0.1
     assert expected(0.0) < -found.fun - 0.01
