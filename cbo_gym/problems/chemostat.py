@@ -11,7 +11,7 @@ Noise is added to the square root of every forecast, since counts scatter evenly
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.exogenous import PAPER
 from cbo_gym.scm import Floats, GaussianMixture, StructuralCausalModel, Variable
@@ -198,6 +199,46 @@ def _negated_dead(*args: Floats) -> Floats:
     return -dead(*args)
 
 
+def _living(
+    scales: Scales, noise: Mapping[str, GaussianMixture], before: Mapping[str, Floats | str], today: str, first: int
+) -> list[Variable]:
+    """One day's variables but for the dead.
+
+    Args:
+        scales: the free factors.
+        noise: of each node, added to the square root of its forecast.
+        before: N, P and E of the day before: values, or the names of the nodes that hold them.
+        today: what follows the letters in the names of this day's nodes.
+        first: the place of N_in among the actions; the juveniles and the adults of the day before come after it.
+    """
+    factors = {node: (rates.gain, rates.loss) for node, rates in scales if node != "N"}
+
+    def variable(
+        node: str, mechanism: Callable[..., Floats], carried: str, parents: str, actions: tuple[int, ...]
+    ) -> Variable:
+        values, names = _fixed_and_named(before, carried)
+        return Variable(
+            f"{node}{today}",
+            partial(mechanism, *factors.get(node, (scales.N,)), *values),
+            (*names, *(f"{parent}{today}" for parent in parents)),
+            actions,
+            noise[node],
+        )
+
+    return [
+        variable("N", nitrogen, "NP", "", (first,)),
+        variable("P", algae, "P", "N", ()),
+        variable("J", juveniles, "", "P", (first + 1, first + 2)),
+        variable("A", adults, "", "P", (first + 2,)),
+        variable("E", eggs, "E", "PA", ()),
+    ]
+
+
+def _fixed_and_named(before: Mapping[str, Floats | str], nodes: str) -> tuple[list[Floats], list[str]]:
+    chosen = [before[node] for node in nodes]
+    return [one for one in chosen if not isinstance(one, str)], [one for one in chosen if isinstance(one, str)]
+
+
 def daily_map(
     scales: Scales, yesterday: Mapping[str, Floats], noise: Mapping[str, GaussianMixture]
 ) -> StructuralCausalModel:
@@ -208,17 +249,38 @@ def daily_map(
         yesterday: values of N, P, E and D: numbers, or arrays that broadcast with actions and noise.
         noise: of each node, added to the square root of its forecast.
     """
-    before = yesterday
-    factors = {node: (rates.gain, rates.loss) for node, rates in scales if node != "N"}
-    variables = [
-        Variable("N", partial(nitrogen, scales.N, before["N"], before["P"]), (), (0,), noise["N"]),
-        Variable("P", partial(algae, *factors["P"], before["P"]), ("N",), (), noise["P"]),
-        Variable("J", partial(juveniles, *factors["J"]), ("P",), (1, 2), noise["J"]),
-        Variable("A", partial(adults, *factors["A"]), ("P",), (2,), noise["A"]),
-        Variable("E", partial(eggs, *factors["E"], before["E"]), ("P", "A"), (), noise["E"]),
-        Variable("Y", partial(_negated_dead, *factors["D"], before["D"]), ("J", "A"), (), noise["D"]),
-    ]
+    died = partial(_negated_dead, scales.D.gain, scales.D.loss, yesterday["D"])
+    variables = [*_living(scales, noise, yesterday, "", 0), Variable("Y", died, ("J", "A"), (), noise["D"])]
     return StructuralCausalModel(variables, reward="Y")
+
+
+def _negated_mean(*args: Floats) -> Floats:
+    *dead_animals, u = args
+    return u - sum(dead_animals) / len(dead_animals)
+
+
+def days_in_a_row(
+    scales: Scales, yesterday: Mapping[str, Floats], noise: Mapping[str, GaussianMixture], days: int
+) -> StructuralCausalModel:
+    """The daily map day after day: N1, P1, J1, A1, E1, D1, N2 and so on; Y is minus the mean of D1, D2, ...
+
+    Each day has the three soft parameters of :func:`daily_map`, in its order. Juveniles and adults are counted and then
+    set, so a day's J and A lead to its D and not to the next day.
+    """
+    variables: list[Variable] = []
+    before: Mapping[str, Floats | str] = yesterday
+    for day in range(1, days + 1):
+        variables += _living(scales, noise, before, str(day), len(DOMAINS) * (day - 1))
+        values, names = _fixed_and_named(before, "D")
+        died = partial(dead, scales.D.gain, scales.D.loss, *values)
+        variables.append(Variable(f"D{day}", died, (*names, f"J{day}", f"A{day}"), (), noise["D"]))
+        before = {node: f"{node}{day}" for node in "NPED"}
+    variables.append(Variable("Y", _negated_mean, tuple(_dead_names(days))))
+    return StructuralCausalModel(variables, reward="Y")
+
+
+def _dead_names(days: int) -> list[str]:
+    return [f"D{day}" for day in range(1, days + 1)]
 
 
 def chemostat(coefficients: str | None = None) -> Problem:
@@ -236,13 +298,55 @@ def chemostat(coefficients: str | None = None) -> Problem:
         ArgumentError: if the file cannot be read or is invalid.
     """
     fitted = load_coefficients(coefficients)
-    yesterday = dict(fitted.yesterday)
     return Problem(
         name="Chemostat",
-        scm=daily_map(fitted.scales, yesterday, fitted.noise.distributions()),
+        scm=daily_map(fitted.scales, dict(fitted.yesterday), fitted.noise.distributions()),
         description="A day of algae and rotifers in a chemostat; the reward is minus the density of dead animals.",
         citation=f"{PAPER}, sec. 7.5 and 11.6; data: {fitted.source}",
         action_domains=list(DOMAINS.values()),
-        null_action=[(yesterday[name] - low) / (high - low) for name, (low, high) in DOMAINS.items()],
+        null_action=_typical(fitted),
         noise_known=False,
     )
+
+
+def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
+    """Chemostat over some days: choose nitrogen supply and predators day by day so that few animals die on average.
+
+    Every day is :func:`chemostat`'s, begun where the day before ended: dissolved nitrogen, algae, eggs and dead animals
+    are carried over, and predators are set to the action's. So do Aglietti et al. (2021), Dynamic causal Bayesian
+    optimization, from whom the paper takes equations and data; the paper itself stops after a day. There two actions
+    out of three decide, and the best of a few random ones is nearly optimal; in more coordinates it is not.
+
+    Action coordinates 3 (t - 1), 3 (t - 1) + 1 and 3 (t - 1) + 2 are N_in of day t and the J and A with which it
+    begins. More food and more animals mean more deaths along every path, so no rotifers at all is optimal, and N_in
+    does not matter there. Since the experimenter defines Y, agents are told how it depends on D1, D2, ...
+
+    Args:
+        days: their number.
+        coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
+
+    Raises:
+        ArgumentError: if the number of days is no whole number of at least 1, or the file cannot be read or is invalid.
+    """
+    if isinstance(days, bool) or not isinstance(days, int) or days < 1:
+        raise ArgumentError(f"days must be a whole number of at least 1; given {days!r}")
+    fitted = load_coefficients(coefficients)
+    typical = _typical(fitted)
+    return Problem(
+        name="Chemostat",
+        scm=days_in_a_row(fitted.scales, dict(fitted.yesterday), fitted.noise.distributions(), days),
+        description="Some days of algae and rotifers in a chemostat; the reward is minus the mean density of the dead.",
+        citation=f"{PAPER}, sec. 7.5 and 11.6; data: {fitted.source}",
+        action_domains=list(DOMAINS.values()) * days,
+        action_names=[name for t in range(1, days + 1) for name in (f"N_in{t}", f"J_before{t}", f"A_before{t}")],
+        null_action=typical * days,
+        optimal_action=[typical[0], 0.0, 0.0] * days,
+        composition=partial(compositions.negated_mean, tuple(_dead_names(days))),
+        noise_known=False,
+    )
+
+
+def _typical(fitted: Coefficients) -> list[float]:
+    """The action that leaves everything as on the median day."""
+    yesterday = dict(fitted.yesterday)
+    return [(yesterday[name] - low) / (high - low) for name, (low, high) in DOMAINS.items()]

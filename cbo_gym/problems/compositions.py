@@ -25,6 +25,11 @@ def misfit(reference: Sequence[float], names: Sequence[str], nodes: Nodes) -> Nu
     return 0.0 - sum([error * error for error in errors]) / len(reference)
 
 
+def negated_mean(names: Sequence[str], nodes: Nodes) -> Number:
+    """Less the mean of some nodes."""
+    return 0.0 - sum([nodes[name] for name in names]) / len(names)
+
+
 def ackley(nodes: Nodes) -> Number:
     """Of X0, a mean square, and X1, a mean of cosines."""
     # abs() keeps a surrogate's slightly negative mean square in the square root's domain

@@ -72,6 +72,12 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
     Action coordinate ``4 (t - 1) + 2 (i - 1) + (j - 1)`` is beta(i,j,t), the rate at which group j infects group i in
     period t.
 
+    Noise that one period adds, the next passes on by its rates, so with Y a squared error the best rates are not quite
+    the reference's: they carry less noise. How much less depends on the constants. Of all rates with a trajectory those
+    that carry the least are such that, for each group, (1 - gamma + beta(i,i,t)) / beta(i,j,t) is about
+    I(i,t) / I(j,t). Version 1 of the registry's id has a reference of that kind, mostly contacts across groups, and
+    little noise; there the reference rates are optimal as far as rewards can tell. Version 0 has neither.
+
     Args:
         reference: ``beta[t][i][j]`` in [0, 1] of the reference epidemic, shape ``(3, 2, 2)``.
         noise: ``(weight, mean, c)`` of each component of every node's noise, see

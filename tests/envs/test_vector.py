@@ -24,6 +24,7 @@ ULPS = {
     **dict.fromkeys((entry.id for entry in entries() if entry.id.startswith("CBO/Alpine2")), 20),
     **dict.fromkeys(("CBO/Alpine2-Hard-v0", "CBO/Alpine2-Noisy-Hard-v0", "CBO/Alpine2-Aggregated-v0"), 0),
     "CBO/Chemostat-v0": 50,
+    "CBO/Chemostat-v1": 50,
     "CBO/PooledTesting-v0": 2000,
     "CBO/TrainDelay-v0": 5000,
 }

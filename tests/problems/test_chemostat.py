@@ -16,12 +16,13 @@ from scipy.integrate import solve_ivp
 
 import cbo_gym
 from cbo_gym import make_task
-from cbo_gym.oracle import Oracle
-from cbo_gym.problems.chemostat import FILE_NAME, chemostat, load_coefficients
+from cbo_gym.oracle import Oracle, oracle_of
+from cbo_gym.problems.chemostat import FILE_NAME, chemostat, chemostat_days, load_coefficients
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 
 ENTRY = find_entry("CBO/Chemostat-v0")
+DAYS = find_entry("CBO/Chemostat-v1")
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 COLUMNS = [
     "time (days)",
@@ -47,10 +48,12 @@ def after_a_day(start: float, loss: float, gain: float) -> float:
     return float(solve_ivp(lambda t, x: gain - loss * x, (0, 1), [start], rtol=1e-10, atol=1e-12).y[0, -1])
 
 
-def simulate(external: float, juveniles: float, adults: float, u: dict[str, float]) -> dict[str, float]:
+def simulate(
+    external: float, juveniles: float, adults: float, u: dict[str, float], before: dict[str, float] | None = None
+) -> dict[str, float]:
     """One day, each equation integrated with its parents held constant; noise is added to square roots."""
     fitted = load_coefficients()
-    s, old = fitted.scales, dict(fitted.yesterday)
+    s, old = fitted.scales, before or dict(fitted.yesterday)
 
     def scattered(forecast: float, node: str) -> float:
         return max(math.sqrt(forecast) + u[node], 0.0) ** 2
@@ -127,9 +130,96 @@ def test_the_optimum_is_the_edge_without_rotifers_where_nitrogen_does_not_matter
     assert ENTRY.optimum.value - ENTRY.optimum.random_value > 2.0
 
 
-def test_plain_monte_carlo_agrees_with_the_oracle() -> None:
-    env = gym.make(ENTRY.id).unwrapped
-    actions = [np.array(ENTRY.optimum.action), *np.random.default_rng(0).random((3, 3))]
+def test_every_day_begins_where_the_day_before_ended() -> None:
+    problem, rng = chemostat_days(3), np.random.default_rng(0)
+    actions = rng.random((10, 9))
+    actions[:3, 1:3] = 0.0
+    noise = problem.scm.draw_noise(rng, 10)
+    values = problem.scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
+    drawn = {v.name: column for v, column in zip(problem.scm.noisy, noise, strict=True)}
+    for k in range(10):
+        before, deaths = None, []
+        for day, (n_in, j, a) in enumerate(actions[k].reshape(3, 3), start=1):
+            u = {"Y" if node == "D" else node: float(drawn[f"{node}{day}"][k]) for node in "NPJAED"}
+            found = simulate(60 + 40 * n_in, 36 * j, 180 * a, u, before)
+            found["D"] = -found.pop("Y")
+            before = found
+            deaths.append(before["D"])
+            for node, expected in before.items():
+                assert values[f"{node}{day}"][k] == pytest.approx(expected, rel=1e-7, abs=1e-9), (node, day)
+        assert values["Y"][k] == pytest.approx(-np.mean(deaths), rel=1e-7)
+
+
+def test_one_day_of_days_is_the_daily_map() -> None:
+    one, days = chemostat(), chemostat_days(1)
+    actions = Intervention.parameters(one.to_native(np.random.default_rng(1).random((50, 3))))
+    noise = one.scm.draw_noise(np.random.default_rng(0), 50)
+    np.testing.assert_array_equal(days.scm.propagate(noise, actions)["Y"], one.scm.propagate(noise, actions)["Y"])
+    assert days.null_action == one.null_action
+
+
+def test_the_diagram_of_days_repeats_the_papers() -> None:
+    diagram = chemostat_days(2).scm.diagram
+    assert {node: set(diagram.parents(f"{node}1")) for node in "NPJAED"} == {
+        "N": set(), "P": {"N1"}, "J": {"P1"}, "A": {"P1"}, "E": {"P1", "A1"}, "D": {"J1", "A1"},
+    }  # fmt: skip
+    assert {node: set(diagram.parents(f"{node}2")) for node in "NPJAED"} == {
+        "N": {"N1", "P1"}, "P": {"P1", "N2"}, "J": {"P2"}, "A": {"P2"},
+        "E": {"E1", "P2", "A2"}, "D": {"D1", "J2", "A2"},
+    }  # fmt: skip
+    assert set(diagram.parents("Y")) == {"D1", "D2"}
+
+
+def test_days_without_rotifers_are_optimal() -> None:
+    """Each coordinate by itself, from the optimum and from random actions: fewer animals are better."""
+    env = gym.make(DAYS.id).unwrapped
+    oracle = oracle_of(env)
+    best = np.array(oracle.optimum.action).reshape(5, 3)
+    assert not best[:, 1:].any()
+    random = np.random.default_rng(0).random((6, 5, 3))
+    fewer = [np.where([False, True, True], 0.5 * one, one) for one in random]
+    changes = np.repeat(best.reshape(1, 15), 15, axis=0)
+    changes[np.diag_indices(15)] += 0.1
+    together = [one.ravel() for one in (best, *random, *fewer, *changes)]  # on the same noise
+    values = oracle.expected_rewards(together, tolerance=1e-3).value
+    assert (values[7:13] > values[1:7]).all()
+    assert (values[1:13] < values[0]).all()
+    changed = values[13:].reshape(5, 3)
+    np.testing.assert_allclose(changed[:, 0], values[0], atol=1e-12)  # N_in feeds nobody
+    assert (changed[:, 1:] < values[0]).all()
+
+
+@pytest.mark.parametrize(("entry", "separates"), [(ENTRY, False), (DAYS, True)], ids=["v0", "v1"])
+def test_a_few_random_actions_are_far_from_the_optimum_in_version_1_alone(entry, separates: bool) -> None:
+    """The best of 20, in the mean, as a share of the way from a random action to the optimum."""
+    oracle = oracle_of(gym.make(entry.id))
+    best, actions = oracle.optimum, np.random.default_rng(3).random((800, len(oracle.problem.null_action)))
+    values = oracle.expected_rewards(list(actions), tolerance=0.02).value
+    found = values.reshape(40, 20).max(axis=1).mean()
+    share = (found - best.random_value) / (best.value - best.random_value)
+    assert share < 0.5 if separates else share > 0.8
+
+
+def test_agents_are_told_how_the_reward_of_days_depends_on_deaths() -> None:
+    task = make_task(gym.make(DAYS.id), seed=0)
+    assert task.noise is None
+    for _, observation, reward in task.initial_data:
+        nodes = dict(zip(task.nodes, observation["nodes"], strict=True))
+        del nodes["Y"]
+        assert task.composition(nodes) == pytest.approx(reward, rel=1e-12)
+
+
+@pytest.mark.parametrize("days", [0, -1, 2.0, True, "five"])
+def test_a_bad_number_of_days_is_named(days: object) -> None:
+    with pytest.raises(ValueError, match="days must be a whole number of at least 1; given"):
+        chemostat_days(days)
+
+
+@pytest.mark.parametrize("entry", [ENTRY, DAYS], ids=lambda entry: entry.id)
+def test_plain_monte_carlo_agrees_with_the_oracle(entry) -> None:
+    env = gym.make(entry.id).unwrapped
+    dim = len(env.problem.null_action)
+    actions = [np.array(oracle_of(env).optimum.action), *np.random.default_rng(0).random((3, dim))]
     estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
     for i, action in enumerate(actions):
         rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]

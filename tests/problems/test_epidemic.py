@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import optimize
+from scipy.stats import qmc
 
 from cbo_gym import make_task
 from cbo_gym.oracle import Oracle
@@ -14,6 +17,7 @@ from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 
 ENTRY = find_entry("CBO/Epidemic-v0")
+CALIBRATION = find_entry("CBO/Epidemic-v1")
 REFERENCE = [[[0.30, 0.05], [0.10, 0.70]], [[0.60, 0.05], [0.10, 0.80]], [[0.20, 0.05], [0.10, 0.20]]]
 
 
@@ -100,6 +104,65 @@ def test_plain_monte_carlo_agrees_with_the_oracle(noise_std: float) -> None:
         error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
         assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
     assert estimate.value[0] > estimate.value[1:].max()
+
+
+def identified(action: np.ndarray) -> np.ndarray:
+    """What rewards tell of the rates: in the first period, with 1 % in both groups, only what each group suffers."""
+    first, *later = np.reshape(action, (3, 4))
+    return np.concatenate([first.reshape(2, 2).sum(axis=1), *later])
+
+
+@pytest.fixture(scope="module")
+def calibrations() -> tuple[np.ndarray, list[np.ndarray]]:
+    """Losses at the true rates and those found from four random starts, on noise of its own; and what was found."""
+    problem = build_problem(CALIBRATION.problem, **CALIBRATION.kwargs)
+    numbers = qmc.Sobol(6, rng=np.random.default_rng(8)).random(2**13).T
+    noise = problem.scm.noise_from_uniform(np.clip(numbers, 1e-12, 1 - 1e-12))
+
+    def loss(action: np.ndarray) -> float:
+        return -float(problem.scm.propagate(noise, Intervention.parameters(action))["Y"].mean())
+
+    starts = np.random.default_rng(2).random((4, 12))
+    options = {"maxfun": 5000, "ftol": 1e-13, "gtol": 1e-9}
+    found = [optimize.minimize(loss, start, bounds=[(0, 1)] * 12, options=options) for start in starts]
+    true = loss(np.ravel(CALIBRATION.kwargs["reference"]))
+    return np.array([true, *(one.fun for one in found)]), [one.x for one in found]
+
+
+def test_version_1_is_a_calibration(calibrations: tuple[np.ndarray, list[np.ndarray]]) -> None:
+    """The true rates lack less than the oracle resolves and than 10,000 rounds show, and what is best is near them."""
+    (true, *losses), found = calibrations
+    best = CALIBRATION.optimum
+    assert min(losses) == pytest.approx(-best.value, abs=1e-5)
+    lacking = true - min(losses)
+    assert 0 <= lacking < 0.0005 * (best.value - best.random_value)
+    problem = build_problem(CALIBRATION.problem, **CALIBRATION.kwargs)
+    rates = Intervention.parameters(np.ravel(CALIBRATION.kwargs["reference"]))
+    rewards = problem.scm.sample(10_000, np.random.default_rng(0), rates)["Y"]
+    assert lacking < 2 * rewards.std() / 100
+    rates = identified(np.ravel(CALIBRATION.kwargs["reference"]))
+    for action in (best.action, *found):
+        np.testing.assert_allclose(identified(action), rates, atol=0.035)
+
+
+def test_the_optimum_of_version_1_is_unique_but_for_what_cannot_be_told(
+    calibrations: tuple[np.ndarray, list[np.ndarray]],
+) -> None:
+    (_, *losses), found = calibrations
+    assert losses == pytest.approx([min(losses)] * 4, abs=1e-6)
+    for action in found:
+        np.testing.assert_allclose(identified(action), identified(CALIBRATION.optimum.action), atol=0.01)
+    apart = [np.abs(one[:4] - other[:4]).max() for one, other in pairwise(found)]
+    assert max(apart) > 0.05  # how a first period's infections split over their sources has no effect
+
+
+def test_the_noise_of_version_1_has_two_modes_in_the_papers_ranges() -> None:
+    (_, low, c), (_, high, other) = CALIBRATION.kwargs["noise"]
+    sigma = CALIBRATION.kwargs["noise_std"]
+    assert {c, other} <= {0.5, 1.0, 1.5}
+    assert -1 <= low < high <= 1
+    assert sigma in (0.1, 0.3)
+    assert high - low > 2 * sigma * np.sqrt(max(c, other))  # else equal normals have one mode
 
 
 def test_agents_are_told_the_composition_but_not_the_noise() -> None:
