@@ -315,7 +315,9 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
     Every day is :func:`chemostat`'s, begun where the day before ended: dissolved nitrogen, algae, eggs and dead animals
     are carried over, and predators are set to the action's. So do Aglietti et al. (2021), Dynamic causal Bayesian
     optimization, from whom the paper takes equations and data; the paper itself stops after a day. There two actions
-    out of three decide, and the best of a few random ones is nearly optimal; in more coordinates it is not.
+    out of three decide, and the best of a few random ones is nearly optimal, whatever the domains (those of the data's
+    inner half too) and for other rewards as well (deaths an animal, the distance from a typical day); in more
+    coordinates it is not.
 
     Action coordinates 3 (t - 1), 3 (t - 1) + 1 and 3 (t - 1) + 2 are N_in of day t and the J and A with which it
     begins. More food and more animals mean more deaths along every path, so no rotifers at all is optimal, and N_in
