@@ -72,8 +72,8 @@ def test_the_readme_names_every_environment_and_agent():
 
     text = (ROOT / "README.md").read_text()
     assert [name for name in known_agents() if f"`{name}`" not in text] == []
-    bases = {re.sub(r"(-[A-Za-z]+)*-v0$", "", entry.id) for entry in entries()}
-    assert [base for base in bases if f"`{base}-v0`" not in text] == []
+    bases = {re.sub(r"(-[A-Za-z]+)*(-v\d+)$", r"\2", entry.id) for entry in entries()}
+    assert [base for base in bases if f"`{base}`" not in text] == []
 
 
 def test_make_results_names_registered_environments_and_finds_the_readmes_markers():

@@ -46,8 +46,9 @@ def test_gymnasium_checker(env_id: str) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_env(gym.make(env_id).unwrapped)
-    unexpected = [str(w.message) for w in caught if "infinity. This is probably too" not in str(w.message)]
-    assert unexpected == []
+    expected = ("infinity. This is probably too", "is out of date")  # the latter where an id has a newer version
+    messages = [str(one.message) for one in caught]
+    assert [message for message in messages if not any(part in message for part in expected)] == []
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -175,11 +176,14 @@ def test_latent_variables_are_not_observed() -> None:
 
 
 @pytest.mark.parametrize("env_id", [env_id for env_id in IDS if gym.make(env_id).unwrapped.mode == "soft"])
-def test_soft_info_has_the_native_parameters_by_node(env_id: str) -> None:
+def test_soft_info_has_the_native_parameters_by_name_or_node(env_id: str) -> None:
     env = bare(env_id)
     action = env.action_space.sample()
     described = env.step(action)[-1]["intervention"]
     native = env.problem.to_native(action)
+    if names := env.problem.action_names:
+        assert described == dict(zip(names, native, strict=True))
+        return
     owners = {v.name: v.actions for v in env.scm.variables if v.actions}
     assert set(described) == set(owners)
     for name, places in owners.items():
