@@ -63,6 +63,7 @@ def print_leaderboard(
 
 
 def _print_board(board: Leaderboard) -> None:
+    from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.tables import (
         SCORE_NOTE,
         SECONDS_NOTE,
@@ -85,7 +86,7 @@ def _print_board(board: Leaderboard) -> None:
             note=SCORE_NOTE,
         )
     for what, why in incomplete_rows(board):
-        console.print(f"[yellow]{escape(what)}[/yellow]: {escape(why.strip().splitlines()[-1])}")
+        console.print(f"[yellow]{escape(what)}[/yellow]: {escape(last_line(why))}")
     console.print(f"[dim]{SECONDS_NOTE} {escape(provenance(board))}[/dim]")
 
 

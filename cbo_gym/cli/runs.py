@@ -116,6 +116,7 @@ def sweep(
 
     Example: [b]cbo-gym sweep results -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
     """
+    from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.sweep import sweep as run_sweep
     from cbo_gym.progress import progress_bar
 
@@ -129,8 +130,7 @@ def sweep(
             progress.advance(bar)
             if finished.status == "failed":
                 what = f"{finished.agent} on {finished.env}, seed {finished.seed}"
-                reason = finished.error.strip().splitlines()[-1]
-                progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(reason)}", soft_wrap=True)
+                progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(last_line(finished.error))}", soft_wrap=True)
 
         try:
             count = run_sweep(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
@@ -89,8 +90,18 @@ def resumed_run(path: Path) -> Run | None:
     try:
         return stored_run(path)
     except ArgumentError as error:
-        aside = path.parent / DAMAGED / path.name
-        aside.parent.mkdir(exist_ok=True)
-        path.replace(aside)
+        aside = _move_aside(path)
         warnings.warn(f"{error}; moved to {aside}, and played again", DamagedRunWarning, stacklevel=2)
         return None
+
+
+def _move_aside(path: Path) -> Path:
+    aside = path.parent / DAMAGED / path.name
+    try:
+        aside.parent.mkdir(exist_ok=True)
+        if os.path.lexists(aside):  # of an earlier time
+            aside = aside.with_stem(f"{path.stem}-{uuid.uuid4().hex[:8]}")
+        path.rename(aside)
+    except OSError as error:
+        raise OperationError(f"cannot move the damaged {path} to {aside.parent}: {error.strerror}") from error
+    return aside

@@ -1,8 +1,9 @@
 """Calls in processes of their own: however a call ends, whoever asked for it learns how, and goes on.
 
-A worker is a fresh interpreter that is spoken to through its standard streams. So it needs no guard in the script that
-started it, may be started from a daemon process (those of Dask are), and hears at once when its caller is gone: the
-stream ends.
+A worker is a fresh interpreter that is spoken to through its standard streams. So a script that starts one needs no
+``if __name__ == "__main__"``, and a daemon process (those of Dask are) may start one. It leads a process group, so that
+signals to its group reach nobody else. By a mark (:mod:`cbo_gym.evaluation.guard`) it is ended with all that it started,
+at once when its caller is gone.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar
 
 from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.evaluation.guard import MARK, end_marked, guarded_mark
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,7 +31,8 @@ MEBIBYTE = 2**20
 WATCH_SECONDS = 0.05  # between two looks at a limited call
 PATIENCE = 5.0  # seconds until a process whose streams have ended is killed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-LENGTH = struct.Struct(">Q")  # in front of each message
+HEAD = struct.Struct(">8sQ")  # in front of each message: that it is one, and its length
+MAGIC = b"cbo-gym\0"
 # SIGINT goes to all processes of a terminal, but how a sweep ends is its parent's affair.
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = {path!r}; "
@@ -62,25 +65,35 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._closed = False
+        self._name = uuid.uuid4().hex
 
-    def call(self, function: Callable[[Item], Result], item: Item) -> Result:
+    def call(self, function: Callable[[Item], Result], item: Item, *, keep: bool = True) -> Result:
         """``function(item)``, both importable or picklable in a fresh interpreter.
 
+        Args:
+            function: what is called.
+            item: its argument.
+            keep: whether the process is kept for the next call, with whatever this one changes in it.
+
         Raises:
-            DiedError: if the process ends first, by itself or for a limit.
+            DiedError: if the process ends first, by itself or for a limit, or gives an answer that is none.
         """
         process = self._running()
-        watch = _Watch(process, self._time_limit, self._memory_limit)
+        watch = _Watch(process, self._mark(), self._time_limit, self._memory_limit)
         answer = None
-        with suppress(OSError), watch:
-            _send(process.stdin, pickle.dumps((function, item)))
-            answer = _receive(process.stdout)
+        try:
+            with suppress(OSError), watch:
+                _send(process.stdin, pickle.dumps((function, item)))
+                answer = _receive(process.stdout)
+        except DiedError:
+            self._end()
+            raise
         if answer is None:
             with suppress(subprocess.TimeoutExpired):  # its streams end shortly before it does
                 process.wait(timeout=PATIENCE)
             self._end()
             raise DiedError(watch.reason or _how_it_ended(process.wait()))
-        if self._memory_limit is not None:
+        if self._memory_limit is not None or not keep:
             self._end()
         return pickle.loads(answer)
 
@@ -99,9 +112,14 @@ class Worker:
                     [sys.executable, "-c", START.format(path=sys.path)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    env={**dict.fromkeys(THREADS, "1"), **os.environ},  # the parallelism is over calls
+                    # the parallelism is over calls, so of threads there is one
+                    env={**dict.fromkeys(THREADS, "1"), **os.environ, MARK: self._mark()},
+                    process_group=0,
                 )
             return self._process
+
+    def _mark(self) -> str:
+        return f"{guarded_mark()}-{self._name}"
 
     def _end(self) -> None:
         with self._lock:
@@ -109,28 +127,32 @@ class Worker:
         if process is not None:
             _kill(process)
             process.wait()
+            end_marked(self._mark())
             for stream in (process.stdin, process.stdout):
                 with suppress(OSError):  # what was still to be written
                     stream.close()  # type: ignore[union-attr]
 
 
 class _Watch:
-    """Kills a process that takes too long or too much, and knows why; a context manager round a call."""
+    """Kills a process that takes too long or too much, and knows why; a context manager round a call.
 
-    def __init__(self, process: subprocess.Popen[bytes], seconds: float | None, mebibytes: float | None) -> None:
+    Of a process that has ended it kills what is left, for children of its may hold its streams open.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], mark: str, seconds: float | None, mebibytes: float | None
+    ) -> None:
         self.reason = ""
-        self._process, self._seconds, self._mebibytes = process, seconds, mebibytes
+        self._process, self._mark, self._seconds, self._mebibytes = process, mark, seconds, mebibytes
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> None:
-        if self._seconds is not None or self._mebibytes is not None:
-            self._thread.start()
+        self._thread.start()
 
     def __exit__(self, *_: object) -> None:
         self._done.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join()
 
     def _look(self) -> None:
         start = time.monotonic()
@@ -141,6 +163,8 @@ class _Watch:
                 self.reason = f"used {used:.0f} MiB of memory; the limit is {self._mebibytes:g} MiB"
             if self.reason:
                 _kill(self._process)
+            if self.reason or self._process.poll() is not None:
+                end_marked(self._mark)
                 return
 
 
@@ -181,40 +205,35 @@ def _how_it_ended(status: int) -> str:
         return f"its process ended with status {status}"
     if -status == signal.SIGKILL:
         return "its process was killed (SIGKILL), perhaps for want of memory"
-    return f"its process was killed by {signal.Signals(-status).name}"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"its process was killed by {known.get(-status, f'signal {-status}')}"
 
 
 def _send(stream: BinaryIO | Any, message: bytes) -> None:
-    stream.write(LENGTH.pack(len(message)) + message)
+    stream.write(HEAD.pack(MAGIC, len(message)) + message)
     stream.flush()
 
 
 def _receive(stream: BinaryIO | Any) -> bytes | None:
     """The next message; None where the stream ends before it does."""
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
+    head = stream.read(HEAD.size)
+    if len(head) < HEAD.size:
         return None
-    (length,) = LENGTH.unpack(head)
+    magic, length = HEAD.unpack(head)
+    if magic != MAGIC:
+        raise DiedError("its process wrote something else to where its answer goes")
     message: bytes = stream.read(length)
     return message if len(message) == length else None
 
 
 def serve() -> None:
-    """In a worker: make the calls that come on the standard input until it ends, which the caller's death does too.
+    """In a worker: make the calls that come on the standard input until it ends.
 
     What a call prints goes to the error stream, and it finds nothing to read.
     """
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    waiting: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
-    while True:
-        function, item = pickle.loads(waiting.get())
-        _send(answers, pickle.dumps(function(item)))
-
-
-def _listen(calls: BinaryIO, waiting: SimpleQueue[bytes]) -> None:
     while (message := _receive(calls)) is not None:
-        waiting.put(message)
-    os._exit(1)  # nobody waits for the call that is being made
+        function, item = pickle.loads(message)
+        _send(answers, pickle.dumps(function(item)))

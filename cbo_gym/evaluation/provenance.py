@@ -21,6 +21,7 @@ from cbo_gym.specs import Spec
 from cbo_gym.version import __version__
 
 LIBRARIES = ("gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "scikit-learn", "stable-baselines3")
+OWN = ("cbo_gym", "cbo_gym.agents")  # sources
 DIGITS = 12  # of a hash
 
 
@@ -49,7 +50,7 @@ def sources(agent: Any, spec: Spec | None, problem: object) -> dict[str, str]:
     modules = [type(agent).__module__]
     if spec is not None and ":" in spec.name:
         modules.append(spec.name.partition(":")[0])
-    found = {"cbo_gym": _stamp("cbo_gym", __version__), "cbo_gym.agents": _stamp("cbo_gym.agents", __version__)}
+    found = {name: _stamp(name, __version__) for name in OWN}
     if isinstance(problem, str) and problem.endswith((".yaml", ".yml")):
         found[problem] = _hash({problem: Path(problem)})
     elif isinstance(problem, str):

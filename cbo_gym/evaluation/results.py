@@ -8,20 +8,25 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import field, fields
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
+from packaging.version import Version
 from pydantic import ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.files import replacing
+from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
 METADATA_KEY = "cbo_gym"
+LONGEST_ERROR = 10_000  # characters
+LONGEST_REASON = 300
 NO_CHECKSUM = "0" * 64  # stands where the checksum comes, while it is computed
 CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{64})"')
 Status = Literal["finished", "failed", "skipped"]
@@ -114,6 +119,23 @@ class Run:
         return float(self.seconds.mean())
 
 
+def readable(text: str) -> str:
+    """A text that can be stored and printed: what is in no encoding is escaped, and the middle of a long one left out.
+    """
+    escaped = text.encode("utf-8", "backslashreplace").decode()
+    if len(escaped) > LONGEST_ERROR:
+        half = LONGEST_ERROR // 2
+        escaped = f"{escaped[:half]}\n... {len(escaped) - 2 * half} characters ...\n{escaped[-half:]}"
+    return escaped
+
+
+def last_line(error: str) -> str:
+    """The end of a run's error, in one line that can be shown."""
+    lines = error.strip().splitlines() or ["no reason was given"]
+    shown = "".join(character if character.isprintable() else " " for character in lines[-1])
+    return shown if len(shown) <= LONGEST_REASON else f"{shown[:LONGEST_REASON]}..."
+
+
 def run_name(agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str]) -> str:
     """The name of a run's file: a hash of all that determines the run, the sources included."""
     what = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items())])
@@ -142,6 +164,8 @@ def load_run(path: Path) -> Run:
     Raises:
         ArgumentError: if the file is no run of this package, or not as it was written.
     """
+    if path.exists() and not path.is_file():  # a device or a pipe might never end
+        raise ArgumentError(f"cannot read {path}: it is no file")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -150,6 +174,9 @@ def load_run(path: Path) -> Run:
     try:
         stored: dict[str, Any] = json.loads(pl.read_parquet_metadata(BytesIO(content))[METADATA_KEY])
         del stored["checksum"]
+        Version(stored["version"])  # raises, as the next two do
+        Mode(stored["mode"])
+        datetime.fromisoformat(stored["date"])
         stored["choices"] = tuple(stored["choices"])
         run = Run(**stored, table=pl.read_parquet(BytesIO(content)))
     except ValidationError as error:

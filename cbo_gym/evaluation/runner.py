@@ -163,7 +163,14 @@ def _blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, *let_pass)):
             raise
-        raise AgentError(f"{where}: {type(error).__name__}: {error}") from error
+        raise AgentError(f"{where}: {type(error).__name__}: {_text_of(error)}") from error
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as another:  # it is the agent's own, and broken
+        return f"its text raises {type(another).__name__}"
 
 
 def problem_of(env: gym.Env[Observation, Action]) -> object:

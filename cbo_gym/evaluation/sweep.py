@@ -1,8 +1,10 @@
 """Many runs: the grid of agents, environments and seeds, in parallel, resumable.
 
 Runs are played by processes on this machine or by the workers of a Dask cluster; what comes back is written here, by
-the process that asked for the sweep, so that workers need no folder in common. Each run is a call to a process of its
-own kind (:mod:`cbo_gym.evaluation.processes`), so that whatever kills it ends that run alone.
+the process that asked for the sweep, so that workers need no folder in common. Each run is a call to another process
+(:mod:`cbo_gym.evaluation.processes`), so that whatever kills it ends that run alone. One that played somebody else's
+code is not used again, since that may have changed what a process has once: modules, settings of NumPy and torch, the
+working folder, threads.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.folder import require_writable, resumed_run
 from cbo_gym.evaluation.processes import DiedError, Worker
-from cbo_gym.evaluation.provenance import forget_sources, provenance, sources
-from cbo_gym.evaluation.results import Recommend, Run, Status, asked_after, name_of, run_name, save_run
+from cbo_gym.evaluation.provenance import OWN, forget_sources, provenance, sources
+from cbo_gym.evaluation.results import Recommend, Run, Status, asked_after, name_of, readable, run_name, save_run
 from cbo_gym.evaluation.runner import evaluate, problem_of
 from cbo_gym.registry import entries
 from cbo_gym.specs import Spec, create_agent, expand, make_env, usable_agents
@@ -48,6 +50,11 @@ class Job:
     mode: str
     sources: tuple[tuple[str, str], ...]
     folder: Path
+
+    @property
+    def is_our_own(self) -> bool:
+        """Whether it is played with code of this package alone, which leaves a process as it was."""
+        return {name for name, _ in self.sources} <= set(OWN)
 
     @property
     def path(self) -> Path:
@@ -186,7 +193,7 @@ def _on_this_machine(
 
 def _outcome(worker: Worker, job: Job) -> Run:
     try:
-        return worker.call(run_job, job)
+        return worker.call(run_job, job, keep=job.is_our_own)
     except DiedError as error:
         return _unfinished(job, "failed", str(error))
 
@@ -269,7 +276,7 @@ def _unfinished(job: Job, status: Status, error: str) -> Run:
         recommend=job.recommend,
         mode=job.mode,
         status=status,
-        error=error,
+        error=readable(error),
         sources=dict(job.sources),
         **provenance(),
     )

@@ -1,0 +1,70 @@
+"""What the trials share."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import psutil
+
+from cbo_gym.evaluation import Run, load_runs
+from cbo_gym.evaluation.results import SECONDS, name_of
+from cbo_gym.oracle import oracle_of
+from cbo_gym.specs import Spec, make_env
+
+MARK = "CBO_GYM_TRIAL"  # an environment variable, by which processes that a trial left behind are found
+
+
+def say(what: str, *numbers: str) -> None:
+    print(f"\n{what}: {', '.join(numbers)}", flush=True)
+
+
+def essence(run: Run) -> tuple[object, ...]:
+    """What must be the same whenever a run is played: all but its seconds and the date."""
+    table = run.table.drop(SECONDS, strict=False)
+    columns = {name: repr(table[name].to_list()) for name in table.columns}
+    return name_of(run), run.status, run.optimum, run.random_value, run.choices, columns
+
+
+def essences(folder: Path) -> dict[str, tuple[object, ...]]:
+    return {name_of(run): essence(run) for run in load_runs(folder)}
+
+
+def played_again(run: Run) -> None:
+    """The recorded actions of a soft run lead to the recorded rewards, and the oracle's to the recorded scores."""
+    env: gym.Env = make_env(Spec.parse(run.env), run.horizon)
+    env.reset(seed=run.seed)
+    actions = [np.array(action) for action in run.table["action"].to_list()]
+    rounds = [env.step(action) for action in actions]
+    assert run.table["reward"].to_list() == [reward for _, reward, *_ in rounds]
+    assert run.table["nodes"].to_list() == [observation["nodes"].tolist() for observation, *_ in rounds]
+    oracle = oracle_of(env)
+    expected = oracle.expected_rewards(actions).value
+    assert run.optimum == oracle.optimum.value
+    np.testing.assert_array_equal(run.table["expected_reward"], expected)
+    np.testing.assert_allclose(run.table["cumulative_regret"], np.add.accumulate(run.optimum - expected))
+    assert (run.table.select(SECONDS).to_numpy() >= 0.0).all()
+
+
+def alive(mark: str) -> list[psutil.Process]:
+    """Processes that carry the mark, zombies left out."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def end_of(mark: str, seconds: float = 5.0) -> list[psutil.Process]:
+    """Those that are still alive after so many seconds; they are killed then."""
+    deadline = time.monotonic() + seconds
+    while (left := alive(mark)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for process in left:
+        process.kill()
+    return left

@@ -1,0 +1,86 @@
+"""Agents that do what no agent should, in one sweep with well-behaved ones."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from itertools import chain, cycle, islice
+from pathlib import Path
+
+import pytest
+
+from cbo_gym import sweep
+from cbo_gym.evaluation import load_runs
+from tests.trials.helpers import MARK, end_of, essences, played_again, say
+from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY, OTHERS
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+ENV, HORIZON = "CBO/Dropwave-v0", 4
+GOOD = ("Random", "Random", "tests.helpers:Centre", "Random", "GP-UCB")
+METHODS = [f"tests.trials.hostile:Does(what={what!r}, method={method!r})"
+           for what in ("_exit 0", "exit 0", "error without text") for method in ("reset", "update", "recommend")]  # fmt: skip
+BAD = [f"tests.trials.hostile:Does(what={what!r})" for what in DEEDS]
+BAD += [f"tests.trials.hostile:{other}" for other in OTHERS] + METHODS + ["tests.trials.hostile:Does(what='hang', method='recommend')"]
+HUNGRY = [f"tests.trials.hostile:Does(what={what!r})" for what in NEEDS_A_LIMIT_OF_MEMORY]
+# Each hostile run is followed by a well-behaved one on either of the two workers.
+SWEEP = """
+import json, sys
+from pathlib import Path
+from cbo_gym.evaluation.sweep import plan, run_jobs
+words = json.loads(sys.argv[1])
+jobs = [job for agent, seed in words["pairs"] for job in plan([agent], [words["env"]], [seed], Path(words["folder"]),
+        words["horizon"])]
+import time
+s=time.time()
+run_jobs(jobs, n_jobs=2, on_run=lambda r: print(round(time.time()-s,1), r.agent, r.seed, r.status, ascii(r.error[-60:]), file=open("/tmp/hostile.log","a")), **words["limits"])
+"""
+
+
+def swept(pairs, folder, work, **limits):
+    """Play pairs of agents and seeds in their order, in a process of its own; whatever is still alive afterwards."""
+    mark = uuid.uuid4().hex
+    words = json.dumps({"pairs": pairs, "env": ENV, "folder": str(folder), "horizon": HORIZON, "limits": limits})
+    variables = {**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", SWEEP, words], cwd=work, env=variables, capture_output=True)
+    left = end_of(mark)
+    assert done.returncode == 0, done.stderr[-3000:].decode(errors="replace")
+    return left
+
+
+@pytest.mark.parametrize(("bad", "limits"), [(BAD, {"time_limit": 8}), (HUNGRY, {"memory_limit": 1000})],
+                         ids=["deeds", "memory"])  # fmt: skip
+def test_hostile_agents_harm_nobody_else(tmp_path, bad, limits):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / MARKER).touch()
+    start = time.monotonic()
+    good = list(zip(islice(cycle(GOOD), len(bad)), range(len(bad)), strict=False))
+    pairs = list(chain.from_iterable(([one, 0], two) for one, two in zip(bad, good, strict=True)))
+    left = swept(pairs, tmp_path / "disturbed", tmp_path / "work", **limits)
+    seconds = time.monotonic() - start
+
+    undisturbed = tmp_path / "undisturbed"
+    for agent in set(GOOD):
+        sweep([agent], [ENV], [seed for name, seed in good if name == agent], undisturbed, horizon=HORIZON, n_jobs=2)
+    ours, theirs = essences(tmp_path / "disturbed"), essences(undisturbed)
+    changed = [name for name, twin in theirs.items() if ours.get(name) != twin]
+    runs = [run for run in load_runs(tmp_path / "disturbed") if run.agent in bad]
+    wrong = []
+    for run in runs:
+        try:
+            assert run.status == "failed" or played_again(run) is None
+            assert len(run.error) < 20_000
+        except AssertionError as error:
+            wrong.append((run.agent, str(error)[:300]))
+    lost = sorted(set(bad) - {run.agent for run in runs})
+    failed = sum(run.status == "failed" for run in runs)
+    say(f"hostile agents under {limits}", f"{len(bad)} tried", f"{failed} failed", f"{len(runs) - failed} finished",
+        f"{len(wrong)} with wrong scores", f"{len(lost)} lost", f"{len(theirs)} well-behaved runs beside them",
+        f"{len(changed)} changed", f"{len(left)} processes left behind", f"{seconds:.0f} s")  # fmt: skip
+    for run in sorted(runs, key=lambda run: run.agent):
+        said = run.error.strip().splitlines()[-1][:100] if run.error else ""
+        print(f"  {run.agent.partition(':')[2][:60]:60} {run.status:8} {said!r}")
+    assert (lost, wrong, changed, left) == ([], [], [], [])

@@ -1,0 +1,103 @@
+"""A sweep is killed again and again, in all ways; what it leaves is whole, and in the end equal to an undisturbed one."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cbo_gym import sweep
+from cbo_gym.evaluation import load_run
+from cbo_gym.evaluation.folder import run_files
+from tests.trials.helpers import MARK, alive, end_of, essences, say
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+AGENT, ENV, HORIZON, SEEDS, KILLS = "Random", "CBO/Dropwave-v0", 400, 150, 30
+COMMAND = [sys.executable, "-c", "from cbo_gym.cli import app; app()", "sweep"]
+
+
+def workers(mark, parent):
+    return [process for process in alive(mark) if process.pid != parent.pid and process.ppid() == parent.pid]
+
+
+def kill_a_worker(parent, mark):
+    found = [process for process in workers(mark, parent) if "serve()" in " ".join(process.cmdline())]
+    if not found:
+        return False
+    random.choice(found).kill()
+    time.sleep(0.3)
+    return True
+
+
+def send(signal_number, to_group):
+    def kill(parent, mark):
+        (os.killpg if to_group else os.kill)(parent.pid, signal_number)
+        return True
+
+    return kill
+
+
+WAYS = {
+    "SIGKILL to its group": send(signal.SIGKILL, True),
+    "SIGKILL": send(signal.SIGKILL, False),
+    "SIGINT to its group": send(signal.SIGINT, True),
+    "SIGINT": send(signal.SIGINT, False),
+    "SIGTERM": send(signal.SIGTERM, False),
+    "SIGKILL to a worker": kill_a_worker,
+}
+
+
+def finished(folder):
+    """The files of finished runs, with their bytes; every file that counts as a run is whole."""
+    paths = run_files(folder) if folder.is_dir() else []
+    return {path: path.read_bytes() for path in paths if load_run(path).status == "finished"}
+
+
+def test_kills(tmp_path):
+    folder, chance = tmp_path / "killed", random.Random(0)
+    words = [*COMMAND, str(folder), "-a", AGENT, "-e", ENV, "--seeds", str(SEEDS), "--horizon", str(HORIZON)]
+    killed, too_late, changed, left, slowest = dict.fromkeys(WAYS, 0), 0, 0, 0, 0.0
+    start = time.monotonic()
+    while sum(killed.values()) < KILLS:
+        way = list(WAYS)[sum(killed.values()) % len(WAYS)]
+        kept, mark = finished(folder), uuid.uuid4().hex
+        variables = {**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)}
+        parent = subprocess.Popen(
+            [*words, "--jobs", "2"], env=variables, start_new_session=True, stdout=-3, stderr=-3, cwd=tmp_path
+        )
+        deadline = time.monotonic() + chance.uniform(1.0, 4.0)  # it begins after a second
+        while time.monotonic() < deadline and parent.poll() is None:
+            time.sleep(0.01)
+        if parent.poll() is not None or not WAYS[way](parent, mark):
+            too_late += 1
+            assert too_late < 10
+            if len(finished(folder)) == SEEDS:  # again from the beginning
+                for path in kept:
+                    path.unlink()
+        else:
+            killed[way] += 1
+        if parent.poll() is None and way == "SIGKILL to a worker":
+            assert psutil.Process(parent.pid).is_running(), "a worker's death ended the sweep"
+            parent.kill()
+        parent.wait(timeout=10)
+        began = time.monotonic()
+        left += len(end_of(mark))
+        slowest = max(slowest, time.monotonic() - began)
+        now = finished(folder) if len(finished(folder)) >= len(kept) else {}
+        changed += sum(now.get(path) != content for path, content in kept.items() if path.exists())
+    half = len(list(folder.glob(".*")))
+    resumed = sweep([AGENT], [ENV], range(SEEDS), folder, horizon=HORIZON, n_jobs=2)
+    sweep([AGENT], [ENV], range(SEEDS), tmp_path / "whole", horizon=HORIZON, n_jobs=2)
+    same = essences(folder) == essences(tmp_path / "whole")
+    say("kills", *(f"{count} by {way}" for way, count in killed.items()), f"{changed} finished runs lost or changed",
+        f"{half} half-written files, none of them read", f"{left} processes alive after 5 s, {slowest:.1f} s the slowest",
+        f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}", f"{time.monotonic() - start:.0f} s")  # fmt: skip
+    assert (changed, left, resumed["finished"], same) == (0, 0, SEEDS, True)
