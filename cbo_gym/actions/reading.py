@@ -7,7 +7,9 @@ mode that it belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,15 @@ from numpy import int64, ndarray
 
 FLOAT = np.dtype(np.float64)
 DEEPEST = 4  # axes of nested lists that are followed; batches of cells have three
+MOST = 10_000_000  # numbers that are copied
+MOST_IN_LISTS = 300_000  # which are looked at one by one
 LONGEST = 200  # characters of what was given that a message repeats
+FAILURES = (Exception, SystemExit, GeneratorExit)  # of what is somebody else's and may raise anything
 BYTES = (str, bytes, bytearray, memoryview)  # sequences to Python, but not of numbers
+_SHORT = Repr()  # looks at the beginning only, of each list in a list too
+_SHORT.maxlevel = DEEPEST
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxarray = 12
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = LONGEST
 
 
 def as_numbers(given: Any, what: str = "the action") -> np.ndarray:
@@ -30,7 +39,7 @@ def as_numbers(given: Any, what: str = "the action") -> np.ndarray:
     if type(given) is ndarray:  # an ordinary one, as most are: a step takes a few microseconds
         if given.dtype is FLOAT:
             return given
-        if given.dtype.kind in "iu":
+        if given.dtype.kind in "iu" and given.size <= MOST:
             return np.asarray(given, dtype=FLOAT)
     with np.errstate(over="ignore"):  # a number beyond the largest float is infinite, which no space contains
         return np.asarray(_real(given, f"{what} must be numbers"), dtype=FLOAT)
@@ -77,7 +86,7 @@ def as_entries(given: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
             return given[first], given[second]
         if isinstance(given, Mapping) and len(given) == len(keys):
             return tuple([given[key] for key in keys])
-    except Exception as error:  # KeyError, or whatever a mapping of the caller's raises
+    except FAILURES as error:  # KeyError, or whatever a mapping of the caller's raises
         raise InvalidAction(_other_keys(given, keys)) from error
     raise InvalidAction(_other_keys(given, keys))
 
@@ -97,7 +106,10 @@ def own_copy(space: spaces.Space[Any], given: Any, what: str = "the action") -> 
     if isinstance(space, spaces.Discrete):
         whole = as_whole_numbers(given, what)
         return whole.copy() if whole.ndim else int(whole)
-    numbers = as_numbers(given, what).copy()
+    numbers = as_numbers(given, what)
+    if numbers.size > MOST:
+        raise InvalidAction(f"{what} must be at most {MOST} numbers; given shape {numbers.shape}")
+    numbers = numbers.copy()
     if isinstance(space, spaces.MultiBinary) and ((numbers == 0.0) | (numbers == 1.0)).all():
         return numbers.astype(space.dtype)
     return numbers
@@ -106,8 +118,8 @@ def own_copy(space: spaces.Space[Any], given: Any, what: str = "the action") -> 
 def shown(given: Any) -> str:
     """What was given, for a message: one line, not too long."""
     try:
-        text = " ".join(repr(given).split())
-    except Exception:  # it is somebody else's, and broken
+        text = " ".join(_SHORT.repr(given).split())
+    except FAILURES:  # it is somebody else's, and broken
         return f"an object of type {type(given).__name__}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
@@ -115,22 +127,24 @@ def shown(given: Any) -> str:
 def _real(given: Any, allowed: str) -> np.ndarray:
     """An array of real numbers of any kind; ``allowed`` says what is, for the message."""
     try:
-        found = np.asarray(_refuse_others(given, DEEPEST))
-    except Exception as error:  # of the conversion, or whatever an object of the caller's raises
+        found = np.asarray(_refuse_others(given, DEEPEST, itertools.count(1)))
+    except FAILURES as error:  # of the conversion, or whatever an object of the caller's raises
         raise InvalidAction(f"{allowed}; given {shown(given)} ({shown(error)})") from error
     if found.dtype.kind not in "fiu":  # whole numbers too large for NumPy
         raise InvalidAction(f"{allowed}; given {shown(given)}")
     return found
 
 
-def _refuse_others(given: Any, depth: int) -> Any:
-    """Numbers and arrays of numbers as they are, sequences as lists of such."""
+def _refuse_others(given: Any, depth: int, number: Iterator[int]) -> Any:
+    """Numbers and arrays of numbers as they are, sequences as lists of such; every thing has the next ``number``."""
+    if next(number) > MOST_IN_LISTS:
+        raise TypeError(f"lists hold more than {MOST_IN_LISTS} numbers; give an array")
     if type(given) is float or type(given) is int:
         return given
     if isinstance(given, Sequence) and not isinstance(given, BYTES):
         if depth == 0:
             raise TypeError("lists are nested too deeply")
-        return [_refuse_others(part, depth - 1) for part in given]
+        return [_refuse_others(part, depth - 1, number) for part in given]
     if isinstance(given, BYTES):
         raise TypeError("text and bytes are no numbers")
     found = np.asanyarray(given)
@@ -138,6 +152,8 @@ def _refuse_others(given: Any, depth: int) -> Any:
         raise TypeError("a masked array may lack numbers")
     if found.dtype.kind not in "fiu":
         raise TypeError(f"{found.dtype} is no kind of real numbers")
+    if found.size > MOST:
+        raise TypeError(f"an array of more than {MOST} numbers")
     return found
 
 

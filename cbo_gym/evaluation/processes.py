@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -93,9 +94,12 @@ class Worker:
                 process.wait(timeout=PATIENCE)
             self._end()
             raise DiedError(watch.reason or _how_it_ended(process.wait()))
-        if self._memory_limit is not None or not keep:
+        result, error = pickle.loads(answer)
+        if error or self._memory_limit is not None or not keep:
             self._end()
-        return pickle.loads(answer)
+        if error:
+            raise DiedError(error)
+        return result  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the process, and with it a call that another thread waits for; there will be no other one."""
@@ -235,5 +239,13 @@ def serve() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     while (message := _receive(calls)) is not None:
+        _send(answers, _answer(message))
+
+
+def _answer(message: bytes) -> bytes:
+    """The result, packed; or what was raised instead, by the call or by packing, as text."""
+    try:
         function, item = pickle.loads(message)
-        _send(answers, pickle.dumps(function(item)))
+        return pickle.dumps((function(item), ""))
+    except BaseException:
+        return pickle.dumps((None, traceback.format_exc()))

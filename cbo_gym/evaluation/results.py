@@ -120,9 +120,8 @@ class Run:
 
 
 def readable(text: str) -> str:
-    """A text that can be stored and printed: what is in no encoding is escaped, and the middle of a long one left out.
-    """
-    escaped = text.encode("utf-8", "backslashreplace").decode()
+    """A text that can be stored and printed: what is in no encoding is escaped, and the middle of a long one left out."""
+    escaped = text.strip().encode("utf-8", "backslashreplace").decode()
     if len(escaped) > LONGEST_ERROR:
         half = LONGEST_ERROR // 2
         escaped = f"{escaped[:half]}\n... {len(escaped) - 2 * half} characters ...\n{escaped[-half:]}"

@@ -141,8 +141,8 @@ def test_what_reads_a_folder_says_each_in_one_line_and_goes_on(intact, tmp_path,
     with noted() as said:
         if command == "leaderboard":
             assert leaderboard(folder).table.height >= RUNS - len(spoilt)
-            done = CliRunner().invoke(app, ["leaderboard", str(folder), "--agent", "Random", "--mode", "soft"])
-            assert done.exit_code == 0, done.exception
+            done = CliRunner().invoke(app, ["leaderboard", str(folder)])
+            assert done.exit_code == 0, done.output
         else:
             done = CliRunner().invoke(app, ["choose", str(folder), "--agent", "Random", "--parameter", "beta"])
             assert "beta" in done.output, done.exception  # there is no such parameter

@@ -13,6 +13,8 @@ import pytest
 
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_runs
+from cbo_gym.evaluation.results import last_line
+from cbo_gym.specs import Spec
 from tests.trials.helpers import MARK, end_of, essences, played_again, say
 from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY, OTHERS
 
@@ -24,7 +26,12 @@ GOOD = ("Random", "Random", "tests.helpers:Centre", "Random", "GP-UCB")
 METHODS = [f"tests.trials.hostile:Does(what={what!r}, method={method!r})"
            for what in ("_exit 0", "exit 0", "error without text") for method in ("reset", "update", "recommend")]  # fmt: skip
 BAD = [f"tests.trials.hostile:Does(what={what!r})" for what in DEEDS]
-BAD += [f"tests.trials.hostile:{other}" for other in OTHERS] + METHODS + ["tests.trials.hostile:Does(what='hang', method='recommend')"]
+BAD += (
+    [f"tests.trials.hostile:{other}" for other in OTHERS]
+    + METHODS
+    + ["tests.trials.hostile:Does(what='hang', method='recommend')"]
+)
+BAD = [str(Spec.parse(text)) for text in BAD]
 HUNGRY = [f"tests.trials.hostile:Does(what={what!r})" for what in NEEDS_A_LIMIT_OF_MEMORY]
 # Each hostile run is followed by a well-behaved one on either of the two workers.
 SWEEP = """
@@ -34,9 +41,7 @@ from cbo_gym.evaluation.sweep import plan, run_jobs
 words = json.loads(sys.argv[1])
 jobs = [job for agent, seed in words["pairs"] for job in plan([agent], [words["env"]], [seed], Path(words["folder"]),
         words["horizon"])]
-import time
-s=time.time()
-run_jobs(jobs, n_jobs=2, on_run=lambda r: print(round(time.time()-s,1), r.agent, r.seed, r.status, ascii(r.error[-60:]), file=open("/tmp/hostile.log","a")), **words["limits"])
+run_jobs(jobs, n_jobs=2, **words["limits"])
 """
 
 
@@ -81,6 +86,7 @@ def test_hostile_agents_harm_nobody_else(tmp_path, bad, limits):
         f"{len(wrong)} with wrong scores", f"{len(lost)} lost", f"{len(theirs)} well-behaved runs beside them",
         f"{len(changed)} changed", f"{len(left)} processes left behind", f"{seconds:.0f} s")  # fmt: skip
     for run in sorted(runs, key=lambda run: run.agent):
-        said = run.error.strip().splitlines()[-1][:100] if run.error else ""
+        said = last_line(run.error)[-90:] if run.error else ""
         print(f"  {run.agent.partition(':')[2][:60]:60} {run.status:8} {said!r}")
+    print("  wrong:", *wrong, sep="\n    ")
     assert (lost, wrong, changed, left) == ([], [], [], [])

@@ -20,7 +20,7 @@ from tests.trials.helpers import MARK, alive, end_of, essences, say
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-AGENT, ENV, HORIZON, SEEDS, KILLS = "Random", "CBO/Dropwave-v0", 400, 150, 30
+AGENT, ENV, HORIZON, SEEDS, KILLS = "Random", "CBO/Dropwave-v0", 400, 150, 24
 COMMAND = [sys.executable, "-c", "from cbo_gym.cli import app; app()", "sweep"]
 
 
