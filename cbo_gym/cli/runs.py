@@ -130,7 +130,8 @@ def sweep(
             progress.advance(bar)
             if finished.status == "failed":
                 what = f"{finished.agent} on {finished.env}, seed {finished.seed}"
-                progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(last_line(finished.error))}", soft_wrap=True)
+                reason = last_line(finished.error)
+                progress.console.print(f"[red]failed:[/red] {escape(what)}: {escape(reason)}", soft_wrap=True)
 
         try:
             count = run_sweep(

@@ -2,8 +2,8 @@
 
 A worker is a fresh interpreter that is spoken to through its standard streams. So a script that starts one needs no
 ``if __name__ == "__main__"``, and a daemon process (those of Dask are) may start one. It leads a process group, so that
-signals to its group reach nobody else. By a mark (:mod:`cbo_gym.evaluation.guard`) it is ended with all that it started,
-at once when its caller is gone.
+signals to its group reach nobody else. By a mark (:mod:`cbo_gym.evaluation.guard`) it is ended with all that it
+started, at once when its caller is gone.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Worker:
             self._end()
         if error:
             raise DiedError(error)
-        return result  # type: ignore[no-any-return]
+        return result
 
     def close(self) -> None:
         """End the process, and with it a call that another thread waits for; there will be no other one."""

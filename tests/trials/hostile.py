@@ -28,17 +28,17 @@ BAD_ROUND = 2
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
-class NoText(Exception):
+class NoText(Exception):  # noqa: N818
     def __str__(self):
         raise ZeroDivisionError("no text")
 
 
-class ExitsWhenPrinted(Exception):
+class ExitsWhenPrinted(Exception):  # noqa: N818
     def __str__(self):
         sys.exit(0)
 
 
-class CannotTravel(Exception):
+class CannotTravel(Exception):  # noqa: N818
     def __init__(self):
         super().__init__(threading.Lock(), lambda: 0)
 

@@ -85,7 +85,7 @@ def test_dask(cluster, tmp_path):
     for worker in workers:
         worker.kill()
     scheduler.wait()
-    left = [process for process in end_of(cluster.mark)]
+    left = end_of(cluster.mark)
     scheduler, workers = cluster.scheduler(), [cluster.worker(), cluster.worker()]
     count = sweep(folder=folder, backend="dask", address=cluster.address, **GRID)
     after = kept(folder)
@@ -93,7 +93,7 @@ def test_dask(cluster, tmp_path):
     sweep(folder=tmp_path / "whole", n_jobs=2, **GRID)
     same = essences(folder) == essences(tmp_path / "whole")
     say("Dask", "1 worker and 1 scheduler killed", f"{len(before)} runs kept", f"{lost} lost or changed",
-        f"then {count}", f"equal to an undisturbed sweep: {same}", f"{len(left)} processes of the cluster left after 5 s",
+        f"then {count}", f"equal to an undisturbed sweep: {same}", f"{len(left)} processes left after 5 s",
         f"{time.monotonic() - start:.0f} s")  # fmt: skip
     assert (lost, count["finished"], count["resumed"], same, left) == (0, SEEDS, len(before), True, [])
     assert alive(cluster.mark)

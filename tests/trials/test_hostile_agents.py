@@ -56,7 +56,7 @@ def swept(pairs, folder, work, **limits):
     return left
 
 
-@pytest.mark.parametrize(("bad", "limits"), [(BAD, {"time_limit": 8}), (HUNGRY, {"memory_limit": 1000})],
+@pytest.mark.parametrize(("bad", "limits"), [(BAD, {"time_limit": 20}), (HUNGRY, {"memory_limit": 1000})],
                          ids=["deeds", "memory"])  # fmt: skip
 def test_hostile_agents_harm_nobody_else(tmp_path, bad, limits):
     (tmp_path / "work").mkdir()
@@ -68,7 +68,7 @@ def test_hostile_agents_harm_nobody_else(tmp_path, bad, limits):
     seconds = time.monotonic() - start
 
     undisturbed = tmp_path / "undisturbed"
-    for agent in set(GOOD):
+    for agent in {name for name, _ in good}:
         sweep([agent], [ENV], [seed for name, seed in good if name == agent], undisturbed, horizon=HORIZON, n_jobs=2)
     ours, theirs = essences(tmp_path / "disturbed"), essences(undisturbed)
     changed = [name for name, twin in theirs.items() if ours.get(name) != twin]

@@ -1,4 +1,4 @@
-"""A sweep is killed again and again, in all ways; what it leaves is whole, and in the end equal to an undisturbed one."""
+"""A sweep is killed again and again, in all ways; what it leaves is whole, and the end that of an undisturbed one."""
 
 import os
 import random
@@ -98,6 +98,7 @@ def test_kills(tmp_path):
     sweep([AGENT], [ENV], range(SEEDS), tmp_path / "whole", horizon=HORIZON, n_jobs=2)
     same = essences(folder) == essences(tmp_path / "whole")
     say("kills", *(f"{count} by {way}" for way, count in killed.items()), f"{changed} finished runs lost or changed",
-        f"{half} half-written files, none of them read", f"{left} processes alive after 5 s, {slowest:.1f} s the slowest",
+        f"{half} half-written files, none of them read", f"{left} processes alive after 5 s",
+        f"{slowest:.1f} s until all had ended",
         f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}", f"{time.monotonic() - start:.0f} s")  # fmt: skip
     assert (changed, left, resumed["finished"], same) == (0, 0, SEEDS, True)
