@@ -189,6 +189,8 @@ def wrappers_of(env: Any) -> Iterator[Any]:
 
 def _point_of(box: spaces.Space[Any], action: Any) -> np.ndarray:
     point = as_numbers(action)
+    if point.shape != box.shape:
+        raise InvalidAction(f"the action must lie in {box}; given shape {point.shape}")
     if point not in box:
         raise InvalidAction(f"the action must lie in {box}; given {shown(point.tolist())}")
     return point

@@ -19,7 +19,7 @@ from numpy import int64, ndarray
 
 FLOAT = np.dtype(np.float64)
 DEEPEST = 4  # axes of nested lists that are followed; batches of cells have three
-MOST = 10_000_000  # numbers that are copied
+MOST = 10_000_000  # numbers in an array
 MOST_IN_LISTS = 300_000  # which are looked at one by one
 LONGEST = 200  # characters of what was given that a message repeats
 FAILURES = (Exception, SystemExit, GeneratorExit)  # of what is somebody else's and may raise anything
@@ -37,9 +37,11 @@ def as_numbers(given: Any, what: str = "the action") -> np.ndarray:
         gymnasium.error.InvalidAction: if it holds anything but real numbers.
     """
     if type(given) is ndarray:  # an ordinary one, as most are: a step takes a few microseconds
+        if given.size > MOST:
+            raise InvalidAction(f"{what} must be at most {MOST} numbers; given shape {given.shape}")
         if given.dtype is FLOAT:
             return given
-        if given.dtype.kind in "iu" and given.size <= MOST:
+        if given.dtype.kind in "iu":
             return np.asarray(given, dtype=FLOAT)
     with np.errstate(over="ignore"):  # a number beyond the largest float is infinite, which no space contains
         return np.asarray(_real(given, f"{what} must be numbers"), dtype=FLOAT)
@@ -106,10 +108,7 @@ def own_copy(space: spaces.Space[Any], given: Any, what: str = "the action") -> 
     if isinstance(space, spaces.Discrete):
         whole = as_whole_numbers(given, what)
         return whole.copy() if whole.ndim else int(whole)
-    numbers = as_numbers(given, what)
-    if numbers.size > MOST:
-        raise InvalidAction(f"{what} must be at most {MOST} numbers; given shape {numbers.shape}")
-    numbers = numbers.copy()
+    numbers = as_numbers(given, what).copy()
     if isinstance(space, spaces.MultiBinary) and ((numbers == 0.0) | (numbers == 1.0)).all():
         return numbers.astype(space.dtype)
     return numbers
