@@ -1,9 +1,9 @@
 """Calls in processes of their own: however a call ends, whoever asked for it learns how, and goes on.
 
 A worker is a fresh interpreter that is spoken to through its standard streams. So a script that starts one needs no
-``if __name__ == "__main__"``, and a daemon process (those of Dask are) may start one. It leads a process group, so that
-signals to its group reach nobody else. By a mark (:mod:`cbo_gym.evaluation.guard`) it is ended with all that it
-started, at once when its caller is gone.
+``if __name__ == "__main__"``, a daemon process (those of Dask are) may start one, and it hears at once when its caller
+is gone: the stream ends. It leads a process group, which ends as a whole; what a call starts and detaches from this
+group and from its parents lives on.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import sys
 import threading
 import time
 import traceback
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar
 
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.evaluation.guard import MARK, end_marked, guarded_mark
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
 WATCH_SECONDS = 0.05  # between two looks at a limited call
 PATIENCE = 5.0  # seconds until a process whose streams have ended is killed
@@ -66,7 +66,6 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._closed = False
-        self._name = uuid.uuid4().hex
 
     def call(self, function: Callable[[Item], Result], item: Item, *, keep: bool = True) -> Result:
         """``function(item)``, both importable or picklable in a fresh interpreter.
@@ -80,7 +79,7 @@ class Worker:
             DiedError: if the process ends first, by itself or for a limit, or gives an answer that is none.
         """
         process = self._running()
-        watch = _Watch(process, self._mark(), self._time_limit, self._memory_limit)
+        watch = _Watch(process, self._time_limit, self._memory_limit)
         answer = None
         try:
             with suppress(OSError), watch:
@@ -117,13 +116,10 @@ class Worker:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     # the parallelism is over calls, so of threads there is one
-                    env={**dict.fromkeys(THREADS, "1"), **os.environ, MARK: self._mark()},
-                    process_group=0,
+                    env={**dict.fromkeys(THREADS, "1"), **os.environ},
+                    process_group=0 if HAS_GROUPS else None,
                 )
             return self._process
-
-    def _mark(self) -> str:
-        return f"{guarded_mark()}-{self._name}"
 
     def _end(self) -> None:
         with self._lock:
@@ -131,7 +127,6 @@ class Worker:
         if process is not None:
             _kill(process)
             process.wait()
-            end_marked(self._mark())
             for stream in (process.stdin, process.stdout):
                 with suppress(OSError):  # what was still to be written
                     stream.close()  # type: ignore[union-attr]
@@ -143,11 +138,9 @@ class _Watch:
     Of a process that has ended it kills what is left, for children of its may hold its streams open.
     """
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], mark: str, seconds: float | None, mebibytes: float | None
-    ) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float | None, mebibytes: float | None) -> None:
         self.reason = ""
-        self._process, self._mark, self._seconds, self._mebibytes = process, mark, seconds, mebibytes
+        self._process, self._seconds, self._mebibytes = process, seconds, mebibytes
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -165,10 +158,8 @@ class _Watch:
                 self.reason = f"took longer than the time limit of {self._seconds:g} s"
             elif self._mebibytes is not None and (used := _resident(self._process.pid)) > self._mebibytes:
                 self.reason = f"used {used:.0f} MiB of memory; the limit is {self._mebibytes:g} MiB"
-            if self.reason:
-                _kill(self._process)
             if self.reason or self._process.poll() is not None:
-                end_marked(self._mark)
+                _kill(self._process)
                 return
 
 
@@ -195,13 +186,15 @@ def _resident(pid: int) -> float:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process, what it started, and what is left of its group if it has ended itself."""
     import psutil
 
     for one in _family(process.pid):
         with suppress(psutil.Error):
             one.kill()
-    with suppress(OSError):
-        process.kill()
+    if HAS_GROUPS:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _how_it_ended(status: int) -> str:
@@ -231,15 +224,25 @@ def _receive(stream: BinaryIO | Any) -> bytes | None:
 
 
 def serve() -> None:
-    """In a worker: make the calls that come on the standard input until it ends.
+    """In a worker: make the calls that come on the standard input until it ends, which the caller's death does too.
 
     What a call prints goes to the error stream, and it finds nothing to read.
     """
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    waiting: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
+    while True:
+        _send(answers, _answer(waiting.get()))
+
+
+def _listen(calls: BinaryIO, waiting: SimpleQueue[bytes]) -> None:
     while (message := _receive(calls)) is not None:
-        _send(answers, _answer(message))
+        waiting.put(message)
+    if HAS_GROUPS:  # nobody waits for the call that is being made, nor for what it started
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
 
 
 def _answer(message: bytes) -> bytes:

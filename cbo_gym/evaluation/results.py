@@ -120,7 +120,7 @@ class Run:
 
 
 def readable(text: str) -> str:
-    """A text that can be stored and printed: what is in no encoding is escaped, and the middle of a long one left out."""
+    """A text that can be stored and printed: what no encoding has is escaped, the middle of a long one left out."""
     escaped = text.strip().encode("utf-8", "backslashreplace").decode()
     if len(escaped) > LONGEST_ERROR:
         half = LONGEST_ERROR // 2

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -145,11 +146,12 @@ def run_jobs(
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
     play = partial(_on_cluster, address=address) if address else partial(_on_this_machine, n_jobs=n_jobs)
-    for job, run in play(to_do, time_limit=time_limit, memory_limit=memory_limit):
-        _store(job, run)
-        count[run.status] += 1
-        if on_run:
-            on_run(run)
+    with closing(play(to_do, time_limit=time_limit, memory_limit=memory_limit)) as ended:
+        for job, run in ended:
+            _store(job, run)
+            count[run.status] += 1
+            if on_run:
+                on_run(run)
     return dict(count)
 
 
@@ -166,7 +168,7 @@ def _store(job: Job, run: Run) -> None:
 
 def _on_this_machine(
     jobs: Sequence[Job], *, n_jobs: int, time_limit: float | None, memory_limit: float | None
-) -> Iterator[tuple[Job, Run]]:
+) -> Generator[tuple[Job, Run]]:
     # late: slow to import, and needed only here
     from joblib import Parallel, delayed, effective_n_jobs
 
@@ -200,7 +202,7 @@ def _outcome(worker: Worker, job: Job) -> Run:
 
 def _on_cluster(
     jobs: Sequence[Job], *, address: str, time_limit: float | None, memory_limit: float | None
-) -> Iterator[tuple[Job, Run]]:
+) -> Generator[tuple[Job, Run]]:
     from cbo_gym.evaluation.cluster import completed
 
     if not jobs:  # then no cluster is needed

@@ -23,8 +23,11 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 ENV, HORIZON = "CBO/Dropwave-v0", 4
 GOOD = ("Random", "Random", "tests.helpers:Centre", "Random", "GP-UCB")
-METHODS = [f"tests.trials.hostile:Does(what={what!r}, method={method!r})"
-           for what in ("_exit 0", "exit 0", "error without text") for method in ("reset", "update", "recommend")]  # fmt: skip
+METHODS = [
+    f"tests.trials.hostile:Does(what={what!r}, method={method!r})"
+    for what in ("_exit 0", "exit 0", "error without text")
+    for method in ("reset", "update", "recommend")
+]
 BAD = [f"tests.trials.hostile:Does(what={what!r})" for what in DEEDS]
 BAD += (
     [f"tests.trials.hostile:{other}" for other in OTHERS]
@@ -89,4 +92,5 @@ def test_hostile_agents_harm_nobody_else(tmp_path, bad, limits):
         said = last_line(run.error)[-90:] if run.error else ""
         print(f"  {run.agent.partition(':')[2][:60]:60} {run.status:8} {said!r}")
     print("  wrong:", *wrong, sep="\n    ")
-    assert (lost, wrong, changed, left) == ([], [], [], [])
+    assert (lost, wrong, changed) == ([], [], [])
+    assert len(left) <= sum("daemon" in name for name in bad), "only what an agent detaches lives on"

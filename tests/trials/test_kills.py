@@ -100,5 +100,6 @@ def test_kills(tmp_path):
     say("kills", *(f"{count} by {way}" for way, count in killed.items()), f"{changed} finished runs lost or changed",
         f"{half} half-written files, none of them read", f"{left} processes alive after 5 s",
         f"{slowest:.1f} s until all had ended",
-        f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}", f"{time.monotonic() - start:.0f} s")  # fmt: skip
+        f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}",
+        f"{time.monotonic() - start:.0f} s")  # fmt: skip
     assert (changed, left, resumed["finished"], same) == (0, 0, SEEDS, True)

@@ -46,7 +46,8 @@ PROBLEMS = {
     "30,000 variables": "name: G\nreward: V0\nvariables:\n" + "".join(f"  V{i}: '1'\n" for i in range(14_000)),
     "scopes": "name: G\nreward: Y\nvariables: {C: {equation: u, noise: 1}, X: C, Y: X}\nmanipulable: {X: [0, 1]}\n"
     "contexts: [C]\nscopes: [" + "{X: [C]}, " * 5000 + "]",
-    "a noise of many arguments": problem("x + u", "").replace("Y: ", "Y: {noise: {Uniform: [" + "0," * 9000 + "]}, equation: ")
+    "a noise of many arguments": problem("x + u", "")
+    .replace("Y: ", "Y: {noise: {Uniform: [" + "0," * 9000 + "]}, equation: ")
     .replace("}\nactions", "}}\nactions"),
     "aliases of aliases of texts": nested("a{i}: &a{i} [{list}]\n").replace("{k: 1}", "x" * 9000),
 }  # fmt: skip
