@@ -154,7 +154,7 @@ def create_agent(spec: Spec | str) -> Any:
         agent = factory(**spec.keywords)
     except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
         raise ArgumentError(f"cannot create {spec}: {error}{hints}") from error
-    except Exception as error:  # whatever else the agent raises
+    except (Exception, SystemExit) as error:  # whatever else the agent raises; to end this process is not its affair
         raise ArgumentError(f"cannot create {spec}: {type(error).__name__}: {error}") from error
     return require_agent(agent)
 
@@ -216,5 +216,5 @@ def _load(path: str, what: str) -> Any:
         return found
     except CBOGymError:
         raise
-    except Exception as error:  # whatever the module raises: it is somebody else's
+    except (Exception, SystemExit) as error:  # whatever the module raises: it is somebody else's
         raise ArgumentError(f"cannot import {what} from {path!r}: {type(error).__name__}: {error}") from error

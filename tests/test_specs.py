@@ -114,3 +114,14 @@ def test_an_agent_that_cannot_be_made_is_named(monkeypatch):
     monkeypatch.setattr("tests.helpers.Centre.__init__", broken)
     with pytest.raises(ArgumentError, match=r"cannot create tests.helpers:Centre: KeyError: 'boom'"):
         create_agent("tests.helpers:Centre")
+
+
+@pytest.mark.parametrize(
+    "text", ["raise SystemExit(0)", "class Mine:\n    def __init__(self):\n        raise SystemExit(0)"]
+)
+def test_an_agents_module_cannot_end_the_process_that_imports_it(tmp_path, monkeypatch, text):
+    (tmp_path / "leaving.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "leaving", raising=False)
+    with pytest.raises(ArgumentError, match=r"cannot (import|create) .*leaving:Mine.*SystemExit"):
+        create_agent("leaving:Mine")

@@ -8,6 +8,7 @@ group and from its parents lives on.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
@@ -18,7 +19,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar
 
@@ -27,6 +30,7 @@ from cbo_gym.errors import ArgumentError, OperationError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+PR_SET_PDEATHSIG = 1
 HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
 WATCH_SECONDS = 0.05  # between two looks at a limited call
@@ -111,13 +115,18 @@ class Worker:
             if self._closed:
                 raise DiedError("stopped")
             if self._process is None:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-c", START.format(path=sys.path)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    # the parallelism is over calls, so of threads there is one
-                    env={**dict.fromkeys(THREADS, "1"), **os.environ},
-                    process_group=0 if HAS_GROUPS else None,
+                self._process = (
+                    _starter()
+                    .submit(
+                        subprocess.Popen,
+                        [sys.executable, "-c", START.format(path=sys.path)],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        # the parallelism is over calls, so of threads there is one
+                        env={**dict.fromkeys(THREADS, "1"), **os.environ},
+                        process_group=0 if HAS_GROUPS else None,
+                    )
+                    .result()
                 )
             return self._process
 
@@ -130,6 +139,16 @@ class Worker:
             for stream in (process.stdin, process.stdout):
                 with suppress(OSError):  # what was still to be written
                     stream.close()  # type: ignore[union-attr]
+
+
+@cache
+def _starter() -> ThreadPoolExecutor:
+    """A thread that lives as long as this process, for Linux tells a child of the death of the *thread* it is from."""
+    return ThreadPoolExecutor(1)
+
+
+if HAS_GROUPS:
+    os.register_at_fork(after_in_child=_starter.cache_clear)  # where the thread is not
 
 
 class _Watch:
@@ -228,6 +247,7 @@ def serve() -> None:
 
     What a call prints goes to the error stream, and it finds nothing to read.
     """
+    _die_with_parent()
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -235,6 +255,12 @@ def serve() -> None:
     threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
     while True:
         _send(answers, _answer(waiting.get()))
+
+
+def _die_with_parent() -> None:
+    """On Linux the kernel sees to it, also while compiled code lets no other thread of Python run."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _listen(calls: BinaryIO, waiting: SimpleQueue[bytes]) -> None:

@@ -53,14 +53,18 @@ import sys
 from cbo_gym.evaluation.processes import Worker
 worker = Worker()
 print(worker.call(eval, "__import__('os').getpid()"), flush=True)
-worker.call(eval, "__import__('time').sleep(600)")
+worker.call(eval, {doing!r})
 """
 
 
-def test_workers_end_when_their_parent_is_killed():
-    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("doing", ["__import__('time').sleep(600)", "sum(__import__('itertools').repeat(0))"])
+def test_workers_end_when_their_parent_is_killed(doing):
+    """Also while compiled code lets no other thread of theirs run."""
+    if "sum" in doing and sys.platform != "linux":
+        pytest.skip("only Linux tells a process of its parent's death")
+    parent = subprocess.Popen([sys.executable, "-c", PARENT.format(doing=doing)], stdout=subprocess.PIPE, text=True)
     pid = int(parent.stdout.readline())
-    time.sleep(0.2)  # it sleeps by now
+    time.sleep(0.2)  # it is at it by now
     parent.kill()
     parent.wait()
     deadline = time.monotonic() + 5
