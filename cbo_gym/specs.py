@@ -47,6 +47,8 @@ class Spec:
                 raise ValueError("only keyword arguments are allowed, once")
             if any(keyword.arg is None for keyword in call.keywords):
                 raise ValueError("only keyword arguments are allowed, once")
+            if any(isinstance(part, ast.Set) for part in ast.walk(call)):
+                raise ValueError("sets have no order, so they name nothing twice the same; write a list")
             named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
         except (SyntaxError, ValueError) as error:
             raise ArgumentError(
@@ -148,7 +150,7 @@ def create_agent(spec: Spec | str) -> Any:
         ArgumentTypeError: if what is found lacks a method of the Agent interface.
     """
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
-    factory = _find_agent(spec.name)
+    factory = find_agent(spec.name)
     hints = _misspelt(factory, spec.keywords)
     try:
         agent = factory(**spec.keywords)
@@ -183,7 +185,12 @@ def require_agent(agent: Any) -> Any:
     return agent
 
 
-def _find_agent(name: str) -> Any:
+def find_agent(name: str) -> Any:
+    """What makes the agent of a name or an import path: its class, or a function.
+
+    Raises:
+        ArgumentError: if there is none, or it cannot be imported.
+    """
     others = [point for point in _of_others() if point.name == name]
     if name in zoo():
         for point in others:

@@ -31,7 +31,7 @@ def read_yaml(path: Path) -> Any:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise ArgumentError(f"{path}: {error.strerror}") from error
+        raise ArgumentError(str(error.strerror)) from error
     if len(data) > MOST_BYTES:
         raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
     try:

@@ -134,3 +134,9 @@ def test_optimum_prints_what_is_recorded():
     assert "1 (standard error 0) at a0 = 0, a1 = 0, which is the action [0.5, 0.5]; random action 0.134136" in invoke(
         "optimum", "CBO/Dropwave-v0"
     )
+
+
+def test_a_folder_is_no_file_for_a_run(tmp_path):
+    done = CliRunner().invoke(app, ["run", "Random", "CBO/Dropwave-v0", "--horizon", "2", "--out", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "is a folder; give a file for the run" in done.output

@@ -35,6 +35,9 @@ class _Group(typer.core.TyperGroup):
                 return super().invoke(ctx)
         except BrokenPipeError:  # whoever reads has seen enough
             raise
+        except KeyboardInterrupt as error:
+            _say("Stopped.", "")
+            raise typer.Exit(STOPPED) from error
         except (CBOGymError, OSError) as error:
             _say("[red]Error:[/red]", f"{error.filename}: {error.strerror}" if _of_a_file(error) else str(error))
             raise typer.Exit(2) from error
@@ -61,6 +64,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
+STOPPED = 130  # the status of what Ctrl-C ended
 NARROWEST_NAME = 8  # characters
 
 

@@ -10,7 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from cbo_gym.cli.application import AGENT_HELP, ENV_HELP, PATTERN_HELP, Horizon, app, console
+from cbo_gym.cli.application import AGENT_HELP, ENV_HELP, PATTERN_HELP, STOPPED, Horizon, app, console
+from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
     from cbo_gym.evaluation.results import Recommend, Run
@@ -23,9 +24,6 @@ RecommendOption = Annotated[
         "two and the last, or at the [b]end[/b]. It costs some of them a fit, and counts among their seconds."
     ),
 ]
-
-
-STOPPED = 130  # the status of what Ctrl-C ended
 
 
 @app.command()
@@ -47,6 +45,8 @@ def run(
     from cbo_gym.progress import progress_bar
 
     if out is not None:
+        if out.is_dir():
+            raise ArgumentError(f"{out} is a folder; give a file for the run")
         require_writable(out.parent)
     with progress_bar() as progress:
         bar = progress.add_task("rounds", total=None)
@@ -165,5 +165,5 @@ def sweep(
 
 
 def _print_stopped(done: int, total: int | None, folder: Path) -> None:
-    kept = "Nothing had been played" if total is None else f"{done} of {total} runs are kept in {folder}"
+    kept = "No run was begun" if total is None else f"{done} of {total} runs have ended and are kept in {folder}"
     console.print(f"Stopped. {escape(kept)}. The same command goes on where it was.", soft_wrap=True)

@@ -6,6 +6,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from cbo_gym.errors import ArgumentError, OperationError
@@ -101,7 +102,8 @@ def _move_aside(path: Path) -> Path:
         aside.parent.mkdir(exist_ok=True)
         if os.path.lexists(aside):  # of an earlier time
             aside = aside.with_stem(f"{path.stem}-{uuid.uuid4().hex[:8]}")
-        path.rename(aside)
+        with suppress(FileNotFoundError):  # another sweep was faster
+            path.rename(aside)
     except OSError as error:
         raise OperationError(f"cannot move the damaged {path} to {aside.parent}: {error.strerror}") from error
     return aside

@@ -67,7 +67,7 @@ class Leaderboard:
             ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, :data:`METRICS`,
             ``run_seconds``, mean seconds a round of ``act``, ``update`` and ``recommend`` apart, ``error``.
         runs, failed, skipped: the runs by status.
-        replaced: number of runs left out because a newer version of the package played the same.
+        replaced: number of runs left out because another one of the same counts, see :func:`newest`.
     """
 
     per_env: pl.DataFrame
@@ -144,8 +144,12 @@ def leaderboard(
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
-    """One run for each environment, horizon, agent and seed: of the newest version the latest; sorted by these."""
-    by_age = sorted(runs, key=lambda run: (Version(run.version), run.date))
+    """One run for each environment, horizon, agent and seed, sorted by these.
+
+    Of several the newest version counts; of this a run that finished rather than one that did not, and of such the
+    latest.
+    """
+    by_age = sorted(runs, key=lambda run: (Version(run.version), run.status == "finished", run.date))
     kept = {(run.env, run.horizon, run.agent, run.seed): run for run in by_age}
     return [kept[what] for what in sorted(kept)]
 
@@ -182,7 +186,7 @@ def final_numbers(run: Run) -> dict[str, object]:
         row |= {name: last[name] for name in METRICS if name in last}
         row |= {"score": float(scores[0]), "average_score": float(scores[1])}
         seconds = run.seconds_a_round
-        row |= {"seconds": seconds, "run_seconds": seconds * run.horizon}
+        row |= {"seconds": seconds, "run_seconds": run.reset_seconds + seconds * run.horizon}
         row |= {name: run.table[name].mean() for name in SECONDS}
     return row
 

@@ -21,7 +21,6 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
 from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar
 
@@ -63,8 +62,9 @@ class Worker:
 
     def __init__(self, time_limit: float | None = None, memory_limit: float | None = None) -> None:
         for name, limit in (("time_limit", time_limit), ("memory_limit", memory_limit)):
-            if limit is not None and not limit > 0:
-                raise ArgumentError(f"{name} must be above 0, or None for no limit; given {limit!r}")
+            number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if limit is not None and not (number and limit > 0):
+                raise ArgumentError(f"{name} must be a number above 0, or None for no limit; given {limit!r}")
         self._time_limit = time_limit
         self._memory_limit = memory_limit
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,19 +115,7 @@ class Worker:
             if self._closed:
                 raise DiedError("stopped")
             if self._process is None:
-                self._process = (
-                    _starter()
-                    .submit(
-                        subprocess.Popen,
-                        [sys.executable, "-c", START.format(path=sys.path)],
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        # the parallelism is over calls, so of threads there is one
-                        env={**dict.fromkeys(THREADS, "1"), **os.environ},
-                        process_group=0 if HAS_GROUPS else None,
-                    )
-                    .result()
-                )
+                self._process = _Starter.thread.submit(_start).result()
             return self._process
 
     def _end(self) -> None:
@@ -141,14 +129,29 @@ class Worker:
                     stream.close()  # type: ignore[union-attr]
 
 
-@cache
-def _starter() -> ThreadPoolExecutor:
+def _start() -> subprocess.Popen[bytes]:
+    path = [entry for entry in sys.path if isinstance(entry, str)]  # as Python itself reads it
+    return subprocess.Popen(
+        [sys.executable, "-c", START.format(path=path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**dict.fromkeys(THREADS, "1"), **os.environ},  # the parallelism is over calls, so of threads there is one
+        process_group=0 if HAS_GROUPS else None,
+    )
+
+
+class _Starter:
     """A thread that lives as long as this process, for Linux tells a child of the death of the *thread* it is from."""
-    return ThreadPoolExecutor(1)
+
+    thread = ThreadPoolExecutor(1)
+
+    @classmethod
+    def renew(cls) -> None:
+        cls.thread = ThreadPoolExecutor(1)
 
 
 if HAS_GROUPS:
-    os.register_at_fork(after_in_child=_starter.cache_clear)  # where the thread is not
+    os.register_at_fork(after_in_child=_Starter.renew)  # where the thread is not
 
 
 class _Watch:

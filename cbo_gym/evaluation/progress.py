@@ -20,7 +20,7 @@ def run_with_progress(jobs: Sequence[Job], n_jobs: int = -1) -> list[Run]:
         a run for each job, in their order, whatever its status.
 
     Raises:
-        OperationError: if a worker process is killed.
+        ArgumentError: if code was edited meanwhile, so that a run is stored as that of other code.
     """
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(jobs))

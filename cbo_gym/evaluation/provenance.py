@@ -17,11 +17,16 @@ import numpy as np
 
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.registry import registry_path
-from cbo_gym.specs import Spec
+from cbo_gym.specs import Spec, find_agent
 from cbo_gym.version import __version__
 
 LIBRARIES = ("gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "scikit-learn", "stable-baselines3")
 OWN = ("cbo_gym", "cbo_gym.agents")  # sources
+#: top-level modules whose versions say enough
+KNOWN_BY_VERSION = {
+    *sys.stdlib_module_names, "gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "sklearn",
+    "stable_baselines3",
+}  # fmt: skip
 DIGITS = 12  # of a hash
 
 
@@ -39,23 +44,23 @@ def provenance() -> dict[str, Any]:
 def sources(agent: Any, spec: Spec | None, problem: object) -> dict[str, str]:
     """The code that a run is played with: name -> version and fingerprint, ``"0.3.0+5f2c1e0b9a77"``.
 
-    These are ``cbo_gym`` and ``cbo_gym.agents``; of somebody else's agent or problem the package, or the module, that
-    it is defined in; and a problem's YAML file.
+    These are ``cbo_gym`` and ``cbo_gym.agents``; of somebody else's agent or problem the packages, or the modules, that
+    it, its base classes and what made it are defined in; and a problem's YAML file.
 
     Args:
         agent: the agent itself.
         spec: how it was named, if it was; an import path may name a function of another module.
         problem: what the environment was made with: an import path, the path of a YAML file, or anything else.
     """
-    modules = [type(agent).__module__]
-    if spec is not None and ":" in spec.name:
-        modules.append(spec.name.partition(":")[0])
+    modules = [kind.__module__ for kind in type(agent).__mro__]
+    if spec is not None:  # a function of another module may have made it
+        modules.append(getattr(find_agent(spec.name), "__module__", "builtins"))
     found = {name: _stamp(name, __version__) for name in OWN}
-    if isinstance(problem, str) and problem.endswith((".yaml", ".yml")):
+    if isinstance(problem, str) and problem.lower().endswith((".yaml", ".yml")):
         found[problem] = _hash({problem: Path(problem)})
     elif isinstance(problem, str):
         modules.append(problem.partition(":")[0])
-    others = {module.partition(".")[0] for module in modules} - {"cbo_gym", "builtins"}
+    others = {module.partition(".")[0] for module in modules} - {"cbo_gym", *KNOWN_BY_VERSION}
     return found | {name: _stamp(name, _version_of(name)) for name in sorted(others)}
 
 
@@ -89,7 +94,12 @@ def _files(module: str) -> dict[str, Path]:
     if not spec.submodule_search_locations:
         return {module: Path(spec.origin)} if spec.has_location and spec.origin else {}
     folders = map(Path, spec.submodule_search_locations)
-    found = {path.relative_to(folder).as_posix(): path for folder in folders for path in folder.rglob("*.py")}
+    found = {
+        path.relative_to(folder).as_posix(): path
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if path.is_file() and not path.name.startswith(".")  # editors leave links to nothing
+    }
     if module == "cbo_gym":  # the agents' room is stamped apart, and the registry lies elsewhere in a checkout
         found = {name: path for name, path in found.items() if not name.startswith("agents/")}
         found["envs_registry.yaml"] = registry_path()

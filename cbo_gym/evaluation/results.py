@@ -28,7 +28,8 @@ METADATA_KEY = "cbo_gym"
 LONGEST_ERROR = 10_000  # characters
 LONGEST_REASON = 300
 NO_CHECKSUM = "0" * 64  # stands where the checksum comes, while it is computed
-CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{64})"')
+WRITTEN = b'"checksum": "%b"'  # no text among the metadata looks so, for JSON escapes its quotation marks
+CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
 Status = Literal["finished", "failed", "skipped"]
 Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
 
@@ -80,6 +81,7 @@ class Run:
         machine: cores and processor.
         libraries: name -> version, Python and the linear algebra library included.
         threads: name -> number of threads of a library that has any.
+        reset_seconds: what ``reset`` took, the initial data included; no part of the rounds' seconds.
         optimum, optimum_standard_error, random_value: of the task.
         choices: names of the target sets or scopes that the column ``choice`` counts from 0, where there are any.
         table: columns as in :data:`COLUMNS`.
@@ -102,6 +104,7 @@ class Run:
     machine: str = ""
     libraries: dict[str, str] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
+    reset_seconds: float = 0.0
     optimum: float = float("nan")
     optimum_standard_error: float = float("nan")
     random_value: float = float("nan")
@@ -153,8 +156,9 @@ def save_run(path: Path, run: Run) -> None:
     content = BytesIO()
     table.write_parquet(content, metadata={METADATA_KEY: json.dumps({"checksum": NO_CHECKSUM, **metadata})})
     blank = content.getvalue()
+    checksum = hashlib.sha256(blank).hexdigest().encode()
     with replacing(path) as temporary:
-        temporary.write_bytes(blank.replace(NO_CHECKSUM.encode(), hashlib.sha256(blank).hexdigest().encode()))
+        temporary.write_bytes(blank.replace(WRITTEN % NO_CHECKSUM.encode(), WRITTEN % checksum))
 
 
 def load_run(path: Path) -> Run:
@@ -191,7 +195,7 @@ def _require_intact(path: Path, content: bytes) -> None:
     found = CHECKSUM.findall(content)
     if len(found) != 1:
         raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")
-    blank = content.replace(found[0], NO_CHECKSUM.encode())
+    blank = content.replace(WRITTEN % found[0], WRITTEN % NO_CHECKSUM.encode())
     if hashlib.sha256(blank).hexdigest().encode() != found[0]:
         raise ArgumentError(f"{path} is damaged: its content does not fit its checksum")
 

@@ -92,6 +92,7 @@ def evaluate(
         mode=str(task.mode),
         sources=code,
         **provenance(),
+        reset_seconds=played["reset_seconds"][0],
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,
         random_value=optimum.random_value,
@@ -124,15 +125,19 @@ def _play(
     where = f"{label} on {task.env_id}, seed {seed}"
     observation, _ = env.reset(seed=seed)
     with _blaming(f"{where}, reset", CBOGymError):  # the task is none that it plays, or lacks what it needs
-        agent.reset(deepcopy(task), seed=int(stream.generate_state(1)[0]))
+        own, own_seed = deepcopy(task), int(stream.generate_state(1)[0])
+        start = perf_counter()
+        agent.reset(own, seed=own_seed)
+        reset_seconds = perf_counter() - start
     names = ("action", "recommended", "nodes", "reward", *SECONDS, "seen")
-    played: dict[str, list[Any]] = {name: [] for name in names}
+    played: dict[str, list[Any]] = {name: [] for name in names} | {"reset_seconds": [reset_seconds]}
     played["seen"].append(observation)
     recommended = None
     for round_number in range(1, task.horizon + 1):
         with _blaming(f"{where}, round {round_number}"):
+            shown = deepcopy(observation)
             start = perf_counter()
-            handed = agent.act(deepcopy(observation))
+            handed = agent.act(shown)
             chosen = perf_counter()
             action = feedback.read(handed)
         observation, reward, _, _, info = env.step(action)

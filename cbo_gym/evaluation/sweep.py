@@ -10,6 +10,7 @@ working folder, threads.
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
@@ -20,6 +21,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
+from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.folder import require_writable, resumed_run
 from cbo_gym.evaluation.processes import DiedError, Worker
@@ -134,8 +136,8 @@ def run_jobs(
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
     """Run what :func:`plan` made, of one grid or several; as :func:`sweep` otherwise."""
-    if n_jobs == 0:
-        raise ArgumentError("give a number of processes, or -1 for one a core; given 0")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ArgumentError(f"give a number of processes, or -1 for one a core; given {n_jobs!r}")
     Worker(time_limit, memory_limit)  # raises for limits that are none
     for folder in {job.folder for job in jobs}:
         require_writable(folder)
@@ -147,18 +149,22 @@ def run_jobs(
     count.update(status for status in stored.values() if status != "failed")
     play = partial(_on_cluster, address=address) if address else partial(_on_this_machine, n_jobs=n_jobs)
     with closing(play(to_do, time_limit=time_limit, memory_limit=memory_limit)) as ended:
-        for job, run in ended:
-            _store(job, run)
+        for job, played in ended:
+            run = _store(job, played)
             count[run.status] += 1
             if on_run:
                 on_run(run)
     return dict(count)
 
 
-def _store(job: Job, run: Run) -> None:
+def _store(job: Job, run: Run) -> Run:
+    """Store a run under its own name, for code may have been edited since; a finished one that is there stays."""
+    path = job.folder / name_of(run)
+    if run.status != "finished" and (other := resumed_run(path)) is not None and other.status == "finished":
+        return other  # of another sweep of the same
     try:
-        # its own name, for code may have been edited since the sweep began
-        save_run(job.folder / name_of(run), run)
+        save_run(path, run)
+        return run
     except OSError as error:
         raise OperationError(
             f"cannot write the run of {job.agent} on {job.env}, seed {job.seed}, to {job.folder}: {error.strerror}; "
@@ -184,13 +190,18 @@ def _on_this_machine(
         finally:
             idle.put(worker)
 
-    # threads, each of which waits for a process
-    parallel = Parallel(n_jobs=max(1, len(workers)), backend="threading", return_as="generator_unordered")
+    # Threads, each of which waits for a process. Of one alone joblib makes none, and this one would hear no Ctrl-C.
+    parallel = Parallel(n_jobs=max(2, len(workers)), backend="threading", return_as="generator_unordered")
+    ended = parallel(delayed(play)(job) for job in jobs)
     try:
-        yield from parallel(delayed(play)(job) for job in jobs)
+        for job, run in ended:  # noqa: UP028  (`yield from` would wait for the runs before it ends them)
+            yield job, run
     finally:
         for worker in workers:
             worker.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that runs were cut off is no news
+            ended.close()
 
 
 def _outcome(worker: Worker, job: Job) -> Run:
@@ -235,11 +246,11 @@ def plan(
     """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
     agent_specs = [Spec.parse(text) for text in expand(agents, usable_agents)]
     env_specs = [Spec.parse(text) for text in expand(envs, lambda: [entry.id for entry in entries()])]
-    seed_list = list(dict.fromkeys(map(int, seeds)))
+    seed_list = list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in seeds))
     if not (agent_specs and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
-    if min(seed_list) < 0:
-        raise ArgumentError(f"seeds must be at least 0; given {min(seed_list)}")
+    if own := [spec for spec in agent_specs if spec.name.startswith("__main__:")]:
+        raise ArgumentError(f"{own[0]} is in the script that runs, which no other process knows; put it into a module")
     asked_after(recommend, 1)  # raises for another word
     forget_sources()  # they may have been edited since the last sweep
     made = {spec: create_agent(spec) for spec in dict.fromkeys(agent_specs)}

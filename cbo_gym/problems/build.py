@@ -58,7 +58,7 @@ def _is_file(builder: str | None) -> bool:
         )
     if not isinstance(builder, str):
         raise ArgumentError(f"a problem is a Problem, an import path or the path of a YAML file; given {builder!r}")
-    return builder.endswith((".yaml", ".yml"))
+    return builder.lower().endswith((".yaml", ".yml"))
 
 
 def _find(path: str) -> Callable[..., Problem]:

@@ -152,6 +152,8 @@ class _Folding(ast.NodeTransformer):
             return ast.Constant(CONSTANTS[node.id]) if node.id in CONSTANTS else node
         if isinstance(node, ast.expr) and all(isinstance(part, ast.Constant) for part in _parts(node)):
             return ast.Constant(self._value(node))
+        if isinstance(node, ast.Compare):  # a float: truth values of numbers and of arrays add up differently
+            return ast.BinOp(ast.Constant(1.0), ast.Mult(), node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not _is_whole(node.right):
             return ast.Call(ast.Name(_POWER, ast.Load()), [node.left, node.right], [])
         return node

@@ -79,7 +79,7 @@ def _build(parsed: _ProblemFile) -> Problem:
     return custom_problem(
         {name: Equation(entry.equation) for name, entry in variables.items()},
         reward=parsed.reward,
-        noise={name: _distribution(entry.noise) for name, entry in variables.items() if entry.noise is not None},
+        noise={name: _distribution(name, entry.noise) for name, entry in variables.items() if entry.noise is not None},
         actions=parsed.actions,
         manipulable=parsed.manipulable,
         targets=parsed.targets,
@@ -91,9 +91,14 @@ def _build(parsed: _ProblemFile) -> Problem:
     )
 
 
-def _distribution(written: float | dict[str, list[Any]]) -> Distribution:
-    if not isinstance(written, dict):
-        return gaussian_noise(written)
+def _distribution(name: str, written: float | dict[str, list[Any]]) -> Distribution:
+    try:
+        return _of_kind(written) if isinstance(written, dict) else gaussian_noise(written)
+    except (ArgumentError, TypeError) as error:
+        raise ArgumentError(f"noise of {name}: {error}") from error
+
+
+def _of_kind(written: dict[str, list[Any]]) -> Distribution:
     known = {
         kind.__name__: kind
         for kind in vars(distributions).values()
@@ -102,7 +107,4 @@ def _distribution(written: float | dict[str, list[Any]]) -> Distribution:
     if len(written) != 1 or not set(written) <= set(known):
         raise ArgumentError(f"noise is a standard deviation or one of {sorted(known)} with arguments; given {written}")
     ((kind, arguments),) = written.items()
-    try:
-        return known[kind](*arguments)
-    except TypeError as error:
-        raise ArgumentError(f"noise {kind}: {error}") from error
+    return known[kind](*arguments)

@@ -215,6 +215,14 @@ def test_of_several_versions_the_newest_counts():
     assert "Left out: 2 runs that were played again later" in provenance(board)
 
 
+def test_of_one_version_a_finished_run_counts_and_of_these_the_latest():
+    runs = [made_up_run("A", 0, [reward], date=f"2026-01-0{day}") for day, reward in ((2, 0.5), (1, 0.3))]
+    runs.append(Run("A", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "boom", date="2026-01-03"))
+    board = leaderboard(runs)
+    assert board.per_env["score"].to_list() == [pytest.approx(0.5)]
+    assert board.replaced == 2
+
+
 def test_provenance_names_seeds_dates_and_machines():
     runs = [made_up_run("A", seed, [0.5], machine="2 cores, X", date=f"2026-01-0{seed + 1}") for seed in (0, 1, 2, 5)]
     shown = f"4 finished runs; seeds 0 to 2, 5; cbo-gym {runs[0].version}; 2026-01-01 to 2026-01-06; 2 cores, X."

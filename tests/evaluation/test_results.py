@@ -17,7 +17,7 @@ def played():
 
 
 def test_a_run_survives_the_disk(played, tmp_path):
-    run = replace(played, agent="A(b='ü')")
+    run = replace(played, agent="A(b='ü')", error='"checksum": "' + "0" * 64 + '"')
     save_run(tmp_path / "run.parquet", run)
     back = load_run(tmp_path / "run.parquet")
     assert back.table.equals(run.table, null_equal=True)

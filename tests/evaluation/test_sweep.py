@@ -4,11 +4,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cbo_gym import sweep
+from cbo_gym import evaluate, sweep
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.evaluation.progress import run_with_progress
@@ -49,8 +50,6 @@ def test_several_grids_run_together_and_once(tmp_path):
 
 
 def test_parallel_runs_equal_a_single_run(tmp_path):
-    from cbo_gym import evaluate
-
     sweep(["Random"], ["CBO/ToyGraph-v0"], [4], tmp_path, horizon=5, n_jobs=2)
     (run,) = finished(tmp_path)
     alone = evaluate("Random", "CBO/ToyGraph-v0", seed=4, horizon=5)
@@ -79,8 +78,9 @@ def test_failures_and_skips_are_recorded_and_the_rest_goes_on(tmp_path):
 
 def test_failed_runs_are_tried_again(tmp_path):
     (job,) = plan([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path, 3)
-    broken = Run(AGENT, "CBO/Dropwave-v0", 0, 3, status="failed", error="went down", sources=dict(job.sources))
-    save_run(job.path, broken)
+    broken = Run(AGENT, "CBO/Dropwave-v0", 0, 3, "soft", "failed", "went down", sources=dict(job.sources))
+    save_run(job.path, replace(broken, date="2026-01-31T12:00:00+00:00"))
+    assert load_run(job.path).error == "went down"
     assert sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=1)["finished"] == 1
     assert load_run(job.path).status == "finished"
 
@@ -113,7 +113,7 @@ def test_a_run_that_takes_too_long_or_too_much_is_a_failed_one(tmp_path):
 
 @pytest.mark.parametrize("name", ["time_limit", "memory_limit"])
 def test_limits_that_are_none_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=f"{name} must be above 0"):
+    with pytest.raises(ValueError, match=f"{name} must be a number above 0"):
         sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path / "runs", horizon=1, **{name: 0})
     assert not (tmp_path / "runs").exists()
 
@@ -202,7 +202,10 @@ def test_parameters_may_be_lists(tmp_path):
     [
         ({"agents": ["Nobody"]}, "no agent is called"),
         ({"envs": ["CBO/Nowhere-v0"]}, "cannot make the environment CBO/Nowhere-v0"),
+        ({"agents": ["__main__:Mine"]}, "put it into a module"),
+        ({"agents": ["Random(x={1, 2})"]}, "sets have no order"),
         ({"seeds": [-1]}, "seeds must be at least 0"),
+        ({"seeds": [1.7]}, "seeds must be a whole number"),
         ({"seeds": []}, "at least one"),
         ({"horizon": 0}, "horizon must be at least 1"),
     ],
@@ -264,3 +267,50 @@ def test_a_killed_sweep_resumes_and_loses_no_finished_run(tmp_path):
     assert {run.seed for run in finished(folder)} == set(range(8))
     for path, content in kept.items():
         assert path.read_bytes() == content
+
+
+INTERRUPTED = """
+import os, signal, threading
+from cbo_gym import evaluate, sweep
+from cbo_gym.evaluation import load_runs
+threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    sweep([{agent!r}], ["CBO/Dropwave-v0"], range(2), {folder!r}, horizon=3, n_jobs=1)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_a_sweep_at_once_also_in_the_middle_of_its_only_run(tmp_path):
+    agent = f"tests.helpers:Slow(folder={str(tmp_path)!r}, seconds=60)"
+    code = INTERRUPTED.format(agent=agent, folder=str(tmp_path / "runs"))
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted\n", done.stderr
+    assert time.monotonic() - start < 30
+
+
+def test_a_failed_run_leaves_a_finished_one_of_another_sweep_alone(tmp_path):
+    grid = (["tests.helpers:Hangs"], ["CBO/Dropwave-v0"], [0])
+    (job,) = plan(*grid, tmp_path, 1)
+    alone = evaluate("Random", "CBO/Dropwave-v0", 0, horizon=1)
+    others = replace(alone, agent=str(job.agent), sources=dict(job.sources))
+
+    def meanwhile(total, to_do):
+        assert to_do == 1
+        save_run(job.path, others)
+
+    count = sweep(*grid, tmp_path, horizon=1, n_jobs=1, time_limit=3, on_start=meanwhile)
+    assert (count["finished"], count["failed"]) == (1, 0)
+    assert load_run(job.path) == others
+
+
+def test_an_agent_is_known_by_its_base_classes_and_by_what_makes_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_base.py").write_text("from tests.helpers import Centre\n\nclass Base(Centre):\n    pass\n")
+    (tmp_path / "my_child.py").write_text("from my_base import Base\n\nclass Child(Base):\n    pass\n")
+    (tmp_path / "my_maker.py").write_text("from cbo_gym.agents import Random\n\ndef make():\n    return Random()\n")
+    (tmp_path / ".#my_base.py").symlink_to("nowhere")  # as an editor leaves it
+    child, made = plan(["my_child:Child", "my_maker:make"], ["CBO/Dropwave-v0"], [0], tmp_path / "runs", 1)
+    assert {"my_base", "my_child", "tests"} <= set(dict(child.sources))
+    assert set(dict(made.sources)) == {"cbo_gym", "cbo_gym.agents", "my_maker"}

@@ -8,7 +8,7 @@ import pytest
 
 from cbo_gym import custom_problem, evaluate, load_problem
 from cbo_gym.errors import ArgumentError
-from cbo_gym.oracle import Oracle
+from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.problems.expression import Equation
 from cbo_gym.scm import CausalDiagram, Normal, Uniform
 
@@ -160,7 +160,7 @@ def test_what_does_not_fit_is_named(changes, message):
     [
         ("reward: Yield", "rewards: Yield", "rewards"),
         ("noise: 0.1", "noise: {Cauchy: [0]}", "Cauchy"),
-        ("noise: 0.1", "noise: {Normal: [0, 1, 2]}", "noise Normal"),
+        ("noise: 0.1", "noise: {Normal: [0, 1, 2]}", "noise of Growth"),
         ("noise: 0.1", "noise: -1", "at least 0"),
         ("heat - 22", "heat - ", "cannot read the equation"),
         ("  Light:", "  exp:", "'exp' cannot be a name"),
@@ -331,3 +331,23 @@ def test_in_hard_mode_soft_parameters_stay_at_the_null_action():
     assert info["intervention"] == {"Growth": 1.5}
     assert observation["nodes"][1] == 1.5
     assert reward == 0.0  # the price is at its lower end, 0
+
+
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "==", "!="])
+@pytest.mark.parametrize(
+    "form", ["(a {} 0.5) + (b {} 0.5)", "(a {} 0.5) - (b {} 0.5)", "-(a {} 0.5) + 0 * b", "abs(a {} 0.5) * b"]
+)
+def test_comparisons_are_numbers_in_single_and_vector_environments_and_to_the_oracle(tmp_path, operator, form):
+    file = tmp_path / "compared.yaml"
+    equation = form.replace("{}", operator)
+    file.write_text(f"name: C\nreward: Y\nvariables: {{Y: '{equation}'}}\nactions: {{a: [0, 1], b: [0, 1]}}\n")
+    env = gym.make("CBO/Custom-v0", problem=str(file))
+    actions = np.array([[0.2, 0.3], [0.5, 0.5], [0.9, 0.7], [0.9, 0.1]])
+    env.reset(seed=0)
+    single = [env.step(action)[1] for action in actions]
+    envs = gym.make_vec("CBO/Custom-v0", len(actions), problem=str(file), vectorization_mode="vector_entry_point")
+    envs.reset(seed=0)
+    np.testing.assert_array_equal(envs.step(actions)[1], single)
+    np.testing.assert_array_equal(oracle_of(env).expected_rewards(list(actions)).value, single)
+    truth = [eval(equation, {"abs": abs}, {"a": a, "b": b}) for a, b in actions.tolist()]
+    assert single == truth

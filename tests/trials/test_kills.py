@@ -80,8 +80,9 @@ def test_kills(tmp_path):
             too_late += 1
             assert too_late < 10
             if len(finished(folder)) == SEEDS:  # again from the beginning
-                for path in kept:
+                for path in finished(folder):
                     path.unlink()
+                kept = {}
         else:
             killed[way] += 1
         if parent.poll() is None and way == "SIGKILL to a worker":
@@ -91,8 +92,8 @@ def test_kills(tmp_path):
         began = time.monotonic()
         left += len(end_of(mark))
         slowest = max(slowest, time.monotonic() - began)
-        now = finished(folder) if len(finished(folder)) >= len(kept) else {}
-        changed += sum(now.get(path) != content for path, content in kept.items() if path.exists())
+        now = finished(folder)
+        changed += sum(now.get(path) != content for path, content in kept.items())
     half = len(list(folder.glob(".*")))
     resumed = sweep([AGENT], [ENV], range(SEEDS), folder, horizon=HORIZON, n_jobs=2)
     sweep([AGENT], [ENV], range(SEEDS), tmp_path / "whole", horizon=HORIZON, n_jobs=2)
