@@ -39,7 +39,7 @@ DPI = 110
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; margin: .5rem 0 1rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 th { border-bottom: 2px solid #888; padding: 0; }
@@ -52,7 +52,7 @@ nav a { margin-right: 1rem; }
 .figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem; margin-bottom: 1rem; }
 img { max-width: min(100%, 40rem); }
 .curves img { max-width: 100%; }
-.note { color: #555; font-size: 13px; margin-top: -1rem; }
+.note { color: #555; font-size: 13px; margin-top: 0; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: 13px; }
 """
 

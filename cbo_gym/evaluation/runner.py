@@ -142,12 +142,14 @@ def _play(
             action = feedback.read(handed)
         observation, reward, _, _, info = env.step(action)
         with _blaming(f"{where}, round {round_number}"):
+            copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
             stepped = perf_counter()
-            agent.update(deepcopy(action), deepcopy(observation), reward, deepcopy(info))
+            agent.update(*copies)
             learned = perf_counter()
-            if round_number in asked:
-                recommended = feedback.read(agent.recommend())
+            named = agent.recommend() if round_number in asked else None
             answered = perf_counter()
+            if round_number in asked:
+                recommended = feedback.read(named)
         played["action"].append(action)
         played["recommended"].append(recommended)
         played["nodes"].append(observation["nodes"].tolist())
