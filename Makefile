@@ -23,13 +23,13 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $(READY)
 
-leaderboard: $(READY)  ## run a small leaderboard (a few minutes) and print it
+leaderboard: $(READY)  ## run a small leaderboard (a minute or two) and print it
 	$(BIN)/cbo-gym sweep $(QUICK) --seeds 3 --horizon 30 \
 	  -a Random -a GP-UCB -a EICF -a MCBO \
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
-results: $(READY)  ## play every agent on some environments and write the README's table (ten minutes on two cores)
+results: $(READY)  ## play every agent on some environments and write the README's table (five minutes on two cores)
 	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
 	$(BIN)/cbo-gym leaderboard $(SHOWCASE) --markdown README.md
 
