@@ -177,9 +177,11 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         number = self._round + ahead
         if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
-            self._block = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
+            drawn = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
+            last = [column[-1:] for column in self._block]  # kept, since the round that it is of may fail
+            self._block = [np.concatenate(pair) for pair in zip(last, drawn, strict=True)] if last else drawn
             self._drawn += NOISE_BLOCK
-        return tuple(column[number % NOISE_BLOCK] for column in self._block)
+        return tuple(column[number - self._drawn] for column in self._block)
 
     def _info(self, intervention: StepInfo) -> StepInfo:
         return {

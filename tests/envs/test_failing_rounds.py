@@ -194,3 +194,28 @@ def test_a_reward_that_is_no_number_reaches_nobody_whatever_the_model():
             made.step(bad)
     assert env.unwrapped.round == 0
     assert np.isfinite(env.step(GOOD)[1])
+
+
+@pytest.mark.parametrize("before", [NOISE_BLOCK - 1, NOISE_BLOCK])
+def test_a_context_that_fails_between_blocks_of_noise_leaves_the_round_to_be_played_in_vector_environments(
+    before, monkeypatch
+):
+    tried, spared = (
+        gym.make_vec("CBO/CoCaFig1-v0", 2, vectorization_mode="vector_entry_point", max_episode_steps=1000)
+        for _ in range(2)
+    )
+    actions = {"scope": np.zeros(2, dtype=int), "values": np.full((2, 2), 0.5)}
+    for env in (tried, spared):
+        env.reset(seed=0)
+        for _ in range(before):
+            env.step(actions)
+
+    def fails(noise):
+        raise OperationError("no context")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tried.unwrapped.feedback, "before", fails)
+        with pytest.raises(OperationError, match="no context"):
+            tried.step(actions)
+    for _ in range(3):
+        np.testing.assert_array_equal(tried.step(actions)[1], spared.step(actions)[1])
