@@ -21,24 +21,24 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def field_errors(error: ValidationError, model: type[BaseModel]) -> str:
+def field_errors(error: ValidationError, model: type[BaseModel] | None = None) -> str:
     """What is wrong with each field of a file, for people; misspelt keys with what may have been meant.
 
     Args:
         error: of the validation.
-        model: that the file was validated against.
+        model: that the file was validated against, for what may have been meant.
     """
     found = error.errors(include_url=False)
     more = [f"and {len(found) - MOST_ERRORS} more"] if len(found) > MOST_ERRORS else []
     return "; ".join([*(_one(one, model) for one in found[:MOST_ERRORS]), *more])
 
 
-def _one(found: ErrorDetails, model: type[BaseModel]) -> str:
+def _one(found: ErrorDetails, model: type[BaseModel] | None) -> str:
     where = ".".join(map(str, found["loc"])) or "(the entry)"
     if found["type"] == "missing":  # the input is the whole part of the file
         return f"field {where}: {found['msg']}"
     hint = ""
-    if found["type"] == "extra_forbidden":
+    if model is not None and found["type"] == "extra_forbidden":
         hint = did_you_mean(str(found["loc"][-1]), _keys(model))
     return f"field {where}: {found['msg']}, given {_shortened(repr(found['input']))}{hint}"
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from cbo_gym.arguments import is_whole_number
 from cbo_gym.errors import ArgumentError
 
 INTEGRAL_POINTS = 1021  # a prime; the mean over so many points stands for the integral over a cell
@@ -78,7 +79,7 @@ def _korobov_error(points: np.ndarray) -> float:
 
 def require_points(count: int) -> None:
     """Raise ArgumentError unless ``count`` is a valid number of representative points."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+    if not is_whole_number(count) or count < 1:
         raise ArgumentError(
             f"the number of representative points S must be a whole number of at least 1; given {count!r}"
         )
@@ -86,5 +87,5 @@ def require_points(count: int) -> None:
 
 def require_arity(arity: int) -> None:
     """Raise ArgumentError unless a cell can be split into ``arity`` parts."""
-    if isinstance(arity, bool) or not isinstance(arity, int | np.integer) or arity < 2:
+    if not is_whole_number(arity) or arity < 2:
         raise ArgumentError(f"the partition's arity K must be a whole number of at least 2; given {arity!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -22,6 +21,7 @@ from pydantic.dataclasses import dataclass
 from cbo_gym.errors import ArgumentError
 from cbo_gym.files import replacing
 from cbo_gym.task import Mode
+from cbo_gym.validation import field_errors
 from cbo_gym.version import __version__
 
 METADATA_KEY = "cbo_gym"
@@ -109,7 +109,7 @@ class Run:
     optimum_standard_error: float = float("nan")
     random_value: float = float("nan")
     choices: tuple[str, ...] = ()
-    table: pl.DataFrame = dataclasses.field(default_factory=pl.DataFrame, compare=False)
+    table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
     @property
     def seconds(self) -> np.ndarray:
@@ -183,8 +183,7 @@ def load_run(path: Path) -> Run:
         stored["choices"] = tuple(stored["choices"])
         run = Run(**stored, table=pl.read_parquet(BytesIO(content)))
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise ArgumentError(f"{path} is not a result of cbo-gym: {wrong}") from error
+        raise ArgumentError(f"{path} is not a result of cbo-gym: {field_errors(error)}") from error
     except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
     _require_table(path, run)

@@ -19,6 +19,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from cbo_gym.arguments import is_whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, non_negative
@@ -330,7 +331,7 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
     Raises:
         ArgumentError: if the number of days is no whole number of at least 1, or the file cannot be read or is invalid.
     """
-    if isinstance(days, bool) or not isinstance(days, int) or days < 1:
+    if not is_whole_number(days) or days < 1:
         raise ArgumentError(f"days must be a whole number of at least 1; given {days!r}")
     fitted = load_coefficients(coefficients)
     typical = _typical(fitted)
