@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar
 
@@ -48,25 +49,41 @@ class DiedError(OperationError):
     """A call did not come to its end; the message says what ended it."""
 
 
-class Worker:
-    """One process at a time, started when it is first needed and again after it died.
+@dataclass(frozen=True)
+class Limits:
+    """What a call may take.
 
     Args:
-        time_limit: seconds that a call may take; None for any.
-        memory_limit: resident memory, in MiB, of the process and those that it starts; None for any. Under a limit
-            every call has a process of its own, so that none pays for what another left behind.
+        time_limit: seconds; None for any number.
+        memory_limit: resident memory of the process and those that it starts, in MiB; None for any.
 
     Raises:
         ArgumentError: if a limit is not above 0.
     """
 
-    def __init__(self, time_limit: float | None = None, memory_limit: float | None = None) -> None:
-        for name, limit in (("time_limit", time_limit), ("memory_limit", memory_limit)):
+    time_limit: float | None = None
+    memory_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, limit in (("time_limit", self.time_limit), ("memory_limit", self.memory_limit)):
             number = isinstance(limit, int | float) and not isinstance(limit, bool)
             if limit is not None and not (number and limit > 0):
                 raise ArgumentError(f"{name} must be a number above 0, or None for no limit; given {limit!r}")
-        self._time_limit = time_limit
-        self._memory_limit = memory_limit
+
+
+NO_LIMITS = Limits()
+
+
+class Worker:
+    """One process at a time, started when it is first needed and again after it died.
+
+    Args:
+        limits: of each call. Under a limit of memory every call has a process of its own, so that none pays for what
+            another left behind.
+    """
+
+    def __init__(self, limits: Limits = NO_LIMITS) -> None:
+        self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -83,7 +100,7 @@ class Worker:
             DiedError: if the process ends first, by itself or for a limit, or gives an answer that is none.
         """
         process = self._running()
-        watch = _Watch(process, self._time_limit, self._memory_limit)
+        watch = _Watch(process, self._limits)
         answer = None
         try:
             with suppress(OSError), watch:
@@ -98,7 +115,7 @@ class Worker:
             self._end()
             raise DiedError(watch.reason or _how_it_ended(process.wait()))
         result, error = pickle.loads(answer)
-        if error or self._memory_limit is not None or not keep:
+        if error or self._limits.memory_limit is not None or not keep:
             self._end()
         if error:
             raise DiedError(error)
@@ -160,9 +177,9 @@ class _Watch:
     Of a process that has ended it kills what is left, for children of its may hold its streams open.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], seconds: float | None, mebibytes: float | None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], limits: Limits) -> None:
         self.reason = ""
-        self._process, self._seconds, self._mebibytes = process, seconds, mebibytes
+        self._process, self._seconds, self._mebibytes = process, limits.time_limit, limits.memory_limit
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.evaluation.machine import describe_machine
+from cbo_gym.problems.build import is_yaml_file
 from cbo_gym.registry import registry_path
 from cbo_gym.specs import Spec, find_agent
 from cbo_gym.version import __version__
@@ -41,26 +42,35 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def sources(agent: Any, spec: Spec | None, problem: object) -> dict[str, str]:
-    """The code that a run is played with: name -> version and fingerprint, ``"0.3.0+5f2c1e0b9a77"``.
-
-    These are ``cbo_gym`` and ``cbo_gym.agents``; of somebody else's agent or problem the packages, or the modules, that
-    it, its base classes and what made it are defined in; and a problem's YAML file.
+def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
+    """The modules that an agent, its base classes and what made it are defined in.
 
     Args:
         agent: the agent itself.
-        spec: how it was named, if it was; an import path may name a function of another module.
+        spec: how it was named, if it was; the name may be that of a function of another module.
+    """
+    modules = {kind.__module__ for kind in type(agent).__mro__}
+    if spec is not None:
+        modules.add(getattr(find_agent(spec.name), "__module__", "builtins"))
+    return frozenset(modules)
+
+
+def sources(modules: Iterable[str], problem: object) -> dict[str, str]:
+    """The code that a run is played with: name -> version and fingerprint, ``"0.3.0+5f2c1e0b9a77"``.
+
+    These are ``cbo_gym`` and ``cbo_gym.agents``; of somebody else's agent or problem the packages, or the modules, that
+    they are defined in; and a problem's YAML file.
+
+    Args:
+        modules: those of the agent.
         problem: what the environment was made with: an import path, the path of a YAML file, or anything else.
     """
-    modules = [kind.__module__ for kind in type(agent).__mro__]
-    if spec is not None:  # a function of another module may have made it
-        modules.append(getattr(find_agent(spec.name), "__module__", "builtins"))
-    found = {name: _stamp(name, __version__) for name in OWN}
-    if isinstance(problem, str) and problem.lower().endswith((".yaml", ".yml")):
+    found, named = {name: _stamp(name, __version__) for name in OWN}, set(modules)
+    if isinstance(problem, str) and is_yaml_file(problem):
         found[problem] = _hash({problem: Path(problem)})
     elif isinstance(problem, str):
-        modules.append(problem.partition(":")[0])
-    others = {module.partition(".")[0] for module in modules} - {"cbo_gym", *KNOWN_BY_VERSION}
+        named.add(problem.partition(":")[0])
+    others = {module.partition(".")[0] for module in named} - {"cbo_gym", *KNOWN_BY_VERSION}
     return found | {name: _stamp(name, _version_of(name)) for name in sorted(others)}
 
 
@@ -115,6 +125,7 @@ def _hash(files: Mapping[str, Path]) -> str:
     return digest.hexdigest()[:DIGITS]
 
 
+@cache
 def _version_of(module: str) -> str:
     """The version of the distribution that a top-level module belongs to; ``unreleased`` where there is none."""
     for name in packages_distributions().get(module, []):

@@ -15,7 +15,7 @@ import polars as pl
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation import regret
-from cbo_gym.evaluation.provenance import provenance, sources
+from cbo_gym.evaluation.provenance import modules_of, provenance, sources
 from cbo_gym.evaluation.results import COLUMNS, SECONDS, Recommend, Run, asked_after
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
@@ -75,7 +75,7 @@ def evaluate(
     _refuse_the_truth(made)
     try:
         task = make_task(made, seed)
-        code = sources(agent, named, problem_of(made))
+        code = sources(modules_of(agent, named), problem_of(made))
         asked = asked_after(recommend, task.horizon)
         played = _play(agent, label, made, task, seed, asked, on_round)
         oracle = oracle_of(made)

@@ -21,11 +21,11 @@ from queue import SimpleQueue
 from typing import Any, Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import is_whole_number, whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.folder import require_writable, resumed_run
-from cbo_gym.evaluation.processes import DiedError, Worker
-from cbo_gym.evaluation.provenance import OWN, forget_sources, provenance, sources
+from cbo_gym.evaluation.processes import NO_LIMITS, DiedError, Limits, Worker
+from cbo_gym.evaluation.provenance import OWN, forget_sources, modules_of, provenance, sources
 from cbo_gym.evaluation.results import Recommend, Run, Status, asked_after, name_of, readable, run_name, save_run
 from cbo_gym.evaluation.runner import evaluate, problem_of
 from cbo_gym.registry import entries
@@ -121,8 +121,8 @@ def sweep(
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
     jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend)
-    limits = {"time_limit": time_limit, "memory_limit": memory_limit}
-    return run_jobs(jobs, n_jobs=n_jobs, address=address, on_start=on_start, on_run=on_run, **limits)
+    limits = Limits(time_limit, memory_limit)
+    return run_jobs(jobs, n_jobs=n_jobs, address=address, limits=limits, on_start=on_start, on_run=on_run)
 
 
 def run_jobs(
@@ -130,15 +130,13 @@ def run_jobs(
     *,
     n_jobs: int = -1,
     address: str | None = None,
-    time_limit: float | None = None,
-    memory_limit: float | None = None,
+    limits: Limits = NO_LIMITS,
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
     """Run what :func:`plan` made, of one grid or several; as :func:`sweep` otherwise."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+    if not is_whole_number(n_jobs) or n_jobs == 0:
         raise ArgumentError(f"give a number of processes, or -1 for one a core; given {n_jobs!r}")
-    Worker(time_limit, memory_limit)  # raises for limits that are none
     for folder in {job.folder for job in jobs}:
         require_writable(folder)
     stored = {job: run.status for job in jobs if (run := resumed_run(job.path)) is not None}
@@ -148,7 +146,7 @@ def run_jobs(
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
     play = partial(_on_cluster, address=address) if address else partial(_on_this_machine, n_jobs=n_jobs)
-    with closing(play(to_do, time_limit=time_limit, memory_limit=memory_limit)) as ended:
+    with closing(play(to_do, limits=limits)) as ended:
         for job, played in ended:
             run = _store(job, played)
             count[run.status] += 1
@@ -172,13 +170,11 @@ def _store(job: Job, run: Run) -> Run:
         ) from error
 
 
-def _on_this_machine(
-    jobs: Sequence[Job], *, n_jobs: int, time_limit: float | None, memory_limit: float | None
-) -> Generator[tuple[Job, Run]]:
+def _on_this_machine(jobs: Sequence[Job], *, n_jobs: int, limits: Limits) -> Generator[tuple[Job, Run]]:
     # late: slow to import, and needed only here
     from joblib import Parallel, delayed, effective_n_jobs
 
-    workers = [Worker(time_limit, memory_limit) for _ in range(min(effective_n_jobs(n_jobs), len(jobs)))]
+    workers = [Worker(limits) for _ in range(min(effective_n_jobs(n_jobs), len(jobs)))]
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
@@ -211,28 +207,26 @@ def _outcome(worker: Worker, job: Job) -> Run:
         return _unfinished(job, "failed", str(error))
 
 
-def _on_cluster(
-    jobs: Sequence[Job], *, address: str, time_limit: float | None, memory_limit: float | None
-) -> Generator[tuple[Job, Run]]:
+def _on_cluster(jobs: Sequence[Job], *, address: str, limits: Limits) -> Generator[tuple[Job, Run]]:
     from cbo_gym.evaluation.cluster import completed
 
     if not jobs:  # then no cluster is needed
         return
-    play = partial(_on_worker, time_limit=time_limit, memory_limit=memory_limit)
+    play = partial(_on_worker, limits=limits)
     for job, outcome in completed(play, jobs, address):
         if isinstance(outcome, Exception):
             outcome = _unfinished(job, "failed", f"{type(outcome).__name__}: {outcome}")
         yield job, outcome
 
 
-def _on_worker(job: Job, time_limit: float | None, memory_limit: float | None) -> Run:
+def _on_worker(job: Job, limits: Limits) -> Run:
     """On a machine of the cluster: play a job in a process of its worker's, which is kept for the next."""
-    return _outcome(_kept_worker(time_limit, memory_limit, job.sources), job)
+    return _outcome(_kept_worker(limits, job.sources), job)
 
 
 @lru_cache(maxsize=1)  # one that is dropped ends, for its standard input does
-def _kept_worker(time_limit: float | None, memory_limit: float | None, sources: object) -> Worker:
-    return Worker(time_limit, memory_limit)
+def _kept_worker(limits: Limits, sources: object) -> Worker:
+    return Worker(limits)
 
 
 def plan(
@@ -253,12 +247,13 @@ def plan(
         raise ArgumentError(f"{own[0]} is in the script that runs, which no other process knows; put it into a module")
     asked_after(recommend, 1)  # raises for another word
     forget_sources()  # they may have been edited since the last sweep
-    made = {spec: create_agent(spec) for spec in dict.fromkeys(agent_specs)}
+    made = {spec: modules_of(create_agent(spec), spec) for spec in dict.fromkeys(agent_specs)}
     played = {spec: _facts(spec, horizon) for spec in dict.fromkeys(env_specs)}
     return [
         Job(agent, env, seed, rounds, recommend, mode, code, folder)
         for env, (mode, rounds, problem) in played.items()
-        for agent, code in ((spec, tuple(sources(one, spec, problem).items())) for spec, one in made.items())
+        for agent, modules in made.items()
+        for code in [tuple(sources(modules, problem).items())]
         for seed in seed_list
     ]
 

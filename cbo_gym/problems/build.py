@@ -58,7 +58,12 @@ def _is_file(builder: str | None) -> bool:
         )
     if not isinstance(builder, str):
         raise ArgumentError(f"a problem is a Problem, an import path or the path of a YAML file; given {builder!r}")
-    return builder.lower().endswith((".yaml", ".yml"))
+    return is_yaml_file(builder)
+
+
+def is_yaml_file(path: str) -> bool:
+    """Whether the path of a problem is that of a YAML file, by its ending."""
+    return path.lower().endswith((".yaml", ".yml"))
 
 
 def _find(path: str) -> Callable[..., Problem]:

@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from cbo_gym.evaluation.processes import DiedError, Worker
+from cbo_gym.evaluation.processes import DiedError, Limits, Worker
 
 
 def test_calls_are_answered_and_a_death_ends_one_call_only():
@@ -42,7 +42,7 @@ def test_interrupts_are_the_parents_affair():
 
 
 def test_every_call_under_a_memory_limit_has_a_process_of_its_own():
-    worker = Worker(memory_limit=10_000)
+    worker = Worker(Limits(memory_limit=10_000))
     pids = {worker.call(eval, "__import__('os').getpid()") for _ in range(2)}
     assert len(pids) == 2
     assert not any(map(psutil.pid_exists, pids))
