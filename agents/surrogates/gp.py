@@ -32,7 +32,7 @@ from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.fitting import LogPosterior, covariances
-from cbo_gym.agents.surrogates.kernels import SquaredExponential
+from cbo_gym.agents.surrogates.kernels import Function, SquaredExponential
 from cbo_gym.agents.surrogates.noise import KnownNoise, Noise, NoiseLevel
 from cbo_gym.agents.surrogates.prediction import Conditional, against
 from cbo_gym.errors import ArgumentError, OperationError
@@ -193,6 +193,29 @@ class GaussianProcess:
         """
         self.update()
         return self._given.mean_and_std(self.rescaled(points))
+
+    def prior_std(self, points: Tensor) -> Tensor:
+        """Standard deviations before any data, under the hyper-parameters of the last fit: ``... x d`` to ``...``."""
+        self.update()
+        return self._scale * self._given.against(self.rescaled(points)).variance.sqrt()
+
+    def draw(self, generator: torch.Generator) -> Function:
+        """A function drawn from the posterior: one from the prior, moved to the data (Wilson et al. 2020).
+
+        Its kernel must draw from its own prior (``draw``). The function is that of the data so far.
+        """
+        self.update()
+        prior, given = self.kernel.draw(generator), self._given
+        noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
+        residuals = (self.outputs - self._location) / self._scale - self.constant - prior(self._points)
+        residuals = residuals - self._noise_at(self._points).sqrt() * noise
+        weights = given.inverse_root.T @ (given.inverse_root @ residuals)
+
+        def function(points: Tensor) -> Tensor:
+            inner = self.rescaled(points)
+            return given.offset + given.scale * (prior(inner) + given.against(inner).cross @ weights)
+
+        return function
 
     def bound(self, points: Tensor, width: float) -> Tensor:
         """The posterior mean plus ``width`` standard deviations, for points ``batch_shape x d``; differentiable."""

@@ -19,7 +19,8 @@ from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
 from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.kernels import Function, LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.novelty import gap, ignorance
 from cbo_gym.agents.surrogates.prediction import Against, Prior
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
@@ -137,11 +138,58 @@ class GPNetwork:
         """Expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
 
         def value(node: str, points: Tensor) -> Tensor:
-            surrogate = self.surrogates[node]
-            mean = surrogate.mean(points) if len(surrogate) else torch.zeros_like(points[..., 0])
+            mean = self._mean(node, points)
             return mean + noise[node] if node in noise else mean
 
         return self._pass(inputs, self.nodes, value)[self.nodes[-1]].mean(-1)
+
+    def _mean(self, node: str, points: Tensor) -> Tensor:
+        surrogate = self.surrogates[node]
+        return surrogate.mean(points) if len(surrogate) else torch.zeros_like(points[..., 0])
+
+    def draw_rewards(self, generator: torch.Generator) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
+        """A network drawn from the posterior: features of actions ``b x input_dim`` and noise to rewards ``(b,)``."""
+        drawn = {node: surrogate.draw(generator) for node, surrogate in self.surrogates.items() if len(surrogate)}
+
+        def rewards(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+            def value(node: str, points: Tensor) -> Tensor:
+                natural = drawn[node](points) if node in drawn else torch.zeros_like(points[..., 0])
+                return natural + noise[node] if node in noise else natural
+
+            return self._pass(inputs, self.nodes, value)[self.nodes[-1]].mean(-1)
+
+        return rewards
+
+    def ignorance(self, inputs: Tensor) -> Tensor:
+        """What is unknown of the nodes that actions leave to their mechanisms, where the posterior means lead.
+
+        Args:
+            inputs: features of actions, ``b x input_dim``.
+
+        Returns:
+            the greatest :func:`ignorance` of these nodes, ``(b,)``; below 1 the action teaches next to nothing.
+        """
+        forced = self._forced(inputs)
+        greatest = torch.zeros_like(inputs[:, 0])
+
+        def value(node: str, points: Tensor) -> Tensor:
+            nonlocal greatest
+            surrogate = self.surrogates[node]
+            if len(surrogate):
+                unknown = ignorance(surrogate, points, noisy=node in self.noisy).mean(-1)
+                if node in forced:
+                    unknown = unknown.where(~forced[node][0][:, 0], torch.zeros_like(unknown))
+                greatest = greatest.maximum(unknown)
+            return self._mean(node, points)
+
+        self._pass(inputs, self.nodes, value)
+        return greatest
+
+    def gap(self, inputs: Tensor) -> Tensor:
+        """The :func:`gap` of the reward node's inputs where the posterior means lead: ``b x input_dim`` to ``(b,)``."""
+        *others, reward = self.nodes
+        points = self._points(reward, self._pass(inputs, others, self._mean), inputs)[:, 0]
+        return gap(self.surrogates[reward], points)
 
     def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
         """Values of ``nodes``, in topological order: where they are not set, what ``value`` makes of their inputs."""
@@ -231,6 +279,22 @@ class MechanismKernel(VarianceKernel):
             return Prior(torch.addcmul(whole.cross, affine, part.cross), whole.variance + own, pullback)
 
         return prior
+
+    def draw(self, generator: torch.Generator) -> Function:
+        """A function drawn from its prior."""
+        count, deviations = self._parents, self.variances.detach().sqrt()
+        smooth = self.smooth.draw(generator)
+        modulations = [self.modulation.draw(generator) for _ in deviations[1:]]
+
+        def function(points: Tensor) -> Tensor:
+            value = deviations[0] * smooth(points)
+            ones = torch.ones_like(points[..., :1])
+            factors = torch.cat([ones, points[..., :count]], -1)[..., : len(modulations)]
+            for deviation, factor, modulation in zip(deviations[1:], factors.unbind(-1), modulations, strict=True):
+                value = value + deviation * factor * modulation(points[..., count:])
+            return value
+
+        return function
 
     def closed_form(self, points: np.ndarray) -> Composed:
         """Its covariances of points ``n x d``."""

@@ -7,6 +7,7 @@ points, for searches (``against``), and between the data with that in the hyper-
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -21,6 +22,9 @@ from cbo_gym.agents.surrogates.noise import log_lognormal
 from cbo_gym.agents.surrogates.prediction import Against, Prior
 
 SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
+RANDOM_FEATURES = 512  # of a function drawn from a prior
+
+Function = Callable[[Tensor], Tensor]  # points ``... x d`` to values ``...``, differentiable
 
 
 class SquaredExponential(RBFKernel):
@@ -65,6 +69,16 @@ class SquaredExponential(RBFKernel):
             return Prior(cross, height.expand(cross.shape[:-1]), pullback)
 
         return prior
+
+    def draw(self, generator: torch.Generator) -> Function:
+        """A function drawn from its prior, by random Fourier features (Rahimi & Recht 2007)."""
+        lengthscale = self.raw_lengthscale.detach().flatten()
+        normal = torch.randn((1 + len(lengthscale), RANDOM_FEATURES), dtype=torch.float64, generator=generator)
+        turns = torch.rand(RANDOM_FEATURES, dtype=torch.float64, generator=generator)
+        weights = (2.0 / RANDOM_FEATURES) ** 0.5 * normal[0].to(lengthscale)
+        frequencies = normal[1:].to(lengthscale) / lengthscale[:, None]
+        phases = 2.0 * math.pi * turns.to(lengthscale)
+        return lambda points: (points @ frequencies + phases).cos() @ weights
 
     def closed_form(self, points: np.ndarray) -> SquaredExponentials:
         """Its covariances of points ``n x d``."""

@@ -1,0 +1,98 @@
+"""Exploration: where a network agent looks when the action that it would play teaches nothing.
+
+An agent that is nearly greedy earns most, but it ends where it first came to rest: optimism within a
+model's bounds cannot see what the model has no idea of, say the rings of Dropwave that no action has reached, where
+the fitted amplitude is that of the rings around. So once its action is known, an agent spends a round on one of two
+other actions in turn, at most ``RATE * sqrt(t)`` times in t rounds, so that the share of these rounds goes to zero:
+
+* one that is best under a network drawn from the posterior (Thompson sampling), which leaves local optima that the
+  model can tell from better ones;
+* one whose predicted inputs of the reward node are farthest from all that were seen, while the reward is unknown
+  there: the inputs of one node are few even where actions have many coordinates.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.toolbox.search import maximise, screen
+from cbo_gym.task import Action
+
+RATE = 2.0
+SAMPLES = 32  # of the noise, for the expectation under a drawn network
+SCREENING_SAMPLES = 8
+NUDGE = 3e-4  # standard deviation of what a known action is moved by
+
+
+class Exploration:
+    """Decides on each action that an agent is about to play.
+
+    Args:
+        network: the agent's surrogates.
+        seed: of the drawn networks and the nudges.
+        device: torch device.
+
+    Attributes:
+        spent: rounds of exploration so far.
+    """
+
+    def __init__(self, network: GPNetwork, seed: int, device: str = "cpu") -> None:
+        self.network = network
+        self.device = device
+        self.spent = 0
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def instead_of(self, action: Action, played: list[Action], seed: int) -> Action:
+        """``action``, unless it teaches nothing: then an exploring one if that is due, else one beside it.
+
+        Where nothing is noisy no action is played twice.
+
+        Args:
+            action: that the agent would play.
+            played: actions played, from the best to the worst.
+            seed: of the searches.
+        """
+        features = self.network.features
+        with torch.no_grad():
+            if self.network.ignorance(features.inputs(features.encode(action).to(self.device))[None]) >= 1.0:
+                return action
+        if self.spent < RATE * len(played) ** 0.5:
+            self.spent += 1
+            gap = self._widest_gap(played, seed) if self.spent % 2 == 0 else None
+            return self._drawn_optimum(played, seed) if gap is None else gap
+        return action if self.network.noisy else self._beside(action)
+
+    def _widest_gap(self, played: list[Action], seed: int) -> Action | None:
+        """None if the reward is half known wherever it was looked."""
+
+        def width(inputs: Tensor) -> Tensor:
+            return self.network.gap(inputs.squeeze(-2))
+
+        features = self.network.features
+        point = screen(width, features, played, seed=seed, device=self.device)[0]
+        with torch.no_grad():
+            return features.decode(point) if width(features.inputs(point)[None, None]) > 0.0 else None
+
+    def _drawn_optimum(self, played: list[Action], seed: int) -> Action:
+        rewards = self.network.draw_rewards(self._generator)
+        noise = self.network.draw_noise(SAMPLES, seed)
+        few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
+        return maximise(
+            lambda inputs: rewards(inputs.squeeze(-2), noise),
+            self.network.features,
+            played,
+            seed=seed,
+            screening=lambda inputs: rewards(inputs.squeeze(-2), few),
+            device=self.device,
+        )
+
+    def _beside(self, action: Action) -> Action:
+        """An action a little away, inside the box also where ``action`` is at its edge."""
+        features = self.network.features
+        point = features.encode(action)
+        values = len(point) - features.membership(point).shape[-1]
+        nudge = NUDGE * torch.randn(values, dtype=torch.float64, generator=self._generator)
+        moved = 1.0 - (1.0 - (point[:values] + nudge).abs()).abs()
+        return features.decode(torch.cat([moved, point[values:]]))

@@ -1,0 +1,47 @@
+"""What a GP does not know yet, in units that need no tuning: relative to its prior and to the noise of its outputs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.gp import GaussianProcess
+
+KNOWN = 0.01  # of the prior standard deviation
+HEARD = 0.3  # of the noise's standard deviation
+UNKNOWN = 0.5  # of the prior standard deviation
+
+
+def ignorance(gp: GaussianProcess, points: Tensor, *, noisy: bool) -> Tensor:
+    """The posterior standard deviation, in units of ``KNOWN`` prior ones plus ``HEARD`` of the noise.
+
+    Below 1 one more observation teaches next to nothing. With noise, about ``1 / HEARD^2`` repetitions lead there.
+
+    Args:
+        gp: with data.
+        points: shape ``... x d``.
+        noisy: whether the outputs are.
+
+    Returns:
+        ratios, shape ``...``.
+    """
+    _, std = gp.posterior(points)
+    known = KNOWN * gp.prior_std(points)
+    return std / (known + HEARD * gp.noise_scale if noisy else known)
+
+
+def gap(gp: GaussianProcess, points: Tensor) -> Tensor:
+    """Distances from the nearest input that was seen, in units of the inputs' ranges.
+
+    They are -1 where the output is half known: its posterior standard deviation is below ``UNKNOWN`` prior ones.
+
+    Args:
+        gp: with data.
+        points: shape ``n x d``.
+
+    Returns:
+        distances, shape ``(n,)``.
+    """
+    _, std = gp.posterior(points)
+    distances = torch.cdist(gp.rescaled(points), gp.rescaled(gp.inputs)).amin(-1)
+    return distances.where(std > UNKNOWN * gp.prior_std(points), -torch.ones_like(distances))

@@ -1,0 +1,104 @@
+"""Functions drawn from posteriors, what a network knows, and when an agent leaves its own choice for another."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from cbo_gym.agents.networks.exploration import RATE, Exploration
+from cbo_gym.agents.networks.mcbo import MCBO
+from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.agents.surrogates.kernels import SquaredExponential
+from cbo_gym.agents.toolbox.search import best_first
+from tests.agents.helpers import flat, make, play, started
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("covariance", [SquaredExponential, partial(MechanismKernel, parents=1)])
+def test_drawn_functions_have_the_posteriors_moments(covariance, noise) -> None:
+    rng = np.random.default_rng(0)
+    gp = GaussianProcess("X", 2, covariance=covariance, noise_std=noise)
+    inputs = rng.random((8, 2))
+    gp.add(inputs, np.sin(6.0 * inputs).sum(-1) + noise * rng.standard_normal(8))
+    points = torch.from_numpy(rng.random((6, 2)))
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.stack([gp.draw(generator)(points) for _ in range(500)])
+    mean, std = gp.posterior(points)
+    errors = (draws.mean(0) - mean) / (std / len(draws) ** 0.5)
+    assert errors.abs().max() < 4.5  # standard errors
+    torch.testing.assert_close(draws.std(0), std, rtol=0.2, atol=1e-3)
+
+
+def test_a_drawn_network_agrees_with_what_was_seen_and_only_with_that() -> None:
+    network = started(MCBO(), "CBO/Dropwave-v0").network
+    seen = network.surrogates["Y"].outputs
+    generator = torch.Generator().manual_seed(0)
+    drawn = [network.draw_rewards(generator) for _ in range(2)]
+    for rewards in drawn:
+        torch.testing.assert_close(rewards(network.inputs, {}), seen, rtol=0.0, atol=0.02)
+    elsewhere = torch.rand(50, 2, dtype=torch.float64, generator=generator)
+    assert (drawn[0](elsewhere, {}) - drawn[1](elsewhere, {})).abs().max() > 0.1 * seen.std()
+
+
+def test_a_played_action_is_known_without_noise_and_not_yet_with_noise() -> None:
+    plain, noisy = (started(MCBO(), f"CBO/{name}-v0").network for name in ("Alpine2", "Alpine2-Noisy"))
+    assert plain.ignorance(plain.inputs).max() < 1.0
+    assert noisy.ignorance(noisy.inputs).min() > 1.0
+    fresh = torch.rand(20, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert plain.ignorance(fresh).min() > 1.0
+
+
+def test_nodes_that_are_set_need_not_be_known() -> None:
+    task = make("CBO/ToyGraph-v0", 0, 1)[1]
+    network = GPNetwork(task)
+    env = make("CBO/ToyGraph-v0", 0, 100)[0]
+    env.reset(seed=0)
+    place = next(place for place, target in enumerate(task.targets) if target == {"X1"})
+    action = {"target": np.int64(place), "values": np.array([0.5, 0.3])}
+    for _ in range(60):
+        network.add(action, env.step(action)[0])
+    assert not len(network.surrogates["X1"])
+    assert network.ignorance(network.inputs[:1]) < 1.0
+
+
+def test_the_gap_is_the_distance_to_the_nearest_inputs_of_the_reward() -> None:
+    network = started(MCBO(), "CBO/Dropwave-v0").network
+    reward, radius = network.surrogates["Y"], network.surrogates["X0"]
+    actions = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    gaps = network.gap(actions)
+    inputs = radius.mean(actions)
+    span = reward.inputs.max() - reward.inputs.min()
+    nearest = (inputs[:, None] - reward.inputs[:, 0]).abs().amin(-1) / span
+    half_known = reward.posterior(inputs[:, None])[1] < 0.5 * reward.prior_std(inputs[:, None])
+    assert 0 < half_known.sum() < len(actions)
+    torch.testing.assert_close(gaps, torch.where(half_known, -1.0, nearest))
+
+
+def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() -> None:
+    agent = started(MCBO(), "CBO/Dropwave-v0")
+    played = best_first(agent.history, agent.estimated_rewards())
+    exploration = Exploration(agent.network, seed=0)
+    unknown, known = np.array([0.5, 0.5]), played[0]
+    assert exploration.instead_of(unknown, played, seed=0) is unknown
+    others = [exploration.instead_of(known, played, seed=seed) for seed in range(12)]
+    assert exploration.spent == np.ceil(RATE * len(played) ** 0.5)
+    far = [np.abs(other - known).max() > 0.01 for other in others]
+    assert all(far[: exploration.spent])
+    assert not any(far[exploration.spent :])
+    assert not any(np.array_equal(other, known) for other in others)
+
+
+@pytest.mark.parametrize("corner", [0.0, 1.0])
+def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside(corner) -> None:
+    agent = started(MCBO(), "CBO/Dropwave-v0")
+    beside = Exploration(agent.network, seed=0)._beside(np.array([corner, 0.5]))
+    assert 0.0 < beside[0] < 1.0
+    assert abs(beside[0] - corner) < 0.01
+
+
+def test_no_action_is_repeated_where_nothing_is_noisy() -> None:
+    env, task = make("CBO/Dropwave-v0", 4, 30)
+    actions, _ = play(MCBO(), env, task, 4)
+    assert len({flat(action).tobytes() for action in actions}) == len(actions)
