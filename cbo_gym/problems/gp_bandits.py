@@ -1,6 +1,11 @@
 """Bandits on [0, 1] whose reward function is the posterior mean of a Gaussian process (Zhang et al. 2022, sec. 5, E).
 
 Each is a one-node system ``Y = f(a) + u``. Agents are told the kernel, as in the paper.
+
+The program published with the paper (github.com/Mengyanz/GPOO, run_sim.py), which made its figures, differs from the
+text: the designed points are conditioned on with a noise *variance* of 0.005 where the text has a standard deviation,
+GPBandit1 has the lengthscale 0.1, and agents take the lengthscale 0.05 whatever the function's is. The functions are
+then flatter: f* is 0.933, 0.959 and 0.983 in place of 0.980, 1.138 and 1.706. ``published_gp_bandit_...`` are these.
 """
 
 from __future__ import annotations
@@ -8,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +22,9 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 CITATION = "Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 5 and appendix E"
 KERNEL_VARIANCE = 0.1
-CONDITIONING_STD = 0.005  # of the noise with which the designed points were conditioned on
+CONDITIONING_VARIANCE = 0.005**2  # of the noise with which the designed points were conditioned on
+PUBLISHED_CONDITIONING_VARIANCE = 0.005
+TOLD_LENGTHSCALE = 0.05  # of the published program's agents
 REWARD_STD = 0.1
 GRID = 10_001  # points of the grid on which the maximiser is bracketed
 
@@ -38,11 +46,11 @@ class PosteriorMean:
     lengthscale: float
 
     @classmethod
-    def conditioned_on(cls, points: Points, lengthscale: float) -> PosteriorMean:
+    def conditioned_on(cls, points: Points, lengthscale: float, noise_variance: float) -> PosteriorMean:
         """The posterior mean given ``f(x) + noise = y`` at the points ``(x, y)``."""
         centres, values = np.array(points, dtype=float).T
         distances = np.subtract.outer(centres, centres) / lengthscale
-        covariance = KERNEL_VARIANCE * np.exp(-0.5 * distances**2) + CONDITIONING_STD**2 * np.eye(len(centres))
+        covariance = KERNEL_VARIANCE * np.exp(-0.5 * distances**2) + noise_variance * np.eye(len(centres))
         return cls(centres, KERNEL_VARIANCE * np.linalg.solve(covariance, values), lengthscale)
 
     def __call__(self, action: Floats, u: Floats) -> Floats:
@@ -66,8 +74,50 @@ class PosteriorMean:
         return float(0.5 * (low + high))
 
 
-def _bandit(name: str, description: str, points: Points, lengthscale: float, noise_std: float) -> Problem:
-    function = PosteriorMean.conditioned_on(points, lengthscale)
+class Design(NamedTuple):
+    """What the text of the paper and the published program have in common."""
+
+    name: str
+    description: str
+    points: Points
+
+
+def _waves() -> list[tuple[float, float]]:
+    edges = np.linspace(0.0, 0.9, 10)
+    width = edges[1] - edges[0]
+    centres = 0.5 * (edges[:-1] + edges[1:])
+    valleys = [(float(x), 0.1) for x in centres]
+    hills = [(float(x), 0.2) for x in centres + 2.0 / 3.0 * width]
+    return [*valleys, *hills, (0.95, 0.9)]
+
+
+FIRST = Design(
+    "GPBandit1",
+    "Three peaks of similar height on [0, 1].",
+    [(0.05, 0.85), (0.2, 0.1), (0.4, 0.87), (0.65, 0.05), (0.9, 0.98)],
+)
+SECOND = Design("GPBandit2", "Small waves on [0, 1] and one high peak.", _waves())
+THIRD = Design(
+    "GPBandit3", "Narrow spikes on [0, 1], the highest beside a dip.", [*_waves(), (0.94, 0.1), (0.945, 0.2)]
+)
+
+
+def _bandit(design: Design, lengthscale: float, noise_std: float) -> Problem:
+    """As the paper's text has it."""
+    function = PosteriorMean.conditioned_on(design.points, lengthscale, CONDITIONING_VARIANCE)
+    return _problem(design.name, design.description, function, lengthscale, noise_std)
+
+
+def _published(design: Design, lengthscale: float, noise_std: float) -> Problem:
+    """As the published program has it."""
+    function = PosteriorMean.conditioned_on(design.points, lengthscale, PUBLISHED_CONDITIONING_VARIANCE)
+    description = f"{design.description} The published program's."
+    return _problem(f"{design.name}-Published", description, function, TOLD_LENGTHSCALE, noise_std)
+
+
+def _problem(
+    name: str, description: str, function: PosteriorMean, told_lengthscale: float, noise_std: float
+) -> Problem:
     reward = Variable("Y", function, (), (0,), gaussian_noise(noise_std))
     return Problem(
         name=name,
@@ -77,7 +127,7 @@ def _bandit(name: str, description: str, points: Points, lengthscale: float, noi
         action_domains=[(0.0, 1.0)],
         optimal_action=(function.maximiser(),),
         noiseless_mean=True,
-        kernel=(lengthscale, KERNEL_VARIANCE),
+        kernel=(told_lengthscale, KERNEL_VARIANCE),
     )
 
 
@@ -87,17 +137,7 @@ def gp_bandit_1(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    points = list(zip((0.05, 0.2, 0.4, 0.65, 0.9), (0.85, 0.1, 0.87, 0.05, 0.98), strict=True))
-    return _bandit("GPBandit1", "Three peaks of similar height on [0, 1].", points, 0.05, noise_std)
-
-
-def _periodic_points() -> list[tuple[float, float]]:
-    edges = np.linspace(0.0, 0.9, 10)
-    width = edges[1] - edges[0]
-    centres = 0.5 * (edges[:-1] + edges[1:])
-    valleys = [(float(x), 0.1) for x in centres]
-    hills = [(float(x), 0.2) for x in centres + 2.0 / 3.0 * width]
-    return [*valleys, *hills, (0.95, 0.9)]
+    return _bandit(FIRST, 0.05, noise_std)
 
 
 def gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
@@ -106,7 +146,7 @@ def gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    return _bandit("GPBandit2", "Small waves on [0, 1] and one high peak.", _periodic_points(), 0.05, noise_std)
+    return _bandit(SECOND, 0.05, noise_std)
 
 
 def gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
@@ -115,5 +155,31 @@ def gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    points = [*_periodic_points(), (0.94, 0.1), (0.945, 0.2)]
-    return _bandit("GPBandit3", "Narrow spikes on [0, 1], the highest beside a dip.", points, 0.01, noise_std)
+    return _bandit(THIRD, 0.01, noise_std)
+
+
+def published_gp_bandit_1(noise_std: float = REWARD_STD) -> Problem:
+    """GPBandit1 of the published program: agents are told a kernel half as wide as the function's.
+
+    Args:
+        noise_std: standard deviation of the reward's noise.
+    """
+    return _published(FIRST, 0.1, noise_std)
+
+
+def published_gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
+    """GPBandit2 of the published program.
+
+    Args:
+        noise_std: standard deviation of the reward's noise.
+    """
+    return _published(SECOND, 0.05, noise_std)
+
+
+def published_gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
+    """GPBandit3 of the published program: agents are told a kernel five times as wide as the function's.
+
+    Args:
+        noise_std: standard deviation of the reward's noise.
+    """
+    return _published(THIRD, 0.01, noise_std)
