@@ -1,11 +1,17 @@
 """StoOO (Munos 2014, From bandits to Monte-Carlo tree search, sec. 3.3) and AVE-StoOO (Zhang et al. 2022, Algorithm 2).
 
 Optimistic tree search with the empirical mean of each cell's own rewards: nothing is shared between cells. The leaf
-with the highest ``mean + radius + delta(h)`` is played, one that was never played before any other; it is split when
-its radius is down to ``delta(h)``. With n the budget, T the draws of the cell and theta the error probability,
+with the highest ``mean + radius + delta(h)`` is played, one that was never played before any other. With n the budget,
+T the draws of the cell and theta the error probability,
 
-* StoOO: ``radius = sqrt(log(n^2 / theta) / (2 T))``, for rewards of single points;
-* AVE-StoOO: ``radius = sqrt(2 log(t^2 / theta) / T)``, for rewards that are means over a cell (Eq. 12).
+* StoOO, for rewards of single points: ``radius = sqrt(log(n^2 / theta) / (2 T))``;
+* AVE-StoOO, for rewards that are means over a cell, after Eq. 12: ``radius = sqrt(2 log(t^2 / theta) / T)``;
+* AVE-StoOO as the program published with the paper has it (simulation.py), the default:
+  ``radius = log(n^2 / theta) / (2 T)``, without the square root.
+
+The first two split a cell when its radius is down to ``delta(h)``, the program when T is up to the radius: for budgets
+of about 80 after three draws whatever the depth, where Eq. 12 asks for 2, 4, 13, 50, ... It is this rule more than the
+square root that lets the program go deeper.
 
 Both recommend "any deepest expanded node"; here it is the one with the highest empirical mean.
 
@@ -15,15 +21,18 @@ given in the same units.
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
+
 import numpy as np
 
 from cbo_gym.agents.cells.tree_search import TreeSearch, shrinking
-from cbo_gym.agents.toolbox.arguments import require_positive, require_probability
+from cbo_gym.agents.toolbox.arguments import require_positive, require_probability, require_word
 from cbo_gym.scm.values import Floats
 
 
-class AVEStoOO(TreeSearch):
-    """StoOO for aggregated feedback.
+class EmpiricalSearch(TreeSearch):
+    """Base class: tree search on empirical means.
 
     Args:
         variation: c in ``delta(h) = c 2^(-h/d)``, above 0.
@@ -48,16 +57,16 @@ class AVEStoOO(TreeSearch):
         super().setup(seed)
         self._sums = np.zeros(1)
 
+    @abstractmethod
+    def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
+        """Confidence radii in round t after so many draws, for rewards in [0, 1]."""
+
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
         return self._sums[nodes] / np.maximum(self.draws[nodes], 1)
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         with np.errstate(divide="ignore"):  # a cell that was never played has an infinite radius
-            return self.reward_range * np.sqrt(self.squared_radius_of_one_draw(t) / self.draws[nodes])
-
-    def squared_radius_of_one_draw(self, t: int) -> float:
-        """The squared radius in round t after a single draw, for rewards in [0, 1]."""
-        return 2.0 * float(np.log(t**2 / self.error))
+            return self.reward_range * self.radius(self.draws[nodes], t)
 
     def variation(self, depth: Floats) -> Floats:
         return shrinking(self.constant, depth, self._dim)
@@ -72,8 +81,56 @@ class AVEStoOO(TreeSearch):
         self._sums = np.append(self._sums, np.zeros(len(self.tree) - len(self._sums)))
 
 
-class StoOO(AVEStoOO):
+class StoOO(EmpiricalSearch):
     """Stochastic optimistic optimisation; it needs the budget, which is the task's horizon."""
 
-    def squared_radius_of_one_draw(self, t: int) -> float:
-        return 0.5 * float(np.log(self.task.horizon**2 / self.error))
+    def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
+        return np.sqrt(0.5 * math.log(self.task.horizon**2 / self.error) / draws)
+
+
+class AVEStoOO(EmpiricalSearch):
+    """StoOO for aggregated feedback.
+
+    Args:
+        variation: c in ``delta(h) = c 2^(-h/d)``, above 0.
+        error: the error probability theta, between 0 and 1.
+        reward_range: length of an interval that holds the rewards, above 0.
+        max_depth: cells deeper than d times this are not split.
+        rule: of radii and splits, ``"published"`` (which needs the budget) or ``"theory"`` (Eq. 12).
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        variation: float = 14.0,
+        error: float = 0.1,
+        reward_range: float = 1.0,
+        max_depth: int = 50,
+        rule: str = "published",
+    ) -> None:
+        super().__init__(variation, error, reward_range, max_depth)
+        require_word("rule", rule, sorted(RULES))
+        self.rule = rule
+
+    def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
+        return RULES[self.rule](draws, t, self.task.horizon, self.error)
+
+    def is_known(self, node: int, t: int) -> bool:
+        if self.rule == "theory":
+            return super().is_known(node, t)
+        return bool(self.draws[node] >= self.radius(self.draws[node], t))
+
+
+def published_radius(draws: np.ndarray, t: int, budget: int, error: float) -> np.ndarray:
+    """``log(n^2 / theta) / (2 T)``."""
+    return 0.5 * math.log(budget**2 / error) / draws
+
+
+def theory_radius(draws: np.ndarray, t: int, budget: int, error: float) -> np.ndarray:
+    """``sqrt(2 log(t^2 / theta) / T)`` (Zhang et al. 2022, Eq. 12)."""
+    return np.sqrt(2.0 * math.log(t**2 / error) / draws)
+
+
+RULES = {"published": published_radius, "theory": theory_radius}

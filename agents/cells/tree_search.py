@@ -70,10 +70,13 @@ class TreeSearch(Agent):
     def learn(self, cell: np.ndarray, reward: float) -> None:
         """Bring the estimates up to date with a round."""
 
-    def may_expand(self, node: int, t: int) -> bool:
+    def is_known(self, node: int, t: int) -> bool:
         """Whether a leaf's uncertainty is down to its variation."""
-        depth = self.tree.depth[node]
-        return bool(depth <= self.max_depth * self._dim and self.radii(np.array([node]), t)[0] <= self.variation(depth))
+        return bool(self.radii(np.array([node]), t)[0] <= self.variation(self.tree.depth[node]))
+
+    def may_expand(self, node: int, t: int) -> bool:
+        """Whether a leaf is known well enough to be split, and not too deep for it."""
+        return bool(self.tree.depth[node] <= self.max_depth * self._dim) and self.is_known(node, t)
 
     def grow(self, node: int, t: int) -> None:
         """Split the leaf that was just played in round t, if it is time to."""
@@ -127,8 +130,12 @@ class GPTreeSearch(TreeSearch):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self.model = CellModel(self.task, self.fit)
+        self.model = self.make_model()
         self.model.track(self.tree.cells)
+
+    def make_model(self) -> CellModel:
+        """The process, before any reward."""
+        return CellModel(self.task, self.fit)
 
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
         return self.model.mean[nodes]

@@ -21,6 +21,7 @@ from cbo_gym.agents.toolbox.arguments import require_positive
 from cbo_gym.errors import ArgumentError
 
 SMALLEST_PIVOT = 1e-12  # of a new row's squared diagonal, relative to the cell's own variance
+MOST_PAIRS = 2**23  # of points that are compared at once: 64 MiB
 NARROW = 1e-3  # edges below this many lengthscales are integrated by their Taylor series
 
 
@@ -53,6 +54,13 @@ class AverageKernel:
         self._lengthscale, self._variance, self._points = lengthscale, variance, points
 
     def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        most = max(MOST_PAIRS // (self._points**2 * max(len(left), 1)), 1)
+        if len(right) <= most:
+            return self._covariance(left, right)
+        parts = [self._covariance(left, right[start : start + most]) for start in range(0, len(right), most)]
+        return np.concatenate(parts, axis=1)
+
+    def _covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         squared = cdist(self._scaled(left), self._scaled(right), "sqeuclidean")
         np.multiply(squared, -0.5, out=squared)
         np.exp(squared, out=squared)

@@ -37,6 +37,8 @@ class CellModel:
     Args:
         task: aggregated; tells the representative points, and perhaps kernel and noise.
         fit: fit the hyper-parameters even where the task tells them.
+        noise_std: taken for the noise's standard deviation in place of what the task tells, above 0; has no effect
+            where hyper-parameters are fitted.
 
     Attributes:
         fitted: whether hyper-parameters are fitted; the units are then standard deviations of the rewards, else those
@@ -45,7 +47,7 @@ class CellModel:
         hyperparameters: in the same units.
     """
 
-    def __init__(self, task: AggregatedTask, fit: bool = False) -> None:
+    def __init__(self, task: AggregatedTask, fit: bool = False, noise_std: float | None = None) -> None:
         self._task = task
         self._noiseless = task.noise is not None and all(isinstance(noise, Zero) for noise in task.noise.values())
         self.location, self.scale = 0.0, 1.0
@@ -59,7 +61,7 @@ class CellModel:
             self.hyperparameters = Hyperparameters(0.2 * np.sqrt(dim), 1.0, 0.1)
         else:
             self.fitted = False
-            self.hyperparameters = Hyperparameters(*task.kernel, task.noise[task.reward].std)
+            self.hyperparameters = Hyperparameters(*task.kernel, noise_std or task.noise[task.reward].std)
         self.gp = self._new_process()
 
     @property

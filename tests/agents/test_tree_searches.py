@@ -125,9 +125,14 @@ def test_gpoo_plays_what_algorithm_1_says(points: int, arity: int) -> None:
     assert len(agent.tree) == len(naive.leaves) + len(naive.expanded)
 
 
-@pytest.mark.parametrize("agent", [StoOO(variation=2.0), AVEStoOO(variation=2.0)], ids=["StoOO", "AVE-StoOO"])
-def test_stooo_by_hand(agent: AVEStoOO) -> None:
-    """A naive dictionary of rewards; the radii of Munos (2014) and of Eq. 12."""
+@pytest.mark.parametrize(
+    "agent",
+    [StoOO(variation=2.0), AVEStoOO(variation=2.0), AVEStoOO(variation=2.0, rule="theory")],
+    ids=["StoOO", "published", "theory"],
+)
+def test_stooo_by_hand(agent: StoOO | AVEStoOO) -> None:
+    """A naive dictionary of rewards; the radii of Munos (2014), of the published program and of Eq. 12."""
+    published = isinstance(agent, AVEStoOO) and agent.rule == "published"
     env = start(agent, "CBO/GPBandit1-v0", 60)
     seen: dict[bytes, list[float]] = {}
 
@@ -135,7 +140,10 @@ def test_stooo_by_hand(agent: AVEStoOO) -> None:
         count = len(seen.get(cell.tobytes(), []))
         if count == 0:
             return np.inf
-        inside = np.log(60**2 / 0.1) / 2 if isinstance(agent, StoOO) else 2 * np.log(t**2 / 0.1)
+        of_the_budget = np.log(60**2 / 0.1) / 2
+        if published:
+            return float(of_the_budget / count)
+        inside = of_the_budget if isinstance(agent, StoOO) else 2 * np.log(t**2 / 0.1)
         return float(np.sqrt(inside / count))
 
     for t in range(1, 61):
@@ -151,28 +159,32 @@ def test_stooo_by_hand(agent: AVEStoOO) -> None:
         seen.setdefault(action.tobytes(), []).append(reward)
         node = tree.find(action)
         assert node is not None
-        assert tree.is_leaf[node] == (radius(action, t) > 2.0 * 0.5 ** tree.depth[node])
+        enough = len(seen[action.tobytes()]) if published else 2.0 * 0.5 ** tree.depth[node]
+        assert tree.is_leaf[node] == (radius(action, t) > enough)
         best = max(tree.deepest_expanded(), key=lambda i: np.mean(seen[tree.cells[i].tobytes()]))
         np.testing.assert_array_equal(agent.recommend(), tree.cells[best])
     assert agent.draws.sum() == 60
 
 
-def test_stooo_needs_the_budget_and_ave_stooo_does_not() -> None:
+def test_all_but_the_rule_of_eq_12_need_the_budget() -> None:
     def first_actions(agent: Any, horizon: int) -> list[float]:
         env = start(agent, "CBO/GPBandit1-v0", horizon)
         return [float(play_round(agent, env)[0][0, 0]) for _ in range(40)]
 
     assert first_actions(StoOO(), 40) != first_actions(StoOO(), 4000)
-    assert first_actions(AVEStoOO(), 40) == first_actions(AVEStoOO(), 4000)
+    assert first_actions(AVEStoOO(), 40) != first_actions(AVEStoOO(), 4000)
+    assert first_actions(AVEStoOO(rule="theory"), 40) == first_actions(AVEStoOO(rule="theory"), 4000)
 
 
-def test_gptree_plays_a_leaf_that_is_narrow_enough_and_has_the_highest_index() -> None:
-    agent = GPTree(scale=1.0)
+@pytest.mark.parametrize(("agent", "scale", "slope"), [(GPTree(), 0.25, 0.1), (GPTree(1.0, 1.0), 1.0, 1.0)])
+def test_gptree_plays_a_leaf_that_is_narrow_enough_and_has_the_highest_index(
+    agent: GPTree, scale: float, slope: float
+) -> None:
     env = start(agent, "CBO/GPBandit1-v0", 80)
-    width = np.sqrt(np.log(80) + 2.0)
+    width = scale * np.sqrt(np.log(80) + 2.0)
 
     def v(h: Any) -> Any:
-        g = 2.0 ** -np.asarray(h, dtype=float)
+        g = slope * 2.0 ** -np.asarray(h, dtype=float)
         inner = 4 + 1 + 2 * np.log(80**2 * np.pi**2 / 6) + np.asarray(h) * np.log(2) + 4 * np.log(1 / g)
         return 4 * g * (np.sqrt(inner) + 1)
 
@@ -290,7 +302,9 @@ def test_recommendations_at_once_and_of_points_that_represent_the_cell() -> None
         (lambda: StoOO(variation=-1.0), "variation must"),
         (lambda: AVEStoOO(error=0.0), "error must lie between"),
         (lambda: AVEStoOO(reward_range=0.0), "reward_range must"),
+        (lambda: AVEStoOO(rule="paper"), r"rule must be one of \['published', 'theory'\]; given 'paper'"),
         (lambda: GPTree(scale=0.0), "scale must"),
+        (lambda: GPTree(slope=-0.1), "slope must"),
         (lambda: GPTree(confidence=-1.0), "confidence must"),
         (lambda: GPTree(max_nodes=0), "max_nodes must"),
         (lambda: CellGPUCB(max_cells=0), "max_cells must be a whole number of at least 1; given 0"),
