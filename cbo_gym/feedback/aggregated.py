@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import CellBox, CellCodec
-from cbo_gym.actions.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points
+from cbo_gym.actions.cells import INTEGRAL_POINTS, representative_points, require_arity, require_points, unit_points
 from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.domains import Interval
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Description, Region
@@ -19,16 +21,18 @@ from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, AggregatedTask, Mode, Observation
 
+FEW = 2  # variables of one cell that are averaged one by one; more are faster together, with the same sums
 POINT_LIKE = 2.0**-50  # half the width of a cell that stands for a point
 
 
 class CellIntervention(Intervention):
     """An intervention at the representative points of cells, which lie on the first axis of its columns.
 
-    ``corners``: the cells in native units, shape ``(2, d)`` or ``(n, 2, d)``.
+    ``intervals``: the cells in native units, ``(lower, upper)`` of each coordinate; an array of shape ``(n, d, 2)``
+    for a batch.
     """
 
-    corners: np.ndarray
+    intervals: list[Interval] | np.ndarray
 
 
 class AggregatedFeedback(ParametricFeedback):
@@ -72,7 +76,9 @@ class AggregatedFeedback(ParametricFeedback):
         self.integral = integral
         self._points = INTEGRAL_POINTS if integral else points
         super().__init__(problem)
-        self._averaged = self.scm.driven
+        self._averaged = tuple(self.scm.driven)
+        self._scales = self.domains.scales
+        self._unit_columns = tuple(np.ascontiguousarray(unit_points(self._points, self.scm.action_dim).T))
 
     def make_codec(self) -> CellCodec:
         domains = self.require_parameters()
@@ -84,6 +90,10 @@ class AggregatedFeedback(ParametricFeedback):
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Means over the representative points, which lie on the intervention's first axis."""
         values = self.scm.propagate(noise, intervention)
+        if len(self._averaged) > FEW and np.ndim(intervention.soft[0]) == 1:
+            means = np.add.reduce([values[name] for name in self._averaged], axis=1) / self._points
+            values.update(zip(self._averaged, means.tolist(), strict=True))
+            return values
         for name in self._averaged:
             values[name] = np.add.reduce(values[name]) / self._points
         return values
@@ -95,11 +105,16 @@ class AggregatedFeedback(ParametricFeedback):
                 f"a cell must have shape (2, {self.scm.action_dim}), its lower and its upper corner; "
                 f"given shape {cell.shape}"
             )
-        # Plain floats: on so few numbers they are faster than array operations.
+        # Plain floats and contiguous columns: on so few numbers they are faster than arrays that broadcast.
+        intervals, columns = [], []
         for place, (lower, upper) in enumerate(zip(*cell.tolist(), strict=True)):
             if not 0.0 <= lower < upper <= 1.0:
                 raise InvalidAction(_what_is_wrong(place, lower, upper))
-        return self._at_points(cell)
+            low, span = self._scales[place]
+            first, last = low + span * lower, low + span * upper
+            intervals.append((first, last))
+            columns.append(first + (last - first) * self._unit_columns[place])
+        return _on_cells(columns, intervals)
 
     def decode_batch(self, actions: Actions) -> CellIntervention:
         cells = as_numbers(actions)
@@ -111,23 +126,17 @@ class AggregatedFeedback(ParametricFeedback):
             first, place = np.argwhere(~valid)[0].tolist()
             wrong = _what_is_wrong(place, float(lower[first, place]), float(upper[first, place]))
             raise InvalidAction(f"actions[{first}]: {wrong}")
-        return self._at_points(cells)
-
-    def _at_points(self, cells: np.ndarray) -> CellIntervention:
-        """Columns of shape ``(S,)`` for one cell, ``(S, n)`` for a batch, in native units."""
         native = self.domains.points_to_native(cells)
-        intervention = CellIntervention(tuple(representative_points(native, self._points).T))
-        intervention.corners = native
-        return intervention
+        return _on_cells(tuple(representative_points(native, self._points).T), native.swapaxes(1, 2))
 
     def describe(self, intervention: Intervention) -> Description:
         """The interval of each parameter, ``(lower, upper)`` in native units; of a node with several, one each."""
         assert isinstance(intervention, CellIntervention)
-        return self.named_values(list(zip(*intervention.corners.tolist(), strict=True)))
+        return self.named_values(intervention.intervals)
 
     def describe_batch(self, intervention: Intervention) -> Description:
         assert isinstance(intervention, CellIntervention)
-        intervals = intervention.corners.swapaxes(1, 2)
+        intervals = np.asarray(intervention.intervals)
         described: Description = {}
         for name, own in self.places.items():
             described[name] = intervals[:, own[0]] if len(own) == 1 else intervals[:, own]
@@ -155,6 +164,13 @@ class AggregatedFeedback(ParametricFeedback):
             "integral": self.integral,
             "kernel": self.problem.kernel,
         }
+
+
+def _on_cells(columns: Sequence[np.ndarray], intervals: list[Interval] | np.ndarray) -> CellIntervention:
+    """Columns of shape ``(S,)`` for one cell, ``(S, n)`` for a batch, in native units."""
+    intervention = CellIntervention(columns)
+    intervention.intervals = intervals
+    return intervention
 
 
 def _what_is_wrong(place: int, lower: float, upper: float) -> str:

@@ -57,7 +57,9 @@ class PosteriorMean:
         # In a batch of cells the points of each come together, or sums over them would not be those of one cell alone.
         by_cell = np.ndim(action) == 2
         distances = np.subtract.outer(np.transpose(action) if by_cell else action, self.centres)
-        values = np.exp(self._rate * distances * distances) @ self.weights
+        exponents = self._rate * distances
+        exponents *= distances
+        values = np.exp(exponents, out=exponents) @ self.weights
         return (values.T if by_cell else values) + u
 
     @cached_property
