@@ -15,10 +15,9 @@ Departures and choices:
   Lemma 1, much wider.
 * Where the task tells no kernel, it is fitted to standardised rewards. ``c`` then counts their standard deviations,
   and its default is ``0.5 (N/2)^(1/d)``: the cells of an even grid that takes half of the budget N vary by half a
-  standard deviation. On the paper's bandits, whose rewards have a standard deviation of about 0.3, this is 6, and the
-  paper's 14 is a grid of the whole budget. It does not hang on the kernel: a fitted slope (standard deviation over
-  lengthscale) is so steep in several dimensions, where cells tell little of the lengthscale, that ``delta`` drowns the
-  estimates and any budget goes into an even grid.
+  standard deviation. (With rewards that spread by 0.3 and N = 80 this is 6 in units of the reward, where the paper has
+  14.) A slope from the fitted kernel would be too steep: means over wide cells tell little of the lengthscale, the
+  shortest is as likely as any, and ``delta`` then drowns the estimates and spends every budget on an even grid.
 """
 
 from __future__ import annotations

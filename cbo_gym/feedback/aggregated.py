@@ -91,7 +91,7 @@ class AggregatedFeedback(ParametricFeedback):
         """Means over the representative points, which lie on the intervention's first axis."""
         values = self.scm.propagate(noise, intervention)
         if len(self._averaged) > FEW and np.ndim(intervention.soft[0]) == 1:
-            means = np.add.reduce([values[name] for name in self._averaged], axis=1) / self._points
+            means = np.add.reduce(np.array([values[name] for name in self._averaged]), axis=1) / self._points
             values.update(zip(self._averaged, means.tolist(), strict=True))
             return values
         for name in self._averaged:

@@ -15,6 +15,7 @@ from cbo_gym.agents.cells.cell_gp_ucb import CellGPUCB
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.agents.cells.gptree import GPTree
 from cbo_gym.agents.cells.partition import PartitionTree
+from cbo_gym.agents.cells.published_gpoo import PublishedGPOO
 from cbo_gym.agents.cells.stooo import AVEStoOO, StoOO
 from cbo_gym.errors import ArgumentError
 from cbo_gym.registry import InitialData
@@ -123,6 +124,33 @@ def test_gpoo_plays_what_algorithm_1_says(points: int, arity: int) -> None:
         assert ours[0] == recommended[0]
         assert naive.posterior(ours)[0] == pytest.approx(naive.posterior(recommended)[0], abs=1e-9)
     assert len(agent.tree) == len(naive.leaves) + len(naive.expanded)
+
+
+def test_the_published_gpoo_splits_a_leaf_and_plays_the_next_best() -> None:
+    agent = PublishedGPOO()
+    env = start(agent, "CBO/GPBandit3-Published-v0", 30, arity=3)
+    first = [play_round(agent, env)[0] for _ in range(3)]
+    np.testing.assert_array_equal(first, agent.tree.cells[1:4])
+    for t in range(3, 30):
+        leaves = agent.tree.leaves
+        mean, std = agent.model.gp.posterior(agent.tree.cells[leaves])
+        radii = np.sqrt(0.1 * np.log(np.pi**2 * t**2 / 0.6) * (std**2 + 0.005))
+        variation = 14.0 * 2.0 ** -agent.tree.depth[leaves]
+        second, best = np.argsort(mean + radii + variation)[-2:]
+        splits = variation[best] >= radii[best] and agent.tree.depth[leaves[best]] <= 10
+        action, _ = play_round(agent, env)
+        np.testing.assert_array_equal(action, agent.tree.cells[leaves[second if splits else best]])
+        assert agent.tree.is_leaf[leaves[best]] != splits
+
+
+@pytest.mark.parametrize("name", ["Dropwave", "Ackley"])
+def test_gpoo_beats_random_cells_in_several_dimensions(name: str) -> None:
+    """The quick ones of the four; on Alpine2 and Rosenbrock it takes some seconds."""
+    regrets = [
+        evaluate(agent, f"CBO/{name}-Aggregated-v0", seed=0, horizon=40).table["simple_regret"][-1]
+        for agent in ("GPOO", "Random")
+    ]
+    assert regrets[0] < 0.5 * regrets[1]
 
 
 @pytest.mark.parametrize(
@@ -337,3 +365,27 @@ def test_averages_help_on_gp_bandit_3_at_a_small_budget() -> None:
     averages = aggregated_regrets("GPOO", "CBO/GPBandit3-v0", 25)
     points = aggregated_regrets("GPOO", "CBO/GPBandit3-S1-v0", 25)
     assert averages.mean() < points.mean()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("agent", "env", "most"),
+    [
+        ("GPTree", "CBO/GPBandit2-S1-v0", 0.15),
+        ("GPTree", "CBO/GPBandit2-Published-S1-v0", 0.15),
+        ("AVE-StoOO", "CBO/GPBandit1-v0", 0.12),
+        ("AVE-StoOO", "CBO/GPBandit1-Published-v0", 0.12),
+    ],
+)
+def test_the_published_constants_are_good_enough(agent: str, env: str, most: float) -> None:
+    assert aggregated_regrets(agent, env, 80).mean() < most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Dropwave", "Alpine2", "Rosenbrock", "Ackley"])
+def test_gpoo_beats_random_cells_on_every_network(name: str) -> None:
+    env = f"CBO/{name}-Aggregated-v0"
+    ours, theirs = (aggregated_regrets(agent, env, 100, runs=10).mean() for agent in ("GPOO", "Random"))
+    assert ours < theirs
+    if name == "Alpine2":
+        assert ours < 300
