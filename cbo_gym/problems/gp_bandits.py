@@ -59,12 +59,14 @@ class PosteriorMean:
         distances = np.subtract.outer(np.transpose(action) if by_cell else action, self.centres)
         exponents = self._rate * distances
         exponents *= distances
-        values = np.exp(exponents, out=exponents) @ self.weights
-        return (values.T if by_cell else values) + u
+        similar = np.exp(exponents, out=exponents)
+        if by_cell:
+            return (similar @ self.weights).T + u
+        return similar.dot(self.weights) + u  # a third of the time of @ on so few numbers
 
     @cached_property
-    def _rate(self) -> float:
-        return -0.5 / self.lengthscale**2
+    def _rate(self) -> np.ndarray:
+        return np.array(-0.5 / self.lengthscale**2)  # an array of no axes is faster in products than a plain number
 
     def maximiser(self) -> float:
         """The global maximiser over [0, 1]: the best point of a fine grid, refined by finer ones around it."""
