@@ -8,8 +8,11 @@ The program (github.com/Mengyanz/GPOO, simulation.py) differs from Algorithm 1 o
 * radii are those of a noisy reward, ``sqrt(beta_t (std^2 + noise variance))``, not of the mean;
 * the noise's variance is taken for 0.05 of the kernel's, whatever the task tells.
 
-A leaf is then split upon what its neighbours say of it, and the round is spent on the second best: on the bandits of
-the paper this is no better than :class:`GPOO`. It is kept to reproduce Fig. 6, whose K = 3 comes from it.
+A leaf is then split upon what its neighbours say of it, and the round is spent on the second best. It is kept to
+reproduce Fig. 6: on the published GPBandit3, over six numbers of points and 30 runs, K = 3 has the lowest regret with
+this loop (in 75 % of the bootstrap's resamples at a budget of 25, in 61 % at 50; ``examples/reproduce_gpoo.py``).
+With :class:`GPOO`, which follows the paper's Algorithm 1, regrets are lower for every K; K = 4 is best at 25, K = 5
+at 50.
 """
 
 from __future__ import annotations
