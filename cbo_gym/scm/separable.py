@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.scm.components import Component, Linear, Sum
+from cbo_gym.scm.components import Component, Linear, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.model import Variable, own_noise
@@ -20,7 +21,7 @@ from cbo_gym.scm.values import Composition, Floats
 
 REWARD = "Y"
 NO_NOISE = Zero()
-TOLERANCE = 1e-12  # change of the last iteration, relative to the size of the values
+TOLERANCE = 1e-12  # change of the last sweep, relative to the size of the values
 MOST_ITERATIONS = 2_000  # a contraction at rate 0.98 meets the tolerance
 BLOCK = 2**12  # samples iterated together: they stay in the processor's cache, and stop when they have settled
 TAIL = 2.0**-40  # probability of the tails of an unbounded noise that the proof of contraction leaves out
@@ -285,28 +286,129 @@ def _refuse_hard_interventions(hard: Mapping[str, tuple[Mask, Floats]]) -> None:
     raise ArgumentError(f"a separable SEM takes super arms, not hard interventions; given do({', '.join(hard)})")
 
 
+class _Functions:
+    """The distinct nonlinear functions of a cyclic system, of one node each, with the weights of their sums.
+
+    Attributes:
+        causes: the node that each is a function of; there are C.
+        weights: what each contributes to each equation, shape ``(N, C)``.
+        constants: what is left out of each, shape ``(C,)``.
+    """
+
+    def __init__(self, components: Mapping[tuple[int, int], Component], count: int) -> None:
+        tanhs: dict[tuple[int, float, float], np.ndarray] = {}
+        powers: dict[tuple[int, int], np.ndarray] = {}
+        others: dict[tuple[int, Component], np.ndarray] = {}
+
+        def add(found: dict[Any, np.ndarray], key: Any, effect: int, weight: float) -> None:
+            found.setdefault(key, np.zeros(count))[effect] += weight
+
+        for i, j, part in _parts(components):
+            if isinstance(part, Tanh):
+                add(tanhs, (j, part.scale, part.shift), i, part.amplitude)
+            elif isinstance(part, Polynomial):
+                for k, coefficient in enumerate(part.coefficients, 1):
+                    if coefficient:
+                        add(powers, (j, k), i, coefficient)
+            elif not isinstance(part, Linear):
+                add(others, (j, part), i, 1.0)
+        columns = [*tanhs.values(), *powers.values(), *others.values()]
+        self.weights = np.array(columns).reshape(-1, count).T
+        self.causes = [key[0] for key in (*tanhs, *powers, *others)]
+        self._scales, self._shifts = np.array([key[1:] for key in tanhs]).reshape(-1, 2).T[:, :, None]
+        self._exponents = [k for _, k in powers]
+        self._others = [component for _, component in others]
+        self.constants = np.zeros(len(columns))
+        self.constants[: len(tanhs)] = np.tanh(self._shifts[:, 0])
+
+    def solver(self, inner: np.ndarray) -> Callable[[list[float]], list[float]]:
+        """A function of floats, from ``start`` to the functions' values at the y that is ``start + inner @ values``.
+
+        It is written out as in :mod:`cbo_gym.scm.model`. Each sweep uses the values that it has found already (Gauss
+        and Seidel), which settles no later than if it did not.
+        """
+        scope: dict[str, Any] = {"tanh": math.tanh, "unsettled": _unsettled}
+        pairs = zip(self._scales[:, 0].tolist(), self._shifts[:, 0].tolist(), strict=True)
+        formulas = [f"tanh({scale!r} * y{{0}} + {shift!r})" for scale, shift in pairs]
+        formulas += [" * ".join(["y{0}"] * k) for k in self._exponents]
+        for place, component in enumerate(self._others):
+            scope[f"component_{place}"] = component
+            formulas.append(f"float(component_{place}(y{{0}}))")
+        places = range(len(formulas))
+        rows = [
+            " + ".join([f"s{i}", *(f"{inner[i, j].item()!r} * f{j}" for j in places if inner[i, j])]) for i in places
+        ]
+        listed = {letter: ", ".join(f"{letter}{i}" for i in places) for letter in "syfo"}
+        settled = [f"abs(y{i} - o{i}) <= {TOLERANCE} * (1.0 + abs(y{i}))" for i in places]
+        values = [f"f{i} = {formula.format(i)}" for i, formula in enumerate(formulas)]
+        sweep = [f"y{i} = {row}; {value}" for i, (row, value) in enumerate(zip(rows, values, strict=True))]
+        lines = [
+            "def solve(start):",
+            f"    [{listed['s']}] = [{listed['y']}] = start",
+            *(f"    {value}" for value in values),
+            f"    for _ in range({MOST_ITERATIONS}):",
+            f"        [{listed['o']}] = [{listed['y']}]",
+            *(f"        {line}" for line in sweep),
+            f"        if {' and '.join(settled) or 'True'}:",
+            f"            return [{listed['f']}]",
+            "    raise unsettled()",
+        ]
+        exec("\n".join(lines), scope)
+        return scope["solve"]
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        """Values for arguments of shape ``(C, n)``."""
+        found, tanhs = np.empty_like(y), len(self._scales)
+        np.tanh(self._scales * y[:tanhs] + self._shifts, out=found[:tanhs])
+        for place, k in enumerate(self._exponents, tanhs):
+            found[place] = _power(k, y[place])
+        for place, component in enumerate(self._others, tanhs + len(self._exponents)):
+            found[place] = component(y[place])
+        return found
+
+
+def _parts(components: Mapping[tuple[int, int], Component]) -> Iterator[tuple[int, int, Component]]:
+    """Effect, cause and function of all addends of all edges."""
+    for (i, j), component in components.items():
+        for part in component.parts if isinstance(component, Sum) else [component]:
+            yield i, j, part
+
+
+def _power(exponent: int, y: Any) -> Any:
+    value = y
+    for _ in range(exponent - 1):
+        value = value * y
+    return value
+
+
 class _FixedPoint:
     """Solves ``y = F(y) + g`` on a cyclic graph by ``y <- (I - A)^-1 (g + N(y))``; A is the linear part of F = A + N.
 
     With largest slopes |A| and |N|, this splitting is a contraction wherever |A| + |N| has a spectral radius below 1,
     and converges no slower than plain iteration (Varga 2000, Matrix iterative analysis, sec. 3.6). Unlike that it may
-    leave the box on its way, so the end is checked to lie inside.
+    leave the box on its way, so the end is checked to lie inside. Only the arguments of N are iterated.
     """
 
     def __init__(self, components: Mapping[tuple[int, int], Component], box: Box) -> None:
-        self._low, self._high = box
-        linear = np.zeros((len(self._low), len(self._low)))
-        self._nonlinear = []
-        for (i, j), component in components.items():
-            for part in component.parts if isinstance(component, Sum) else [component]:
-                if isinstance(part, Linear):
-                    linear[i, j] += part.slope
-                else:
-                    self._nonlinear.append((i, j, part))
-        self._inverse = np.linalg.inv(np.eye(len(linear)) - linear)
+        self._low, self._high = box[0] - SLACK, box[1] + SLACK
+        self._lows, self._highs = self._low[:, 0].tolist(), self._high[:, 0].tolist()
+        count = len(self._low)
+        linear = np.zeros((count, count))
+        for i, j, part in _parts(components):
+            if isinstance(part, Linear):
+                linear[i, j] += part.slope
+        self._inverse = np.linalg.inv(np.eye(count) - linear)
+        self._functions = _Functions(components, count)
+        causes = self._functions.causes
+        self._spread = self._inverse @ self._functions.weights  # from the functions' values to the nodes
+        self._inner = self._spread[causes]
+        self._solve_floats = self._functions.solver(self._inner)
+        self._offset = -self._spread @ self._functions.constants
 
-    def __call__(self, driving: Draws) -> np.ndarray:
-        """The solution, shape ``(N, ...)``, for N numbers or arrays that broadcast together."""
+    def __call__(self, driving: Draws) -> np.ndarray | list[float]:
+        """The solution for N numbers, a list, or for arrays that broadcast together, shape ``(N, ...)``."""
+        if all(isinstance(force, float) for force in driving):
+            return self._solve_one(np.array(driving))
         columns = np.broadcast_arrays(*driving)
         shape = columns[0].shape
         forces = np.stack(columns).reshape(len(columns), -1)
@@ -314,17 +416,33 @@ class _FixedPoint:
         blocks = [self._solve(forces[:, start : start + BLOCK]) for start in starts]
         return np.concatenate(blocks, axis=1).reshape(-1, *shape)
 
+    def _solve_one(self, forces: np.ndarray) -> list[float]:
+        """The same for one experiment, shape ``(N,)``: on so few numbers plain floats are faster."""
+        driven = self._inverse @ forces + self._offset
+        values = self._solve_floats(driven[self._functions.causes].tolist())
+        nodes: list[float] = (driven + self._spread @ values).tolist()
+        if not all(low <= node <= high for low, node, high in zip(self._lows, nodes, self._highs, strict=True)):
+            raise _outside()
+        return nodes
+
     def _solve(self, forces: np.ndarray) -> np.ndarray:
-        y = self._inverse @ forces
+        driven = self._inverse @ forces + self._offset[:, None]
+        y = start = driven[self._functions.causes]
         for _ in range(MOST_ITERATIONS):
-            old, driven = y, forces.copy()
-            for i, j, component in self._nonlinear:
-                driven[i] += component(old[j])
-            y = self._inverse @ driven
+            old, y = y, start + self._inner @ self._functions(y)
             if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
                 break
         else:
-            raise OperationError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")
-        if not ((self._low - SLACK <= y) & (y <= self._high + SLACK)).all():
-            raise OperationError("the cyclic system was driven by signals outside the ranges of their distributions")
-        return y
+            raise _unsettled()
+        nodes = driven + self._spread @ self._functions(y)
+        if not ((self._low <= nodes) & (nodes <= self._high)).all():
+            raise _outside()
+        return nodes
+
+
+def _outside() -> OperationError:
+    return OperationError("the cyclic system was driven by signals outside the ranges of their distributions")
+
+
+def _unsettled() -> OperationError:
+    return OperationError(f"the cyclic system did not settle within {MOST_ITERATIONS} iterations")

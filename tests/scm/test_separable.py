@@ -76,7 +76,8 @@ def test_batches_of_super_arms_broadcast_against_draws(components):
     together = sem.propagate(signals, Intervention(tuple(arms.T[:, :, None])))
     assert together["Y"].shape == (3, 5000)
     for row, arm in zip(together["Y"], arms, strict=True):
-        np.testing.assert_allclose(row, sem.propagate(signals, Intervention(tuple(arm)))["Y"], rtol=1e-10)
+        alone = sem.propagate(signals, Intervention(tuple(arm)))["Y"]
+        np.testing.assert_allclose(row, alone, rtol=1e-10, atol=1e-11)  # cycles settle to 1e-12
 
 
 def test_arms_keep_their_order_whatever_the_edges():
