@@ -8,8 +8,13 @@ the case of degree 1 with linear components (Bauschmann & Maghsudi 2026, sec. V)
 
 from __future__ import annotations
 
-from cbo_gym.agents.super_arms.ssem_ucb import INTERNAL_SCALE, SSEMUCBJO
+import numpy as np
+
+from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBJO
+from cbo_gym.agents.surrogates.payoff_polynomials import Expansion
 from cbo_gym.agents.surrogates.separable_fit import EdgeFunction
+
+INTERNAL_SCALE = 0.0003
 
 
 class SEMUCB(SSEMUCBJO):
@@ -28,3 +33,7 @@ class SEMUCB(SSEMUCBJO):
 
     def components(self) -> tuple[EdgeFunction, ...]:
         return (lambda nodes: nodes,)
+
+    def internal(self, expansion: Expansion) -> np.ndarray:
+        confidence = self.moments.confidence(len(self.history), self.limit)
+        return expansion.optimistic(*self.moments.intervals(self.internal_scale * confidence))

@@ -1,18 +1,24 @@
 """SSEM-UCB, SSEM-UCB-JO and SSEM-UCB-Norm (Bauschmann & Maghsudi 2026, Alg. 1 to 4).
 
-A separable system of structural equations is fitted to all rounds. The payoff that it gives a super arm is expanded in
-the base arms' deviations from their means; with empirical moments, each term at the better end of its confidence
-interval, this is the internal upper confidence bound. The external one favours base arms that were rarely seen. The
-three variants differ in how the system is fitted, in the growth of the external bound and in the moments. The graph is
+A separable system of structural equations is fitted to all rounds. The payoff that it gives a super arm is expanded
+in the base arms' deviations from their means; with empirical moments, at the better end of a confidence interval,
+this is the internal upper confidence bound. The external one favours base arms that were rarely seen. The three
+variants differ in how the system is fitted, in the growth of the external bound and in the moments. The graph is
 learned: of the task's diagram only whether it has cycles is used.
 
 Departures:
 
-* At the theory's constants (both scales 1) the bonuses outweigh the payoff for any horizon that can be played: in 2,000
-  rounds of SSEMPeriodic the external bound of SSEM-UCB-JO never falls below the whole span of the internal one. The
-  paper scales them down too (appendix G1). The defaults were chosen on instances that no result is reported for; see
-  ``examples/reproduce_ssem.py``.
-* The first super arms that cover the base arms are in random order, and the last one is filled up.
+* The theory's confidence C is that of any signals in an interval. At its constants the bonuses outweigh the payoff for
+  any horizon that can be played, and scaled down by one number (appendix G1) they are too small where a base arm was
+  seen a few times and too large elsewhere, so that play locks in. Here the data say how wide the internal interval is:
+  the payoff's standard error in the moments (delta method), with the signals' covariances as they were seen, and in the
+  edges out of the super arm's base arms, with the nodes' errors under the fit. A base arm seen m times counts with
+  ``L + 4 L^2`` for ``L = ln t / m``: the two terms of Bernstein's inequality (Audibert, Munos & Szepesvari 2009). All
+  addends of the polynomial move together, as in Eq. 8: each at its own better end they add up to nothing that tells
+  super arms apart.
+* The external bound of the paper, which serves the same end as the doubt about the edges, is off by default.
+* The first super arms see every base arm three times, since equations fitted to less mislead (appendix C); they are in
+  random order, and the last one is filled up.
 * The derivatives are differences as wide as the signals vary, see
   :mod:`cbo_gym.agents.surrogates.payoff_polynomials`, and centres stay where they are between two fits, with moments
   taken about them.
@@ -40,7 +46,9 @@ from cbo_gym.agents.toolbox.arguments import require_not_negative, require_posit
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.task import Action, Info, Observation
 
-INTERNAL_SCALE, EXTERNAL_SCALE = 0.0003, 0.0003
+INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
+RARE = 4.0  # weight of the second term of the confidence, in (ln t / m)^2
+EDGES = 12.0  # weight of the doubt about the edges out of a base arm, in the nodes' mean square error
 SEARCHED_DEGREES = (1, 2, 3, 4)
 SEARCH_SAMPLES = 256
 MAX_POINTS = 2_000_000  # at which the equations are solved after a fit
@@ -59,7 +67,7 @@ class SSEMUCB(SuperArmAgent):
 
     Args:
         degree: q of the Taylor polynomials, 1 to 4; or ``"search"``, which chooses it at every fit (Alg. 4).
-        internal_scale: factor of the confidence C in the internal bound, at least 0; the theory has 1.
+        internal_scale: factor of the standard errors in the internal bound, at least 0.
         external_scale: factor of the external bound, at least 0; the theory has 1.
         external: ``"max"``, the bound of the base arm seen least, or ``"sum"``, the mean over s base arms (sec. III-C).
         centre: ``"means"`` of the signals or ``"zero"``, the centre of the Taylor polynomials; None for the means where
@@ -76,7 +84,7 @@ class SSEMUCB(SuperArmAgent):
         UnsupportedModeError: from ``reset``, if the task is no separable system.
     """
 
-    initial_sightings = 1  # of each base arm, before the first fit
+    initial_sightings = 3  # of each base arm, before the first fit
 
     def __init__(
         self,
@@ -111,10 +119,11 @@ class SSEMUCB(SuperArmAgent):
         degrees = SEARCHED_DEGREES if self.degree == "search" else (self.degree,)
         centre = self.centre or self._affordable_centre(int(degrees[-1]))
         self._polynomials = [CENTRES[centre](self.super_arms, int(q), self.reach) for q in degrees]
-        self.moments = SignalMoments(self.super_arms.shape[1], max(2, *map(int, degrees)), high - low)
+        self.moments = SignalMoments(self.super_arms.shape[1], 2 * max(map(int, degrees)), high - low)
         self.model = SeparableModel(self.fit)
         self._payoff = payoff_of(self.task)
         self.expansion: Expansion | None = None
+        self._variances: tuple[Expansion, np.ndarray] | None = None
 
     def _affordable_centre(self, degree: int) -> str:
         sizes = self.super_arms.sum(axis=1)
@@ -133,9 +142,20 @@ class SSEMUCB(SuperArmAgent):
         """Factor of the external bound after so many rounds."""
         return 1.0
 
-    def moment_intervals(self, confidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of the moments' intervals by order, each of shape ``(q + 1, N)``, for C of shape ``(N,)``."""
-        return self.moments.intervals(confidence)
+    def signal_moments(self) -> np.ndarray:
+        """Moments of the signals by order, shape ``(2 q + 1, N)``."""
+        return self.moments.moments()
+
+    def internal(self, expansion: Expansion) -> np.ndarray:
+        """Internal upper confidence bound of every super arm, shape ``(A,)``."""
+        moments = self.signal_moments()
+        if self._variances is None or self._variances[0] is not expansion:  # they change little between two fits
+            by_signals = expansion.variances(moments, self.moments.covariances(moments))
+            by_edges = EDGES * self.super_arms.shape[1] * self.model.error * self.super_arms
+            self._variances = expansion, by_signals + by_edges
+        unsure = math.log(len(self.history)) / self.moments.counts
+        variance = self._variances[1] @ (unsure + RARE * unsure**2)
+        return expansion.expected(moments) + self.internal_scale * np.sqrt(variance)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -157,7 +177,7 @@ class SSEMUCB(SuperArmAgent):
         """Internal plus external upper confidence bound of every super arm (Eq. 9), shape ``(A,)``."""
         rounds = len(self.history)
         confidence = self.moments.confidence(rounds, self.limit)
-        internal = expansion.optimistic(*self.moment_intervals(self.internal_scale * confidence))
+        internal = self.internal(expansion)
         external = EXTERNAL[self.external](self.super_arms * confidence, self.limit)
         weight = self.external_scale * np.ptp(internal) * self.growth(rounds)
         return internal + weight * 4.0 * math.sqrt(math.log(rounds)) * external
@@ -166,7 +186,7 @@ class SSEMUCB(SuperArmAgent):
         """Payoffs of the super arms played under the fitted equations and the empirical moments."""
         if self.expansion is None:
             return super().estimated_rewards()
-        return self.expansion.expected(self.moments.moments())[self.played]
+        return self.expansion.expected(self.signal_moments())[self.played]
 
     def expand(self) -> Expansion:
         """The payoffs' polynomials at the present fit, of the degree asked for."""
@@ -204,7 +224,7 @@ class SSEMUCB(SuperArmAgent):
         payoff = self._payoff_under(self.model.system)
         parts = np.array_split(self.super_arms[:, None, :], 1 + len(self.super_arms) // 256)
         means = np.concatenate([payoff(part * signals).mean(axis=1) for part in parts])
-        return float(np.abs(means - expansion.expected(self.moments.moments())).max())
+        return float(np.abs(means - expansion.expected(self.signal_moments())).max())
 
 
 class SSEMUCBJO(SSEMUCB):
@@ -218,13 +238,7 @@ class SSEMUCBJO(SSEMUCB):
 
 
 class SSEMUCBNorm(SSEMUCB):
-    """SSEM-UCB-Norm, Alg. 3: signals are taken as normal, so that means and variances give all moments.
+    """SSEM-UCB-Norm, Alg. 3: signals are taken as normal, so that means and variances give all moments."""
 
-    The confidence in the mean enters through the moments about the centre rather than through the argument of the
-    derivatives: to the polynomial's degree it is the same, and each addend is taken at its better end (appendix G1).
-    """
-
-    initial_sightings = 2
-
-    def moment_intervals(self, confidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.moments.normal_intervals(confidence)
+    def signal_moments(self) -> np.ndarray:
+        return self.moments.normal_moments()

@@ -160,6 +160,17 @@ class PayoffPolynomials:
             low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
         return low, high
 
+    def slopes(self, moments: np.ndarray) -> np.ndarray:
+        """Derivatives of every term's product of moments by each moment, shape ``(terms, N * q)``; orders 1 to q."""
+        members, orders = self._factors
+        factors = np.hstack([moments, np.ones((len(moments), 1))])[orders, members]
+        found = np.zeros((len(members), moments.shape[1], self.degree))
+        for place in range(members.shape[1]):
+            terms = np.flatnonzero(orders[:, place])
+            others = np.delete(factors[terms], place, axis=1).prod(axis=1)
+            found[terms, members[terms, place], orders[terms, place] - 1] = others
+        return found.reshape(len(members), -1)
+
 
 class PolynomialsAboutZero(PayoffPolynomials):
     """The same about zero, where the derivatives do not depend on the super arm (Bauschmann & Maghsudi 2026, III-B).
@@ -210,6 +221,21 @@ class Expansion:
         """Expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""
         product, _ = self._polynomials.products(moments, moments)
         return self.coefficients @ product
+
+    def variances(self, moments: np.ndarray, covariances: np.ndarray) -> np.ndarray:
+        """How much one more signal of a base arm moves the expected payoffs, to the first order (delta method).
+
+        Args:
+            moments: by order, shape ``(q + 1, N)`` or more orders.
+            covariances: of the signals' powers 1 to q, shape ``(q, q, N)``, or more powers.
+
+        Returns:
+            the variance of what one signal of each base arm adds to each expected payoff, shape ``(A, N)``.
+        """
+        degree = self._polynomials.degree
+        slopes = self.coefficients @ self._polynomials.slopes(moments)
+        slopes, covariances = slopes.reshape(len(slopes), -1, degree), covariances[:degree, :degree]
+        return np.maximum(np.einsum("xip,pqi,xiq->xi", slopes, covariances, slopes, optimize=True), 0.0)
 
     def optimistic(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Upper bounds of them for moments in intervals: each addend at the end that its sign makes the better."""

@@ -6,6 +6,9 @@ The graph is unknown and need not be acyclic. (Bauschmann & Maghsudi 2026, sec. 
 Departure: nodes are observed with errors, and an error in an argument of F flattens the fitted function however many
 rounds are seen. So after a first regression on the nodes as observed, the arguments are replaced by the solution of the
 fitted equations for the observed z, whose errors are small, and the regression is repeated.
+
+The penalty is chosen node by node: of the sets of edges on the Lasso's path, pruned one edge at a time, the one that
+the extended Bayesian information criterion prefers, weighed by least squares.
 """
 
 from __future__ import annotations
@@ -24,11 +27,15 @@ Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]  # cause, functi
 MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
 LARGEST = 1e6  # absolute value of a node
 IMPULSES = 41
-VALIDATION = 5  # of so many rounds one is kept back to choose the penalty
 PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
+STEEPEST = 0.95  # spectral radius of the largest slopes of a system with cycles
 PASSES, SETTLED = 8, 0.02  # regressions at most, and the change of coefficients at which they end
 NEGLIGIBLE = 0.02  # of a node's root mean square: what an edge must contribute to be kept
 RIDGE = 1e-6
+MOST_EDGES = 0.4  # features of a node, as a share of the rounds
+STRICTNESS = 1.0  # gamma of the extended Bayesian information criterion
+COMMON_ROUNDS = 50.0
+VARIANCE_PASSES = 5
 # A new fit waits for so many rounds as shares of those fitted, and between the two for errors this much greater; so
 # much greater ones are also what speaks against the last pass of a fit.
 EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
@@ -104,6 +111,26 @@ class SeparableSystem:
             coefficients = _without_weakest_edge_on_a_cycle(coefficients)
         return SeparableSystem(self.components, coefficients)
 
+    def flattened(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
+        """The system with edges on cycles so flat that there is one solution; itself where they are.
+
+        They are scaled until the matrix of largest slopes on the box has a spectral radius of :data:`STEEPEST` at most,
+        which makes the equations a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
+
+        Args:
+            low: the box's lower ends, shape ``(N,)``.
+            high: its upper ends.
+        """
+        points = np.linspace(low, high, IMPULSES)
+        rises = np.diff([component(points) for component in self.components], axis=1)
+        steps = np.maximum(np.diff(points, axis=0), np.finfo(float).tiny)
+        slopes = np.abs(np.einsum("kij,kpj->pij", self.coefficients, rises / steps)).max(axis=0)
+        on_a_cycle = _on_a_cycle(self.coefficients)
+        radius = np.abs(np.linalg.eigvals(slopes * on_a_cycle)).max()
+        if radius <= STEEPEST:
+            return self
+        return SeparableSystem(self.components, self.coefficients * np.where(on_a_cycle, STEEPEST / radius, 1.0))
+
 
 def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
     """Add what causes do to their effects; arrays of shape ``(N, ...)``."""
@@ -168,13 +195,14 @@ class SeparableModel:
 
     Attributes:
         system: the last fit; None before the first.
+        error: mean square error of all nodes in the rounds that it was fitted to.
     """
 
     def __init__(self, fit: Callable[[np.ndarray, np.ndarray, np.ndarray], SeparableSystem]) -> None:
         self._fit = fit
         self._rounds: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._errors: list[float] = []  # of the rounds since the last fit
-        self._fitted_to, self._fitted_error = 0, 0.0
+        self._fitted_to, self.error = 0, 0.0
         self.system: SeparableSystem | None = None
 
     def add(self, super_arm: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> None:
@@ -194,13 +222,13 @@ class SeparableModel:
             return False
         rounds = self.rounds()
         self.system = self._fit(*rounds)
-        self._fitted_to, self._fitted_error = len(self._rounds), self._error(*rounds[1:])
+        self._fitted_to, self.error = len(self._rounds), self._error(*rounds[1:])
         self._errors = []
         return True
 
     def _is_outdated(self) -> bool:
         share = len(self._errors) / self._fitted_to
-        badly_explained = share >= EARLIEST and np.mean(self._errors) > TOLERATED * self._fitted_error
+        badly_explained = share >= EARLIEST and np.mean(self._errors) > TOLERATED * self.error
         return share >= LATEST or bool(badly_explained)
 
     def _error(self, exogenous: np.ndarray, nodes: np.ndarray) -> float:
@@ -236,11 +264,11 @@ def _fit_jointly(
     If an earlier pass explains the nodes far better, as where they are observed exactly, it is that pass's.
     """
     arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
+    box = np.minimum(nodes.min(axis=0), 0.0), np.maximum(nodes.max(axis=0), 0.0)
     best = None
     for _ in range(PASSES):
         system = SeparableSystem(components, _regress(arguments, nodes - exogenous, components))
-        if acyclic:
-            system = system.without_cycles()
+        system = system.without_cycles() if acyclic else system.flattened(*box)
         system, arguments = _solve_near(system, exogenous, nodes)
         error = float(np.mean((nodes - arguments) ** 2))
         if best is None or error < best[0]:
@@ -253,59 +281,102 @@ def _fit_jointly(
 
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[EdgeFunction]) -> np.ndarray:
-    """Coefficients of shape ``(K, N, N)``: for each node the Lasso chooses edges, least squares weighs them."""
-    with naming_the_extra("a fit of separable equations"):
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.linear_model import lasso_path
-
+    """Coefficients of shape ``(K, N, N)``: for each node the Lasso proposes edges, a criterion chooses among them."""
     rounds, count = arguments.shape
     features = np.concatenate([component(arguments) for component in components], axis=1)
     scale = np.sqrt(np.mean(features**2, axis=0)) + np.finfo(float).tiny
     features = features / scale
-    held_back = np.arange(rounds) % VALIDATION == VALIDATION - 1
-    seen, gram = features[~held_back], features.T @ features
-    gram_seen = gram - features[held_back].T @ features[held_back]
+    gram, correlations = features.T @ features, features.T @ targets
+    own = np.arange(len(scale)) % count
     least = NEGLIGIBLE * np.sqrt(np.mean(arguments**2, axis=0))
-    found = np.zeros((len(components) * count, count))
+    proposals = []
     for i in range(count):
-        others = np.flatnonzero(np.arange(len(scale)) % count != i)
-        correlation = seen[:, others].T @ targets[~held_back, i]
-        largest = np.abs(correlation).max(initial=0.0) / len(seen)
-        if largest <= 0.0:
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # rough is good enough for choosing edges
-            _, path, _ = lasso_path(
-                np.asfortranarray(seen[:, others]),
-                targets[~held_back, i],
-                alphas=largest * PENALTIES,
-                precompute=np.ascontiguousarray(gram_seen[np.ix_(others, others)]),
-                Xy=correlation,
-                random_state=0,  # unused, but it would be drawn from the global state otherwise
-                check_input=False,
-                max_iter=200,
-                tol=1e-3,
-            )
-        errors = (features[np.ix_(held_back, others)] @ path - targets[held_back, i][:, None]) ** 2
-        chosen = others[path[:, _sparsest_of_the_good(errors)] != 0.0]
-        weights = _least_squares(gram, features, targets[:, i], chosen)
+        others = np.flatnonzero(own != i)
+        inner, correlation = gram[np.ix_(others, others)], correlations[others, i]
+        path = _lasso_path(features[:, others], targets[:, i], inner, correlation)
+        total = float(targets[:, i] @ targets[:, i])
+        proposals.append(
+            [(left, others[chosen]) for left, chosen in _proposals(path, inner, correlation, total, rounds)]
+        )
+    found = np.zeros((len(components) * count, count))
+    for i, chosen in enumerate(_choose(proposals, rounds, len(scale) - len(components))):
+        weights = _least_squares(gram, correlations[:, i], rounds, chosen)
         chosen = chosen[np.abs(weights) > least[i]]
-        found[chosen, i] = _least_squares(gram, features, targets[:, i], chosen) / scale[chosen]
+        found[chosen, i] = _least_squares(gram, correlations[:, i], rounds, chosen) / scale[chosen]
     return found.reshape(len(components), count, count).transpose(0, 2, 1)
 
 
-def _sparsest_of_the_good(errors: np.ndarray) -> int:
-    """The strongest penalty whose validation error is within one standard error of the least; errors by penalty."""
-    if len(errors) == 0:
-        return len(PENALTIES) // 2
-    means = errors.mean(axis=0)
-    best = int(means.argmin())
-    return int(np.argmax(means <= means[best] + errors[:, best].std() / np.sqrt(len(errors))))
+def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+    """Coefficients by penalty, shape ``(features, penalties)``."""
+    with naming_the_extra("a fit of separable equations"):
+        from sklearn import config_context
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import lasso_path
+
+    largest = np.abs(correlation).max(initial=0.0) / len(features)
+    if largest <= 0.0:
+        return np.zeros((features.shape[1], 0))
+    with warnings.catch_warnings(), config_context(skip_parameter_validation=True):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rough is good enough for proposing edges
+        _, path, _ = lasso_path(
+            np.asfortranarray(features),
+            target,
+            alphas=largest * PENALTIES,
+            precompute=np.ascontiguousarray(gram),
+            Xy=correlation,
+            random_state=0,  # unused, but it would be drawn from the global state otherwise
+            check_input=False,
+            max_iter=200,
+            tol=1e-3,
+        )
+    return path
 
 
-def _least_squares(gram: np.ndarray, features: np.ndarray, target: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    ridge = RIDGE * len(features) * np.eye(len(chosen))
-    return np.linalg.solve(gram[np.ix_(chosen, chosen)] + ridge, features[:, chosen].T @ target)
+def _proposals(
+    path: np.ndarray, gram: np.ndarray, correlation: np.ndarray, total: float, rounds: int
+) -> list[tuple[float, np.ndarray]]:
+    """For every number of features, from 0, the best set seen and the sum of squares that it leaves.
+
+    Seen are the sets on the Lasso's path, and what is left of each as its least useful features go one by one.
+    """
+    most = min(int(MOST_EDGES * rounds), len(gram))
+    best = [(total, np.arange(0))] + [(np.inf, np.arange(0))] * most
+    seen: set[bytes] = set()
+    for column in path.T:
+        chosen = np.flatnonzero(column)
+        while len(chosen) and chosen.tobytes() not in seen:
+            seen.add(chosen.tobytes())
+            inverse = np.linalg.inv(gram[np.ix_(chosen, chosen)] + RIDGE * rounds * np.eye(len(chosen)))
+            weights = inverse @ correlation[chosen]
+            left = max(total - float(weights @ correlation[chosen]), 0.0)
+            if len(chosen) <= most and left < best[len(chosen)][0]:
+                best[len(chosen)] = left, chosen
+            chosen = np.delete(chosen, (weights**2 / np.diagonal(inverse)).argmin())
+    return best
+
+
+def _choose(proposals: list[list[tuple[float, np.ndarray]]], rounds: int, features: int) -> list[np.ndarray]:
+    """The best set of every node by the extended Bayesian information criterion (Chen & Chen 2008).
+
+    The variance of the errors is first taken to be one for all nodes; a node's own rounds count beside
+    :data:`COMMON_ROUNDS` of that.
+    """
+    left = np.array([[squares for squares, _ in sets] for sets in proposals])
+    sizes = np.arange(left.shape[1])
+    price = sizes * (np.log(rounds) + 2.0 * STRICTNESS * np.log(features))
+    variance = float(np.median(np.where(np.isfinite(left), left, np.inf).min(axis=1) / max(rounds - sizes[-1], 1)))
+    for _ in range(VARIANCE_PASSES):
+        weight = rounds + COMMON_ROUNDS
+        doubt = np.log(left + COMMON_ROUNDS * variance + np.finfo(float).tiny)
+        best = (weight * doubt + price).argmin(axis=1)
+        unexplained = np.take_along_axis(left, best[:, None], axis=1).sum()
+        variance = float(unexplained / max(rounds * len(left) - best.sum(), 1))
+    return [sets[size][1] for sets, size in zip(proposals, best, strict=True)]
+
+
+def _least_squares(gram: np.ndarray, correlation: np.ndarray, rounds: int, chosen: np.ndarray) -> np.ndarray:
+    ridge = RIDGE * rounds * np.eye(len(chosen))
+    return np.linalg.solve(gram[np.ix_(chosen, chosen)] + ridge, correlation[chosen])
 
 
 def _solve_near(

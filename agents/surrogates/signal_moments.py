@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+COMMON_SIGHTINGS = 4.0
+
 
 class SignalMoments:
     """Sums of powers of the signals about a centre, kept up to date round by round.
@@ -51,6 +53,19 @@ class SignalMoments:
         """Root mean squares of the distances from the centre, at least a hundredth of the width, shape ``(N,)``."""
         return np.sqrt(np.maximum(self.moments()[2], (0.01 * self.width) ** 2))
 
+    def covariances(self, moments: np.ndarray) -> np.ndarray:
+        """Of the powers 1 to q / 2 of a signal's distance from the centre, shape ``(q / 2, q / 2, N)``.
+
+        Those of all base arms together count as :data:`COMMON_SIGHTINGS` of each: few signals may all lie close.
+
+        Args:
+            moments: empirical ones or those of a family, shape ``(q + 1, N)``.
+        """
+        powers = np.arange(1, len(moments) // 2 + 1)
+        own = moments[powers[:, None] + powers] - moments[powers[:, None]] * moments[powers]
+        common = (own @ self.counts)[..., None] / max(self.counts.sum(), 1.0)
+        return (self.counts * own + COMMON_SIGHTINGS * common) / (self.counts + COMMON_SIGHTINGS)
+
     def confidence(self, rounds: int, limit: int) -> np.ndarray:
         """C, shape ``(N,)``; ``limit`` is the largest number s of base arms in a super arm."""
         return np.sqrt((limit + 1) * np.log(max(rounds, 1)) / np.maximum(self.counts, 1.0))
@@ -63,25 +78,11 @@ class SignalMoments:
         least = np.where(self._orders % 2 == 0, 0.0, -most)
         return np.maximum(moments - radius, least), np.minimum(moments + radius, most)
 
-    def normal_intervals(self, confidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same if the signals are normal: from intervals of their means and variances (Alg. 3).
-
-        Every base arm must have been seen twice.
-        """
+    def normal_moments(self) -> np.ndarray:
+        """The moments of normal signals with the means and variances seen, shape ``(q + 1, N)``."""
         _, shift, second, *_ = self.moments()
-        unbiased = self.counts / (self.counts - 1.0)
-        variance = unbiased * (second - shift**2)
-        doubt = np.sqrt(unbiased) * confidence * self.width**2
-        shifts = shift + self.width * confidence * np.array([-1.0, 0.0, 1.0])[:, None, None]
-        variances = np.maximum(variance + doubt * np.array([-1.0, 1.0])[:, None], 0.0)
-        corners = _normal_moments(shifts, variances, len(self._sums) - 1)
-        return corners.min(axis=(1, 2)), corners.max(axis=(1, 2))
-
-
-def _normal_moments(shift: np.ndarray, variance: np.ndarray, degree: int) -> np.ndarray:
-    """Moments of orders 0..degree of a normal variable about a point that its mean exceeds by ``shift``."""
-    moments = [np.ones(np.broadcast_shapes(shift.shape, variance.shape))]
-    for order in range(1, degree + 1):
-        before = moments[order - 2] if order > 1 else 0.0
-        moments.append(shift * moments[order - 1] + (order - 1) * variance * before)
-    return np.stack(moments)
+        variance = self.counts / np.maximum(self.counts - 1.0, 1.0) * (second - shift**2)
+        moments = [np.ones_like(shift), shift]
+        for order in range(2, len(self._sums)):
+            moments.append(shift * moments[order - 1] + (order - 1) * variance * moments[order - 2])
+        return np.stack(moments)

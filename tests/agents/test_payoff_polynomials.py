@@ -128,6 +128,23 @@ def test_optimistic_payoffs_equal_the_slow_sum() -> None:
     assert (expansion.optimistic(lower, upper) >= expansion.expected(middle) - 1e-12).all()
 
 
+def test_variances_are_those_of_one_more_signal() -> None:
+    """Against what small steps of each moment do to the expected payoffs."""
+    centre, spread = np.linspace(0.3, 0.6, COUNT), np.linspace(0.1, 0.3, COUNT)
+    expansion = PayoffPolynomials(SUPER_ARMS, 2, 1.0).fit(payoff, centre, spread)
+    moments = discrete_moments(centre, 4)
+    powers = np.arange(1, 3)
+    covariances = moments[powers[:, None] + powers] - moments[powers[:, None]] * moments[powers]
+    for i in range(COUNT):
+        slopes = []
+        for order in powers:
+            step = np.zeros_like(moments)
+            step[order, i] = 1e-5
+            slopes.append((expansion.expected(moments + step) - expansion.expected(moments - step)) / 2e-5)
+        slow = np.einsum("px,pq,qx->x", slopes, covariances[..., i], slopes)
+        np.testing.assert_allclose(expansion.variances(moments, covariances)[:, i], slow, atol=1e-8)
+
+
 class TestSignalMoments:
     @staticmethod
     def filled(rounds: int = 60) -> tuple[SignalMoments, np.ndarray, np.ndarray]:
@@ -162,19 +179,24 @@ class TestSignalMoments:
         np.testing.assert_allclose(upper[3] - empirical[3], 0.02)
         assert (lower[4] >= 0.0).all()
 
-    def test_normal_intervals(self) -> None:
+    def test_normal_moments(self) -> None:
         moments, super_arms, signals = self.filled()
-        lower, upper = moments.normal_intervals(np.zeros(COUNT))
-        np.testing.assert_allclose(lower, upper)
         for i in range(COUNT):
             seen = signals[super_arms[:, i] > 0, i]
             shift, variance = seen.mean() - moments.centre[i], seen.var(ddof=1)
             exact = [1.0, shift, shift**2 + variance, shift**3 + 3 * shift * variance]
             exact.append(shift**4 + 6 * shift**2 * variance + 3 * variance**2)
-            np.testing.assert_allclose(lower[:, i], exact, atol=1e-12)
-        wide = moments.normal_intervals(np.full(COUNT, 0.05))
-        assert (wide[0][1:] < lower[1:]).all()
-        assert (wide[1][1:] > upper[1:]).all()
+            np.testing.assert_allclose(moments.normal_moments()[:, i], exact, atol=1e-12)
+
+    def test_covariances_of_powers_lean_on_those_of_all_base_arms(self) -> None:
+        moments, super_arms, signals = self.filled()
+        own, counts = np.empty((2, 2, COUNT)), super_arms.sum(axis=0)
+        for i in range(COUNT):
+            away = signals[super_arms[:, i] > 0, i] - moments.centre[i]
+            own[..., i] = np.cov(away, away**2, ddof=0)
+        common = np.average(own, axis=2, weights=counts)[..., None]
+        expected = (counts * own + 4.0 * common) / (counts + 4.0)
+        np.testing.assert_allclose(moments.covariances(moments.moments()), expected, atol=1e-12)
 
     def test_a_centre_does_not_matter_to_a_polynomial(self) -> None:
         moments, _, _ = self.filled()

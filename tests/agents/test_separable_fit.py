@@ -73,6 +73,17 @@ class TestSolve:
         nodes = SeparableSystem((lambda y: y**3,), coefficients).solve(np.full(NODES, 10.0))
         assert np.isfinite(nodes).all()
 
+    def test_steep_cycles_are_flattened_and_other_edges_kept(self) -> None:
+        coefficients = np.zeros((2, NODES, NODES))
+        coefficients[0, 0, 1], coefficients[0, 1, 0], coefficients[0, 3, 2] = 4.0, 1.0, 5.0
+        ends = np.zeros(NODES), np.ones(NODES)
+        flat = SeparableSystem(COMPONENTS, coefficients).flattened(*ends)
+        on_the_cycle = flat.coefficients[0, :2, :2]
+        assert np.abs(np.linalg.eigvals(on_the_cycle)).max() == pytest.approx(0.95)
+        assert on_the_cycle[0, 1] == pytest.approx(4.0 * on_the_cycle[1, 0])
+        assert flat.coefficients[0, 3, 2] == 5.0
+        assert flat.flattened(*ends) is flat or flat.flattened(*ends).coefficients == pytest.approx(flat.coefficients)
+
     def test_cycles_lose_their_weakest_edge(self) -> None:
         system = a_system(cyclic=True)
         assert not system.is_acyclic
