@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ TRIED_ARMS, TRIED_SIGNALS = 256, 64  # in the acceptance test
 STEP = 1e-4  # of the central differences there
 
 Mask = Literal["exogenous", "endogenous"]
+Centre = Literal["means", "masked means"]
 Feedback = Literal["all", "selected"]
 
 
@@ -50,6 +51,7 @@ class _Family:
     components: tuple[Component, ...]
     signals: DistributionFamily
     signal_range: Interval
+    centre: Centre = "means"  # of the Taylor polynomials in the acceptance test
 
 
 _NORMAL = DistributionFamily(TruncatedNormal, {"location": (0.3, 0.7), "scale": (0.1, 0.4)})
@@ -68,6 +70,16 @@ _ARC = _Family(
     15, 0.15, (0.05, 0.15), (Linear(), _QUADRATIC, Tanh()), _ARCSINE,
     (1.0 - 0.6 * 2.0**0.5, 1.5 + 0.6 * 2.0**0.5),
 )  # fmt: skip
+_FAMILIES: dict[Centre, dict[str, _Family]] = {
+    "means": {family.name: family for family in (_PERIODIC, _TANH, _ARC)},
+    # In the published ranges no tanh or arcsine system is nonlinear enough about the masked means. Coefficients of both
+    # signs bend the payoff without letting it explode, as positive ones of that size do.
+    "masked means": {
+        "SSEMPeriodic": replace(_PERIODIC, centre="masked means"),
+        "SSEMTanh": replace(_TANH, centre="masked means", coefficients=(-2.0, 2.0)),
+        "SSEMArcsine": replace(_ARC, centre="masked means", coefficients=(-1.2, 1.2)),
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -82,16 +94,19 @@ def _instance(family: _Family, seed: int) -> _Instance:
     """The first accepted draw of a seed's random stream.
 
     Accepted is a system whose payoff, on average over super arms and signals, strays in absolute value from its
-    first-degree Taylor polynomial about the signals' means by more than a tenth of the largest mean reward.
+    first-degree Taylor polynomial by more than a tenth of the largest mean reward. The polynomial is about the signals'
+    means or, as the agents' are, about the masked ones: those of the super arm's signals and zeros. In the latter case
+    no super arm may lose on average more than the best one earns, or a few rounds would decide every comparison.
     """
     rng = np.random.default_rng(seed)
     for _ in range(MOST_ATTEMPTS):
         signals = tuple(family.signals.draw(rng) for _ in range(family.arms))
         components = _draw_edges(family, rng)
         sem = SeparableSEM(signals, components)
-        rewards, remainders = _rewards_and_remainders(sem, rng)
+        rewards, remainders = _rewards_and_remainders(sem, rng, family.centre)
         means = rewards.mean(axis=1)
-        if remainders.mean() > LEAST_REMAINDER * means.max():
+        explodes = family.centre == "masked means" and means.min() < -means.max()
+        if remainders.mean() > LEAST_REMAINDER * means.max() and not explodes:
             return _Instance(signals, components, float(means.mean()))
     raise ArgumentError(f"{family.name}: no instance of seed {seed} is nonlinear enough in {MOST_ATTEMPTS} draws")
 
@@ -107,31 +122,36 @@ def _draw_edges(family: _Family, rng: np.random.Generator) -> dict[tuple[int, in
     return components
 
 
-def _rewards_and_remainders(sem: SeparableSEM, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _rewards_and_remainders(
+    sem: SeparableSEM, rng: np.random.Generator, centre: Centre
+) -> tuple[np.ndarray, np.ndarray]:
     """Rewards and absolute remainders of the Taylor polynomial, shape (super arms, draws of the signals).
 
-    The polynomial is that of the payoff as a function of z, of the first degree about the signals' means. The super
-    arms are random ones of the largest size.
+    The polynomial is that of the payoff as a function of z, of the first degree. The super arms are random ones of the
+    largest size.
     """
     n = sem.action_dim
     chosen = rng.random((n, TRIED_ARMS, 1)).argsort(axis=0) < SUPER_ARM_SIZE
     driving = chosen * np.array(sem.draw_noise(rng, TRIED_SIGNALS))[:, None, :]
-    means = np.array([signal.mean for signal in sem.signals])
+    middle = np.array([signal.mean for signal in sem.signals])[:, None, None]
+    if centre == "masked means":
+        middle = chosen * middle
 
     def payoff(driving: np.ndarray) -> Any:
         return sem.propagate(tuple(driving), Intervention((1.0,) * n))[sem.reward]
 
     steps = np.concatenate([np.zeros((n, 1)), STEP * np.eye(n), -STEP * np.eye(n)], axis=1)
-    middle, *beside = payoff(means[:, None] + steps)
-    gradient = (np.array(beside[:n]) - np.array(beside[n:])) / (2.0 * STEP)
-    linear = middle + np.tensordot(gradient, driving - means[:, None, None], axes=1)
+    values = payoff(middle + steps[:, None, :])  # (super arms or 1, steps)
+    gradient = (values[:, 1 : n + 1] - values[:, n + 1 :]) / (2.0 * STEP)
+    linear = values[:, :1] + np.einsum("ai,iad->ad", np.broadcast_to(gradient, (TRIED_ARMS, n)), driving - middle)
     rewards = payoff(driving)
     return rewards, np.abs(rewards - linear)
 
 
 def _problem(
-    family: _Family,
+    name: str,
     instance_seed: int,
+    centre: Centre,
     activation: Component | None,
     payoff: Component | None,
     mask: Mask,
@@ -140,9 +160,12 @@ def _problem(
 ) -> Problem:
     if isinstance(instance_seed, bool) or not isinstance(instance_seed, int) or instance_seed < 0:
         raise ArgumentError(f"instance_seed must be a whole number of at least 0; given {instance_seed!r}")
-    for name, function in (("activation", activation), ("payoff", payoff)):
+    if centre not in _FAMILIES:
+        raise ArgumentError(f"nonlinear_about must be one of {sorted(_FAMILIES)}; given {centre!r}")
+    family = _FAMILIES[centre][name]
+    for argument, function in (("activation", activation), ("payoff", payoff)):
         if not isinstance(function, Component | None):
-            raise ArgumentError(f"{name} must be None or a Component such as Tanh(); given {function!r}")
+            raise ArgumentError(f"{argument} must be None or a Component such as Tanh(); given {function!r}")
     instance = _instance(family, instance_seed)
     sem = SeparableSEM(
         instance.signals,
@@ -180,6 +203,7 @@ def ssem_periodic(
     mask: Mask = "exogenous",
     feedback: Feedback = "all",
     model_noise_std: float = 0.0,
+    nonlinear_about: Centre = "means",
 ) -> Problem:
     """SSEMPeriodic: 10 base arms, super arms of up to 6, edges ``c y`` or ``c sin(2 pi y)``, c in [0.4, 0.7].
 
@@ -192,8 +216,14 @@ def ssem_periodic(
         mask: ``"exogenous"``, the super arm lets signals through; or ``"endogenous"``, nodes count in the payoff.
         feedback: ``"all"`` nodes are seen, or those of the ``"selected"`` arms only, the others as 0.
         model_noise_std: standard deviation of the noise in the equation of each node.
+        nonlinear_about: where the payoff of an accepted instance is far from its tangent plane, by a tenth of the
+            largest mean reward: at the ``"means"`` of all signals, or at the ``"masked means"`` of each super arm, for
+            which SSEMTanh has c in [-2, 2] and SSEMArcsine c in [-1.2, 1.2].
+
+    Raises:
+        ArgumentError: if an argument is out of range, or no instance of the seed is nonlinear enough.
     """
-    return _problem(_PERIODIC, instance_seed, activation, payoff, mask, feedback, model_noise_std)
+    return _problem("SSEMPeriodic", instance_seed, nonlinear_about, activation, payoff, mask, feedback, model_noise_std)
 
 
 def ssem_tanh(
@@ -203,9 +233,10 @@ def ssem_tanh(
     mask: Mask = "exogenous",
     feedback: Feedback = "all",
     model_noise_std: float = 0.0,
+    nonlinear_about: Centre = "means",
 ) -> Problem:
     """SSEMTanh: as SSEMPeriodic with edges ``c y``, ``c y^2`` or ``c tanh(y)``; see :func:`ssem_periodic`."""
-    return _problem(_TANH, instance_seed, activation, payoff, mask, feedback, model_noise_std)
+    return _problem("SSEMTanh", instance_seed, nonlinear_about, activation, payoff, mask, feedback, model_noise_std)
 
 
 def ssem_arcsine(
@@ -215,9 +246,10 @@ def ssem_arcsine(
     mask: Mask = "exogenous",
     feedback: Feedback = "all",
     model_noise_std: float = 0.0,
+    nonlinear_about: Centre = "means",
 ) -> Problem:
     """SSEMArcsine: 15 base arms, the edges of SSEMTanh with c in [0.05, 0.15]; see :func:`ssem_periodic`.
 
     The signals follow arcsine distributions with mean in [1, 1.5] and standard deviation in [0.2, 0.6].
     """
-    return _problem(_ARC, instance_seed, activation, payoff, mask, feedback, model_noise_std)
+    return _problem("SSEMArcsine", instance_seed, nonlinear_about, activation, payoff, mask, feedback, model_noise_std)

@@ -141,3 +141,33 @@ def test_instance_seeds_are_whole_numbers(seed):
 def test_extensions_are_checked_before_a_round_is_played(parameters, message):
     with pytest.raises(ValueError, match=message):
         ssem_periodic(**parameters)
+
+
+@each
+def test_instances_that_are_nonlinear_about_the_masked_means(name):
+    """Each super arm's payoff against its own tangent plane, where only its signals move."""
+    build, arms, *_ = BUILDERS[name]
+    problem = build(instance_seed=1, nonlinear_about="masked means")
+    means = np.array([signal.mean for signal in problem.scm.signals])
+    everything = Intervention((1.0,) * arms)
+
+    def payoff(z):
+        values = problem.scm.propagate((*z.T, *np.zeros((len(problem.scm.noisy) - arms, 1))), everything)
+        return sum(values[f"y{i}"] for i in range(1, arms + 1))
+
+    rng = np.random.default_rng(0)
+    remainders, rewards = [], []
+    for _ in range(150):
+        arm = np.isin(np.arange(arms), rng.choice(arms, 6, replace=False)).astype(float)
+        z = arm * np.stack([signal.sample(rng, 60) for signal in problem.scm.signals], axis=1)
+        centre, step = arm * means, 1e-5 * np.eye(arms)
+        gradient = (payoff(centre + step) - payoff(centre - step)) / 2e-5
+        plane = payoff(centre[None]) + (z - centre) @ gradient
+        remainders.append(np.abs(payoff(z) - plane).mean())
+        rewards.append(payoff(z).mean())
+    assert np.mean(remainders) > 0.085 * max(rewards)
+
+
+def test_the_centre_is_one_of_two():
+    with pytest.raises(ValueError, match=r"nonlinear_about must be one of \['masked means', 'means'\]; given 'zero'"):
+        ssem_periodic(nonlinear_about="zero")
