@@ -7,8 +7,9 @@ of the instance's optimal reward, intervals are 95 % t-intervals over instances.
     python examples/reproduce_ssem.py            # everything
     python examples/reproduce_ssem.py --tune     # other scales of the confidence bounds
 
-The widths of SSEM-UCB's confidence intervals were chosen on SSEMPeriodic (instances 0 to 4 and 100 to 104), SSEMTanh (0
-to 4) and SSEMArcsine (0 and 1), none of which is in the figures. ``--tune`` shows what other scales do.
+The widths of SSEM-UCB's confidence intervals were chosen on SSEMPeriodic (instances 0 to 4, 100 to 104 and 200),
+SSEMTanh (0 to 4) and SSEMArcsine (0 and 1); of these only SSEMPeriodic 200 is in the figures. ``--tune`` shows what
+other scales do.
 """
 
 from __future__ import annotations
