@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 import torch
-from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
 from torch import Tensor
 
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.kernels import ScaledMatern
 from cbo_gym.agents.surrogates.warped_gp import WarpedGP
 from cbo_gym.agents.toolbox.features import BoxFeatures
 from cbo_gym.agents.toolbox.search import RAW_SAMPLES, RESTARTS, maximise
@@ -21,7 +21,7 @@ from cbo_gym.task import Action, ContextualTask
 Backend = Literal["warped", "plain"]
 BACKENDS: dict[str, Callable[..., GaussianProcess]] = {
     "warped": WarpedGP,
-    "plain": partial(GaussianProcess, covariance=get_matern_kernel_with_gamma_prior),
+    "plain": partial(GaussianProcess, covariance=ScaledMatern),
 }
 RANDOM_PLAYS = 8  # of an arm at first
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
-from gpytorch.constraints import Positive
-from gpytorch.kernels import Kernel, RBFKernel
+from gpytorch.constraints import GreaterThan, Positive
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
 
@@ -23,6 +23,8 @@ from cbo_gym.agents.surrogates.prediction import Against, Prior
 
 SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
 RANDOM_FEATURES = 512  # of a function drawn from a prior
+LENGTHS = (3.0, 6.0)  # shape and rate of the gamma prior of a Matern kernel's lengthscales, once BoTorch's default
+LEAST_LENGTH = 0.01
 
 Function = Callable[[Tensor], Tensor]  # points ``... x d`` to values ``...``, differentiable
 
@@ -118,6 +120,85 @@ class SquaredExponentials(Covariances):
         return flat.reshape(side, side), pullback
 
 
+class Matern(MaternKernel):
+    """A Matern 5/2 kernel; its lengthscales have a Gamma(3, 6) prior, BoTorch's default for many years.
+
+    Args:
+        dim: number of inputs.
+    """
+
+    def __init__(self, dim: int) -> None:
+        shape, rate = LENGTHS
+        super().__init__(
+            nu=2.5,
+            ard_num_dims=dim,
+            lengthscale_prior=GammaPrior(shape, rate),
+            lengthscale_constraint=GreaterThan(LEAST_LENGTH, transform=None, initial_value=(shape - 1.0) / rate),
+        )
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
+
+    def against(self, data: Tensor, variance: Tensor | None = None) -> Against:
+        """Its prior beside ``data``, times a variance, which is 1 if None."""
+        inverse = self.raw_lengthscale.detach().reciprocal()  # the constraint has no transform
+        height = data.new_ones(()) if variance is None else variance
+        scaled = data * inverse
+
+        def prior(points: Tensor) -> Prior:
+            own = points * inverse
+            distances = math.sqrt(5.0) * torch.cdist(own, scaled, compute_mode="donot_use_mm_for_euclid_dist")
+            falling = height * torch.exp(-distances)
+            linear = 1.0 + distances
+
+            def pullback(cross_gradient: Tensor, _: Tensor) -> Tensor:
+                weights = cross_gradient * falling * linear  # d cross = -5/3 weights (own - scaled) d own
+                sums = own * weights.sum(-1, keepdim=True) - weights @ scaled
+                return (-5.0 / 3.0) * sums * inverse
+
+            cross = falling * (linear + distances.square() / 3.0)
+            return Prior(cross, height.expand(cross.shape[:-1]), pullback)
+
+        return prior
+
+    def closed_form(self, points: np.ndarray) -> Materns:
+        """Its covariances of points ``n x d``."""
+        return Materns(self, points)
+
+
+class Materns(Covariances):
+    """Covariances under a Matern 5/2 kernel; the hyper-parameters are the logarithms of its lengthscales."""
+
+    def __init__(self, kernel: Matern, points: np.ndarray) -> None:
+        self._kernel = kernel
+        self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
+
+    def current(self) -> np.ndarray:
+        return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
+
+    def adopt(self, values: np.ndarray) -> None:
+        raw = self._kernel.raw_lengthscale
+        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return [(math.log(LEAST_LENGTH), math.inf)] * len(self._squares)
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_gamma(values, *LENGTHS)
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        precisions = np.exp(-2.0 * values)
+        distances = np.sqrt(5.0 * (precisions @ self._squares))
+        falling = np.exp(-distances)
+        linear = 1.0 + distances
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            return (5.0 / 3.0) * precisions * (self._squares @ (gradient.ravel() * falling * linear))
+
+        side = math.isqrt(len(falling))
+        return (falling * (linear + distances**2 / 3.0)).reshape(side, side), pullback
+
+
 class VarianceKernel(Kernel):
     """A kernel whose terms have variances of their own, each with a Gamma(2, 1) prior and 1 at first.
 
@@ -161,10 +242,7 @@ class LogVariances(Hyperparameters):
         return [(-math.inf, math.inf)] * self._kernel.raw_variances.numel()
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        variances = np.exp(values)
-        constant = len(values) * (SHAPE * math.log(RATE) - math.lgamma(SHAPE))
-        density = float(((SHAPE - 1.0) * values - RATE * variances).sum()) + constant
-        return density, SHAPE - 1.0 - RATE * variances
+        return log_gamma(values, SHAPE, RATE)
 
 
 class Scaled(Composed):
@@ -183,3 +261,33 @@ class Scaled(Composed):
             return variance * np.concatenate([[np.vdot(gradient, scaled)], pull(gradient)])
 
         return variance * scaled + self._known, pullback
+
+
+class ScaledMatern(VarianceKernel):
+    """A variance times the Matern 5/2 kernel.
+
+    Args:
+        dim: number of inputs.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(terms=1)
+        self.shape = Matern(dim)
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        return self.variances * self.shape.forward(x1, x2, diag=diag)
+
+    def against(self, data: Tensor) -> Against:
+        """Its prior beside ``data``."""
+        return self.shape.against(data, self.variances.detach().squeeze())
+
+    def closed_form(self, points: np.ndarray) -> Scaled:
+        """Its covariances of points ``n x d``."""
+        return Scaled(LogVariances(self), self.shape.closed_form(points))
+
+
+def log_gamma(logs: np.ndarray, shape: float, rate: float) -> tuple[float, np.ndarray]:
+    """The summed log density of Gamma(shape, rate) variables, and its gradient with respect to their logarithms."""
+    numbers = np.exp(logs)
+    constant = len(logs) * (shape * math.log(rate) - math.lgamma(shape))
+    return float(((shape - 1.0) * logs - rate * numbers).sum()) + constant, shape - 1.0 - rate * numbers
