@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from cbo_gym.actions import ChoiceCodec
 from cbo_gym.agent import Agent
-from cbo_gym.agents.intervention_sets.cbo import CBO
+from cbo_gym.agents.intervention_sets.cbo import CBO, Scaling
 from cbo_gym.agents.toolbox.policy_scopes import members
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomis
@@ -27,7 +27,8 @@ class CaBO(Agent):
     """CBO on the possibly optimal minimal intervention sets, blind to contexts. Plays contextual tasks.
 
     Args:
-        max_observations: rounds that only observe, at most; at least 1.
+        max_observations: as for CBO; at least 1.
+        scaling: "divide" or "multiply" the coverage by N / N_max.
         device: torch device.
 
     Attributes:
@@ -41,8 +42,8 @@ class CaBO(Agent):
     modes = frozenset({Mode.CONTEXTUAL})
     task: ContextualTask
 
-    def __init__(self, max_observations: int = 60, device: str = "cpu") -> None:
-        self.cbo = CBO(max_observations=max_observations, device=device)
+    def __init__(self, max_observations: int = 60, scaling: Scaling = "divide", device: str = "cpu") -> None:
+        self.cbo = CBO(max_observations=max_observations, scaling=scaling, device=device)
 
     def setup(self, seed: int) -> None:
         task = self.task

@@ -3,10 +3,13 @@
 Every target set has a GP of its own from the values set to the reward. Its prior comes from the observations: the
 mean is their estimate of E[Y | do(x)], and the uncertainty of that estimate is added to the prior variance. A round
 
-1. observes (plays the empty set) with probability epsilon = Vol(hull of the observations) / Vol(domain) x N / N_max,
-   over the manipulable variables, with N observations so far, which improves the prior of all sets; or else
+1. observes (plays the empty set) with probability epsilon, which improves the prior of all sets; or else
 2. intervenes: expected improvement over the best action is maximised in every set, divided by the cost of the set,
    and the best set is played.
+
+Epsilon depends on the coverage C = Vol(hull of the observations) / Vol(domain) over the variables that are set, and on
+the number N of observations. The paper's Eq. 6 multiplies, C x N / N_max; the authors' program divides,
+C / (N / N_max), so that it observes most at first. Both are offered.
 
 The estimate of E[Y | do(x)] is by simulation, back-door adjustment, or neither, as the diagram allows: see
 :mod:`cbo_gym.agents.surrogates.causal_prior`.
@@ -15,8 +18,16 @@ Departures:
 
 * A round gives one noisy reward, where the authors' program sees E[Y | do(x)]. So noise is learned with every GP,
   and the improvement is over the best posterior mean of the actions played, not over the best reward seen.
-* An observing round is one observation, and after N_max of them there are none. Observed values are
+* The empty set is one more set to play, where it is explored: nothing else may be optimal (Y = 1 - (X - U)^2 with X = U
+  naturally), and to observe only now and then would not exploit it. Its posterior is a normal one; it counts as a set
+  of cost 1, since an improvement cannot be divided by its cost of nothing.
+* An observing round is one observation, the authors' are twenty. After N_max of them there are none; what the empty
+  set then still earns is a reward like that of any set, and no longer changes the prior of others. Observed values are
   clipped to the domain before their hull is taken, without which epsilon could exceed 1.
+* Divided, epsilon is at most 1/2. The authors' program begins with half of N_max; with fewer observations its epsilon
+  could be 1 for dozens of rounds.
+* While there are too few observations for their hull to have a volume, it observes. Without initial data neither form
+  of epsilon would ever begin to.
 * The prior's variance is of the estimate of E[Y | do(x)], without the noise of Y. In simulations GPs are used as in
   :class:`~cbo_gym.agents.surrogates.gp_network.GPNetwork`, with noise distributions as the task tells them.
 * Where no back-door set exists the prior is flat, although a front door may exist.
@@ -27,8 +38,10 @@ Departures:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import torch
@@ -39,8 +52,7 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, ObservationalModel
-from cbo_gym.agents.toolbox.arguments import require_count, require_positive
-from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.agents.toolbox.arguments import require_count, require_positive, require_word
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation
@@ -49,6 +61,13 @@ CANDIDATES = 128  # quasi-random points for every variable of a set
 SURVIVORS = 4
 CHILDREN = 12  # around each survivor
 RADII = (0.03, 0.005)  # standard deviations of the two generations of points around the best ones
+MOST_OFTEN = 0.5  # epsilon where the coverage is divided by N / N_max, however small that is
+Scaling = Literal["divide", "multiply"]
+#: coverage and N / N_max -> epsilon
+SCALINGS: dict[str, Callable[[float, float], float]] = {
+    "divide": lambda covered, progress: min(MOST_OFTEN, covered / progress),
+    "multiply": lambda covered, progress: covered * progress,
+}
 NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
 
 
@@ -61,6 +80,7 @@ class CBO(Agent):
         costs: variable -> cost of setting it, finite and above 0; 1 for a variable that is not named.
         max_observations: N_max, the number of observations, the initial ones included, after which there are no
             more; at least 1.
+        scaling: "divide" or "multiply" the coverage by N / N_max.
         device: torch device.
 
     Raises:
@@ -76,11 +96,13 @@ class CBO(Agent):
         targets: Iterable[Iterable[str]] | str | None = None,
         costs: Mapping[str, float] | None = None,
         max_observations: int = 60,
+        scaling: Scaling = "divide",
         device: str = "cpu",
     ) -> None:
         for name, cost in (costs or {}).items():
             require_positive(f"the cost of {name}", cost)
         require_count("max_observations", max_observations)
+        require_word("scaling", scaling, SCALINGS)
         if isinstance(targets, str) and targets not in NAMED_TARGETS:
             raise ArgumentError(
                 f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; "
@@ -91,6 +113,7 @@ class CBO(Agent):
         )
         self.costs = dict(costs or {})
         self.max_observations = max_observations
+        self.scaling: Scaling = scaling
         self.device = device
 
     def setup(self, seed: int) -> None:
@@ -102,80 +125,150 @@ class CBO(Agent):
                 f"{did_you_mean(strangers[0], task.manipulable)}"
             )
         self._model = ObservationalModel(task, self.device)
-        self._arms = {
-            index: _Arm(
-                task, index, self._model, self.costs, target in explored, int(self.rng.integers(2**31)), self.device
-            )
-            for index, target in enumerate(task.targets)
+        self._arms: list[_Arm] = [
+            _Intervening(task, index, self._model, self.costs, int(self.rng.integers(2**31)), self.device)
             if target
-        }
-        self._places = [task.nodes.index(name) for name in task.manipulable]
+            else _Observing(task, index)
+            for index, target in enumerate(task.targets)
+        ]
+        self._explored = [arm for arm, target in zip(self._arms, task.targets, strict=True) if target in explored]
+        self._observing = self._arms[task.targets.index(frozenset())]
+        names = frozenset().union(*explored)
+        self._places = [task.nodes.index(name) for name in task.manipulable if name in names]
+        self._domains = np.array([domain for name, domain in task.manipulable.items() if name in names])
         self._stale = True
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        arm = self._arms[int(action["target"])]
+        initial = len(self.history) < len(self.task.initial_data)
         super().update(action, observation, reward, info)
-        self._model.add(action, observation, float(reward))
-        arm = self._arms.get(int(action["target"]))
-        if arm:
-            arm.observe(action, float(reward))
-            self._stale |= not len(self._model.observations)  # the flat prior is the mean of all rewards
-        else:
-            self._stale = True
+        arm.observe(action, float(reward))
+        if arm is not self._observing or initial or self._may_observe:
+            self._model.add(action, observation, float(reward))
+            self._stale |= arm is self._observing or not self._count  # the flat prior is the mean of all rewards
 
     def act(self, observation: Observation) -> Action:
-        draw = self.rng.random()
-        if not self.history:
-            return seeded_copy(self.task.action_space, int(self.rng.integers(2**31))).sample()
-        arms = [arm for arm in self._arms.values() if arm.explored]
-        if not arms or draw < self.epsilon:
-            return self._observe()
+        if not self._explored or self.rng.random() < self.epsilon:
+            return self._observing.act()
         best = float(self.estimated_rewards().max())
-        found = [arm.maximise(best, self.rng) for arm in arms]
+        found = [arm.maximise(best, self.rng) for arm in self._explored]
         return max(found, key=lambda pair: pair[1])[0]
-
-    def _observe(self) -> Action:
-        empty = self.task.targets.index(frozenset())
-        return {"target": np.int64(empty), "values": np.full(len(self.task.manipulable), UNSET)}
 
     @property
     def explored(self) -> frozenset[frozenset[str]]:
-        """The target sets of the task on which it may intervene."""
-        return frozenset(self.task.targets[index] for index, arm in self._arms.items() if arm.explored)
+        """The target sets of the task whose improvement is maximised."""
+        return frozenset(self.task.targets[arm.index] for arm in self._explored)
+
+    @property
+    def _count(self) -> int:
+        return len(self._model.observations)
+
+    @property
+    def _may_observe(self) -> bool:
+        return self._count < self.max_observations
 
     @property
     def epsilon(self) -> float:
         """The probability of observing in this round."""
-        observed = self._model.observations.cpu().numpy()
-        if len(observed) >= self.max_observations:
+        if not self._may_observe:
             return 0.0
-        domains = np.array(list(self.task.manipulable.values()))
-        return coverage(observed[:, self._places], domains) * len(observed) / self.max_observations
+        if self._count <= len(self._places):
+            return 1.0
+        observed = self._model.observations[:, self._places].cpu().numpy()
+        return SCALINGS[self.scaling](coverage(observed, self._domains), self._count / self.max_observations)
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimates of E[Y | action], shape ``(len(history),)``: of its set's GP; when observing, the mean reward."""
+        """Posterior means of E[Y | action], shape ``(len(history),)``."""
         self._refresh()
         targets = np.array([int(past.action["target"]) for past in self.history], dtype=int)
-        rewards = np.array([past.reward for past in self.history])
+        estimates = np.empty(len(targets))
         for index in np.unique(targets):
-            played = targets == index
-            rewards[played] = self._arms[index].estimates() if index in self._arms else rewards[played].mean()
-        return rewards
+            estimates[targets == index] = self._arms[index].estimates()
+        return estimates
 
     def _refresh(self) -> None:
         rewards = [past.reward for past in self.history]
-        spread = float(np.std(rewards))
-        unit = (
-            spread if spread > 1e-12 * abs(np.mean(rewards)) else 1.0
-        )  # what spread constant rewards show is rounding
-        for arm in self._arms.values():
-            arm.gp.unit = unit
-            if self._stale:
+        spread, mean = float(np.std(rewards)), float(np.mean(rewards))
+        unit = spread if spread > 1e-12 * abs(mean) else 1.0  # what spread constant rewards show is rounding
+        for arm in self._arms:
+            arm.adjust(mean, unit)
+            if self._stale and arm in self._explored:
                 arm.refresh()
         self._stale = False
 
 
-class _Arm:
-    """A target set: its GP, and the search of the values with the highest expected improvement."""
+class _Arm(ABC):
+    """A target set: what is believed of its rewards, and the search of its values.
+
+    Args:
+        task: hard.
+        index: of the set among the task's targets.
+
+    Attributes:
+        index: the same.
+    """
+
+    def __init__(self, task: HardTask, index: int) -> None:
+        self.index = index
+        self._members = [place for place, name in enumerate(task.manipulable) if name in task.targets[index]]
+        self._count = len(task.manipulable)
+
+    @abstractmethod
+    def observe(self, action: Action, reward: float) -> None:
+        """Learn from a round in which the set was played."""
+
+    @abstractmethod
+    def adjust(self, mean: float, unit: float) -> None:
+        """Adjust the prior to the mean and the spread of all rewards."""
+
+    def refresh(self) -> None:  # noqa: B027  (the empty set has no causal prior)
+        """Bring the causal prior up to date with the observations."""
+
+    @abstractmethod
+    def estimates(self) -> np.ndarray:
+        """Posterior means of the actions played, in their order."""
+
+    @abstractmethod
+    def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
+        """The action with the highest expected improvement over ``best``, and log(EI / cost) there."""
+
+    def _action(self, values: np.ndarray) -> Action:
+        chosen = np.full(self._count, UNSET)
+        chosen[self._members] = values
+        return {"target": np.int64(self.index), "values": chosen}
+
+
+class _Observing(_Arm):
+    """The empty set. Its mean reward is known up to s / sqrt(n); s counts one more reward, a unit from the mean."""
+
+    def __init__(self, task: HardTask, index: int) -> None:
+        super().__init__(task, index)
+        self._rewards: list[float] = []
+
+    def observe(self, action: Action, reward: float) -> None:
+        self._rewards.append(reward)
+
+    def adjust(self, mean: float, unit: float) -> None:
+        rewards = np.array(self._rewards)
+        count = len(rewards)
+        self._mean = float(rewards.mean()) if count else mean
+        squares = float(np.square(rewards - self._mean).sum())
+        self._std = math.sqrt((unit**2 + squares) / (count + 1) / max(1, count))
+
+    def estimates(self) -> np.ndarray:
+        return np.full(len(self._rewards), self._mean)
+
+    def act(self) -> Action:
+        """The action that sets nothing."""
+        return self._action(np.empty(0))
+
+    def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
+        mean, std = torch.tensor([self._mean, self._std], dtype=torch.float64)
+        return self.act(), float(log_expected_improvement(mean, std, best))
+
+
+class _Intervening(_Arm):
+    """A set of variables: its GP, and the search of the values with the highest expected improvement."""
 
     def __init__(
         self,
@@ -183,41 +276,35 @@ class _Arm:
         index: int,
         model: ObservationalModel,
         costs: Mapping[str, float],
-        explored: bool,
         seed: int,
         device: str,
     ) -> None:
+        super().__init__(task, index)
         target = task.targets[index]
-        self.explored = explored
-        self._index = index
-        self._members = [place for place, name in enumerate(task.manipulable) if name in target]
-        self._count = len(task.manipulable)
         self._cost = sum(costs.get(name, 1.0) for name in target)
         self._effect = partial(model.effect, target)
         dim = len(self._members)
-        self.gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device)
+        self._gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device)
         engine = SobolEngine(dim, scramble=True, seed=seed)
         self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
-        self._values = self._candidates[:0]
 
     def observe(self, action: Action, reward: float) -> None:
-        values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._values)
-        self.gp.observe(values, reward)
+        values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
+        self._gp.observe(values, reward)
+
+    def adjust(self, mean: float, unit: float) -> None:
+        self._gp.unit = unit
 
     def refresh(self) -> None:
-        """Bring the priors up to date with the observations."""
-        if self.explored:
-            self._prior = self._effect(self._candidates)
-        if len(self.gp):
-            self.gp.refresh()
+        self._prior = self._effect(self._candidates)
+        if len(self._gp):
+            self._gp.refresh()
 
     def estimates(self) -> np.ndarray:
-        """Posterior means of the actions played, in their order."""
         with torch.no_grad():
-            return self.gp.fitted().cpu().numpy()
+            return self._gp.fitted().cpu().numpy()
 
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
-        """The action with the highest expected improvement over ``best``, and log(EI / cost) there."""
         points, values = self._candidates, self._log_improvement(self._candidates, best, self._prior)
         for radius in RADII:
             fittest = points[values.topk(SURVIVORS).indices].repeat_interleave(CHILDREN, 0)
@@ -226,13 +313,11 @@ class _Arm:
             points = torch.cat([points, children])
             values = torch.cat([values, self._log_improvement(children, best)])
         winner = values.argmax()
-        chosen = np.full(self._count, UNSET)
-        chosen[self._members] = points[winner].cpu().numpy()
-        return {"target": np.int64(self._index), "values": chosen}, float(values[winner]) - math.log(self._cost)
+        return self._action(points[winner].cpu().numpy()), float(values[winner]) - math.log(self._cost)
 
     def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
         with torch.no_grad():
-            mean, std = self.gp.predict(values, prior)
+            mean, std = self._gp.predict(values, prior)
         return log_expected_improvement(mean, std, best)
 
 

@@ -6,7 +6,7 @@ exploration of :class:`~cbo_gym.agents.scopes.cocabo.CoCaBO`, from which it diff
 
 from __future__ import annotations
 
-from cbo_gym.agents.scopes.cocabo import CoCaBO
+from cbo_gym.agents.scopes.cocabo import BETA, CoCaBO
 from cbo_gym.agents.scopes.scope_arm import Backend
 from cbo_gym.agents.toolbox.policy_scopes import members
 from cbo_gym.errors import ArgumentError
@@ -17,14 +17,15 @@ class CoBO(CoCaBO):
 
     Args:
         beta: factor of beta(n), whose square root multiplies the standard deviation; finite, at least 0.
-        backend: ``"plain"`` (Matern 5/2) or ``"warped"`` (inputs and outputs, after HEBO).
+        backend: ``"plain"`` (Matern 5/2), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"`` (the present
+            default of BoTorch).
         device: torch device.
 
     Raises:
         ArgumentError: if an argument is out of range; by :meth:`reset` if no scope of the task sets all variables.
     """
 
-    def __init__(self, beta: float = 0.1, backend: Backend = "plain", device: str = "cpu") -> None:
+    def __init__(self, beta: float = BETA, backend: Backend = "plain", device: str = "cpu") -> None:
         super().__init__(beta=beta, backend=backend, device=device)
 
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:

@@ -13,20 +13,23 @@ good for one arm would otherwise look like a good arm.
 
 Departures:
 
+* ``U_i`` is the average, over the contexts of all rounds, of the highest bound that the arm's present model has there
+  (:class:`~cbo_gym.agents.scopes.arm_index.HighestBounds`). The running averages of Algorithm 2 keep the optimism of
+  the first rounds for hundreds of rounds; with the bounds of the present model at the points *played*, the random first
+  plays keep an arm down that is best once it plays well, and some never came back. ``index="published"`` plays the
+  running averages.
 * beta_i and rho_i grow as ``log(m d n / delta)``, the theorem's rate, without its factor d (the larger of the numbers
   of variables and contexts) and its constant: these give bounds that hold for any function and explore for ever.
-  rho is relative to the standard deviation of the rewards seen.
-* An arm's average is levelled to the contexts of all rounds, by a linear regression of its bounds on its contexts.
-  The paper's arms draw their own contexts; here every arm sees those of all rounds, and without levelling a few good
-  contexts decide between the arms for hundreds of rounds.
-* The bounds in an arm's average are those of the present posterior at the points that it played, not those of the
-  time when it played them: the optimism of the first rounds would otherwise hide for hundreds of rounds which arm is
-  better.
-* Every arm is first played eight times, not once, with random values, as HEBO begins with random points: without
-  them a GP whose variables have hardly varied may never learn that they interact with the contexts.
+  n counts the rounds of all arms here, since with smaller bounds an arm may be wrongly left, and must come back. rho is
+  relative to the standard deviation of the arm's noise.
+* Every arm is first played eight times, not once, with values that fill its box evenly, as HEBO begins with Sobol
+  points: without them a GP whose variables have hardly varied may never learn that they interact with the contexts.
 * Kernels are Matern 5/2 with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years. With its
   present default, which is made for many dimensions, half of the runs on CoCaFig1 took the reward for linear in X1:
   they played the ends of its domain alone and never saw that the middle is better.
+* One reward carries the noise of every variable that is not set, so the prior of the noise is centred at a third of the
+  variance of the rewards, as in CBO here, not at BoTorch's fiftieth: with that, contexts with lengthscales of a
+  hundredth of their range explained the noise, and what one patient taught was of no use for the next.
 * Hyper-parameters are fitted. The default model is the plain one, which was no worse and takes less time; the one
   after HEBO is in :mod:`cbo_gym.agents.surrogates.warped_gp`. HEBO's own acquisition functions are not used.
 * Where the task offers fewer scopes than the diagram has, what none of its useful scopes sets counts as not
@@ -36,11 +39,14 @@ Departures:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
 from cbo_gym.agent import Agent
+from cbo_gym.agents.scopes.arm_index import ArmIndex, HighestBounds, RunningAverages
 from cbo_gym.agents.scopes.scope_arm import BACKENDS, Backend, ScopeArm
 from cbo_gym.agents.toolbox.arguments import require_not_negative, require_word
 from cbo_gym.agents.toolbox.policy_scopes import Members, members
@@ -49,6 +55,10 @@ from cbo_gym.scm.scopes import pomps
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
 CONFIDENCE = 0.1  # delta
+BETA = 0.05
+
+Index = Literal["posterior", "published"]
+INDICES: dict[str, Callable[[], ArmIndex]] = {"posterior": HighestBounds, "published": RunningAverages}
 
 
 class CoCaBO(Agent):
@@ -57,7 +67,10 @@ class CoCaBO(Agent):
     Args:
         beta: factor of beta_i(n), whose square root multiplies the standard deviation; finite, at least 0.
         rho: factor of rho_i(n), the exploration of arms; finite, at least 0.
-        backend: the arms' model: ``"plain"`` (Matern 5/2) or ``"warped"`` (inputs and outputs, after HEBO).
+        index: what arms are compared by: ``"posterior"`` (the highest bounds of their present models) or
+            ``"published"`` (Algorithm 2 to the letter: running averages, one first play each).
+        backend: the arms' model: ``"plain"`` (Matern 5/2), ``"warped"`` (inputs and outputs, after HEBO), or
+            ``"botorch"`` (the present default of BoTorch).
         use_contexts: False lets all arms ignore their contexts (the paper's ablation).
         device: torch device.
 
@@ -73,27 +86,45 @@ class CoCaBO(Agent):
 
     def __init__(
         self,
-        beta: float = 0.1,
-        rho: float = 0.4,
+        beta: float = BETA,
+        rho: float = 0.2,
+        index: Index = "posterior",
         backend: Backend = "plain",
         use_contexts: bool = True,
         device: str = "cpu",
     ) -> None:
         require_not_negative("beta", beta)
         require_not_negative("rho", rho)
+        require_word("index", index, INDICES)
         require_word("backend", backend, BACKENDS)
         self.beta = beta
         self.rho = rho
+        self.index: Index = index
         self.backend: Backend = backend
         self.use_contexts = use_contexts
         self.device = device
 
     def setup(self, seed: int) -> None:
         self._contexts: list[np.ndarray] = []
+        self._index = INDICES[self.index]()
+        chosen = [(scope, contexts if self.use_contexts else frozenset()) for scope, contexts in self.choose_scopes()]
+        for scope, contexts in chosen:
+            self._warn_of_changes(members(self.task.scopes[scope])[0], contexts)
         self.arms = [
-            ScopeArm(self.task, scope, contexts if self.use_contexts else (), self.backend, self.device)
-            for scope, contexts in self.choose_scopes()
+            ScopeArm(self.task, scope, contexts, self.backend, int(self.rng.integers(2**31)), self.device)
+            for scope, contexts in chosen
         ]
+
+    def _warn_of_changes(self, variables: frozenset[str], contexts: frozenset[str]) -> None:
+        """Warn where some of the actions change a context on which others depend."""
+        changed = sorted(contexts & self.task.diagram.mutilate(variables).descendants(variables))
+        if changed:
+            warnings.warn(
+                f"{self.task.env_id}: setting {sorted(variables)} changes {changed}, which the values set depend on; "
+                "the agent sees what these are before the round, not what they become. Offer a scope without them "
+                "to do without",
+                stacklevel=2,
+            )
 
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:
         """The arms: indices of the task's scopes, and the contexts that matter there.
@@ -105,6 +136,12 @@ class CoCaBO(Agent):
         task = self.task
         offered = [members(scope) for scope in task.scopes]
         useful = [one for one in offered if one[0] in {variables for variables, _ in self._possibly_optimal([one])}]
+        if not any(variables for variables, _ in useful):
+            raise ArgumentError(
+                f"{task.env_id} offers no scope that is worth playing: those that set something, "
+                f"{[sorted(variables) for variables, _ in offered if variables]}, are redundant on its diagram; "
+                f"scopes that are not: {self._worth_offering(offered)}"
+            )
         arms = {
             (index, contexts)
             for variables, contexts in self._possibly_optimal(useful)
@@ -115,6 +152,13 @@ class CoCaBO(Agent):
             raise ArgumentError(f"{task.env_id} offers none of the possibly optimal scopes of its diagram")
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
 
+    def _worth_offering(self, offered: Sequence[Members]) -> list[str]:
+        return sorted(
+            f"{sorted(variables)} by {sorted(contexts)}"
+            for variables, contexts in self._possibly_optimal(offered)
+            if variables
+        )
+
     def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
         """Classes of possibly optimal scopes over all that is set and seen in some of the scopes offered."""
         variables = frozenset().union(*[settable for settable, _ in offered])
@@ -123,27 +167,39 @@ class CoCaBO(Agent):
 
     def act(self, observation: Observation) -> Action:
         self._contexts.append(observation["context"].copy())
-        self._played = max(self.arms, key=self.index)
-        width = self._width(self._played)
-        return self._played.act(self._contexts[-1], width, seed=int(self.rng.integers(2**31)))
+        seed = int(self.rng.integers(2**31))
+        self._played = self._pick()
+        if self._is_new(self._played):
+            return self._played.first()
+        return self._played.act(self._contexts[-1], self._width(self._played), seed)
 
-    def index(self, arm: ScopeArm) -> float:
-        """What picks the arm; infinite while it is new."""
-        if arm.is_new:
-            return math.inf
-        spread = float(np.std([past.reward for past in self.history]))
-        bonus = self.rho * spread * self._growth(arm) / math.sqrt(len(arm.rounds))
-        return arm.average_bound(np.stack(self._contexts), self._width(arm)) + bonus
+    def _pick(self) -> ScopeArm:
+        fresh = [arm for arm in self.arms if self._is_new(arm)]
+        if fresh or len(self.arms) == 1:
+            return [*fresh, *self.arms][0]
+        contexts = np.stack(self._contexts)
+        return max(self.arms, key=lambda arm: self.score(arm, contexts))
+
+    def _is_new(self, arm: ScopeArm) -> bool:
+        return len(arm.rounds) < self._index.first_plays
+
+    def score(self, arm: ScopeArm, contexts: np.ndarray) -> float:
+        """What picks an arm that has been played: ``U_i + rho_i(n) / sqrt(n)``, given the contexts of all rounds."""
+        bonus = self.rho * float(arm.gp.noise_scale) * self._growth(arm) / math.sqrt(len(arm.rounds))
+        return self._index.value(arm, contexts, self._width(arm)) + bonus
 
     def _width(self, arm: ScopeArm) -> float:
         return math.sqrt(self.beta * self._growth(arm))
 
     def _growth(self, arm: ScopeArm) -> float:
         """log(m d n / delta)."""
-        return math.log(len(self.arms) * arm.dim * (1 + len(arm.rounds)) / CONFIDENCE)
+        plays = self._index.plays(arm, 1 + len(self.history))
+        return math.log(len(self.arms) * arm.dim * plays / CONFIDENCE)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        self._played.observe(action, self._contexts[-1], float(reward), len(self.history))
+        arm, context = self._played, self._contexts[-1]
+        self._index.note(arm, action, context, self._width(arm))
+        arm.observe(action, context, float(reward), len(self.history))
         super().update(action, observation, reward, info)
 
     def recommend(self) -> Action:

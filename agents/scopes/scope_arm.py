@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Literal
@@ -9,21 +10,30 @@ from typing import Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 from cbo_gym.agents.surrogates.kernels import ScaledMatern
+from cbo_gym.agents.surrogates.noise import NoiseLevel
 from cbo_gym.agents.surrogates.warped_gp import WarpedGP
 from cbo_gym.agents.toolbox.features import BoxFeatures
 from cbo_gym.agents.toolbox.search import RAW_SAMPLES, RESTARTS, maximise
 from cbo_gym.task import Action, ContextualTask
 
-Backend = Literal["warped", "plain"]
+USUAL_NOISE = math.exp(-1.0)  # median of the prior of the noise's share of the variance of an arm's rewards
+
+Backend = Literal["plain", "warped", "botorch"]
+_noise = partial(NoiseLevel, math.log(USUAL_NOISE), 1.0, start=USUAL_NOISE)
 BACKENDS: dict[str, Callable[..., GaussianProcess]] = {
-    "warped": WarpedGP,
-    "plain": partial(GaussianProcess, covariance=ScaledMatern),
+    "plain": partial(GaussianProcess, covariance=ScaledMatern, noise=_noise),
+    "warped": partial(WarpedGP, noise=_noise),
+    "botorch": GaussianProcess,
 }
-RANDOM_PLAYS = 8  # of an arm at first
+CONTEXTS = 40  # most contexts over which an arm's value is averaged
+CANDIDATES = 128  # values for each variable, among which the best in a context is sought
+MOST_CANDIDATES = 512
+LATEST = 32  # values played that are among them too
 
 
 class ScopeArm:
@@ -33,18 +43,19 @@ class ScopeArm:
         task: contextual.
         scope: index of the scope among the task's.
         contexts: those that the values depend on.
-        backend: ``"warped"`` (inputs and outputs, after HEBO) or ``"plain"`` (Matern 5/2).
+        backend: ``"plain"`` (Matern 5/2), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"`` (BoTorch's
+            present default).
+        seed: of its first values and of those among which it seeks the best ones.
         device: torch device.
 
     Attributes:
         gp: from the variables, then the contexts, to the reward.
         dim: the larger of the numbers of variables and contexts, at least 1.
-        is_new: whether its next play is one of the first few, which are random.
         rounds: the numbers of the rounds in which it played, from 0.
     """
 
     def __init__(
-        self, task: ContextualTask, scope: int, contexts: Collection[str], backend: Backend, device: str
+        self, task: ContextualTask, scope: int, contexts: Collection[str], backend: Backend, seed: int, device: str
     ) -> None:
         variables = {variable for variable, _ in task.scopes[scope]}
         self.scope = scope
@@ -56,20 +67,21 @@ class ScopeArm:
         dim = len(self._members)
         self.dim = max(1, dim, len(self._seen))
         self._features = BoxFeatures(dim)
+        count = min(MOST_CANDIDATES, CANDIDATES * dim)
+        engine = SobolEngine(max(1, dim), scramble=True, seed=seed)
+        self._spread = engine.draw(max(1, count), dtype=torch.float64)[:, :dim].to(device)
         inputs = max(1, dim + len(self._seen))  # without any there is a constant one
         name = f"{task.reward} in scope {scope}"
         self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
     def act(self, context: np.ndarray, width: float, seed: int) -> Action:
-        """The action with the highest bound, ``width`` standard deviations above the mean; random while the arm is new.
+        """The action with the highest bound, ``width`` standard deviations above the mean.
 
         Args:
             context: of all of the task's context variables, shape ``(k,)``.
             width: at least 0.
             seed: of the search.
         """
-        if self.is_new:
-            return self._action(np.random.default_rng(seed).random(len(self._members)))
 
         def bound(values: Tensor) -> Tensor:
             return self.gp.bound(self._inputs(values, context), width).squeeze(-1)
@@ -91,33 +103,36 @@ class ScopeArm:
 
     def observe(self, action: Action, context: np.ndarray, reward: float, round_: int) -> None:
         """Learn from a round in which the arm was played."""
-        values = torch.as_tensor(np.asarray(action["values"])[self._members], device=self._device)
-        self.gp.add(self._inputs(values, context).cpu(), reward)
+        self.gp.add(self._inputs(self._values(action), context).cpu(), reward)
         self.gp.update()
         self.rounds.append(round_)
 
-    @property
-    def is_new(self) -> bool:
-        return len(self.rounds) < RANDOM_PLAYS
+    def first(self) -> Action:
+        """The next of some values that fill the box evenly, for the plays before there is a model."""
+        return self._action(self._spread[len(self.rounds) % len(self._spread)].cpu().numpy())
 
-    def average_bound(self, contexts: np.ndarray, width: float) -> float:
-        """The average bound at the points played, levelled to other contexts than those that the arm met.
+    def bound_of(self, action: Action, context: np.ndarray, width: float) -> float:
+        """The bound of an action, in its context; without data that of a prior with mean 0 and variance 1."""
+        if not self.rounds:
+            return width
+        with torch.no_grad():
+            return float(self.gp.bound(self._inputs(self._values(action), context), width))
 
-        What a ridge regression of the bounds on their contexts tells about the difference of both means is added.
+    def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
+        """The highest bound in each of some contexts, evenly spaced among those given.
 
         Args:
             contexts: of all of the task's context variables, shape ``(n, k)``.
             width: of the bounds, in standard deviations.
+
+        Returns:
+            at most ``CONTEXTS`` bounds.
         """
-        points = self.gp.inputs
+        places = np.linspace(0, len(contexts) - 1, min(len(contexts), CONTEXTS)).round().astype(int)
+        values = torch.cat([self._spread, self.gp.inputs[-LATEST:, : len(self._members)]])
+        points = torch.stack([self._inputs(values, context) for context in contexts[places]])
         with torch.no_grad():
-            bounds = self.gp.bound(points, width).cpu().numpy()
-        dim = len(self._members)
-        own, other = points[:, dim : dim + len(self._seen)].cpu().numpy(), contexts[:, self._seen]
-        unit = other.std(axis=0) + 1e-12
-        scaled = (own - own.mean(axis=0)) / unit
-        slope = np.linalg.solve(scaled.T @ scaled + np.eye(scaled.shape[1]), scaled.T @ (bounds - bounds.mean()))
-        return float(bounds.mean() + ((other.mean(axis=0) - own.mean(axis=0)) / unit) @ slope)
+            return self.gp.bound(points, width).amax(-1).cpu().numpy()
 
     def estimates(self, context: np.ndarray | None = None) -> np.ndarray:
         """Estimates of E[Y | x, c] for what was played, in the contexts of then or all in ``context``."""
@@ -131,6 +146,9 @@ class ScopeArm:
         """Of the values played, those with the best estimate in ``context``."""
         best = int(np.argmax(self.estimates(context)))
         return self._action(self.gp.inputs[best, : len(self._members)].cpu().numpy())
+
+    def _values(self, action: Action) -> Tensor:
+        return torch.as_tensor(np.asarray(action["values"])[self._members], device=self._device)
 
     def _inputs(self, values: Tensor, context: np.ndarray) -> Tensor:
         """GP inputs of values ``... x dim`` in one context."""

@@ -86,6 +86,7 @@ class GaussianProcess:
         dim: number of inputs d, at least 1.
         noise_std: standard deviation of the outputs' noise where it is known, 0 for exact outputs; None to learn it.
         covariance: makes the kernel for d inputs.
+        noise: makes the model of noise that is not known.
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
         refit_iterations: most iterations of a refit, which starts where the last fit ended.
         device: torch device of data and computations.
@@ -111,6 +112,7 @@ class GaussianProcess:
         *,
         noise_std: float | None = None,
         covariance: Callable[[int], Kernel] = SquaredExponential,
+        noise: Callable[[], Noise] = NoiseLevel,
         rescale: Sequence[int] = (),
         refit_iterations: int = FIT_ITERATIONS,
         device: str | torch.device = "cpu",
@@ -123,6 +125,7 @@ class GaussianProcess:
         self.dim = dim
         self.noise_std = noise_std
         self.covariance = covariance
+        self._unknown_noise = noise
         self.rescale = list(rescale)
         self.refit_iterations = refit_iterations
         self.schedule = RefitSchedule()
@@ -304,7 +307,7 @@ class GaussianProcess:
         return self.covariance(self.dim).to(device=self._device, dtype=torch.float64).requires_grad_(False)
 
     def _make_noise(self) -> Noise:
-        return NoiseLevel() if self.noise_std is None else KnownNoise(self.noise_std)
+        return self._unknown_noise() if self.noise_std is None else KnownNoise(self.noise_std)
 
     @property
     def noise(self) -> Tensor:

@@ -93,6 +93,11 @@ class WarpedGP(GaussianProcess):
         transformed = super().bound(points, width)
         return self._centre + self._unit * inverse_yeo_johnson(transformed, self._power)
 
+    @property
+    def noise_scale(self) -> Tensor:
+        """In the outputs' own units, about their mean, where the transform has slope 1."""
+        return self._unit * super().noise_scale
+
     def _choose_transform(self) -> None:
         from scipy.stats import yeojohnson_normmax  # late: slow to import
 

@@ -1,0 +1,73 @@
+"""What a bandit over scopes compares its arms by: the value U_i of arm i, to which it adds a bonus for rare plays."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from typing import ClassVar
+
+import numpy as np
+
+from cbo_gym.agents.scopes.scope_arm import ScopeArm
+from cbo_gym.task import Action
+
+
+class ArmIndex(ABC):
+    """Values of arms.
+
+    Attributes:
+        first_plays: of each arm, before arms are compared; they are random.
+    """
+
+    first_plays: ClassVar[int]
+
+    @abstractmethod
+    def plays(self, arm: ScopeArm, rounds: int) -> int:
+        """The number n with which beta and rho grow, after so many rounds of all arms."""
+
+    def note(self, arm: ScopeArm, action: Action, context: np.ndarray, width: float) -> None:  # noqa: B027
+        """Look at an action before its reward is known to the arm."""
+
+    @abstractmethod
+    def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
+        """U_i of an arm that has been played.
+
+        Args:
+            arm: i.
+            contexts: of all rounds so far, shape ``(n, k)``.
+            width: of bounds, in standard deviations.
+        """
+
+
+class HighestBounds(ArmIndex):
+    """The average over the contexts of all rounds of the highest bound that the arm's present model has there.
+
+    It bounds from above what the arm could earn, whatever it played so far, and all arms are compared in equal
+    contexts. beta and rho grow with the rounds of all arms, so that no arm is given up for good.
+    """
+
+    first_plays = 8
+
+    def plays(self, arm: ScopeArm, rounds: int) -> int:
+        return rounds
+
+    def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
+        return float(arm.highest_bounds(contexts, width).mean())
+
+
+class RunningAverages(ArmIndex):
+    """Algorithm 2 to the letter: the running average of the bounds of the time at which the points were played."""
+
+    first_plays = 1
+
+    def __init__(self) -> None:
+        self._bounds: dict[ScopeArm, list[float]] = defaultdict(list)
+
+    def plays(self, arm: ScopeArm, rounds: int) -> int:
+        return 1 + len(arm.rounds)
+
+    def note(self, arm: ScopeArm, action: Action, context: np.ndarray, width: float) -> None:
+        self._bounds[arm].append(arm.bound_of(action, context, width))
+
+    def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
+        return float(np.mean(self._bounds[arm]))
