@@ -172,7 +172,7 @@ class CBO(Agent):
         """The probability of observing in this round."""
         if not self._may_observe:
             return 0.0
-        if self._count <= len(self._places):
+        if not self._places or self._count <= len(self._places):
             return 1.0
         observed = self._model.observations[:, self._places].cpu().numpy()
         return SCALINGS[self.scaling](coverage(observed, self._domains), self._count / self.max_observations)

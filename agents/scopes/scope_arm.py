@@ -116,7 +116,7 @@ class ScopeArm:
         if not self.rounds:
             return width
         with torch.no_grad():
-            return float(self.gp.bound(self._inputs(self._values(action), context), width))
+            return float(self.gp.bound(self._inputs(self._values(action)[None], context), width))
 
     def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
         """The highest bound in each of some contexts, evenly spaced among those given.

@@ -25,6 +25,7 @@ SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
 RANDOM_FEATURES = 512  # of a function drawn from a prior
 LENGTHS = (3.0, 6.0)  # shape and rate of the gamma prior of a Matern kernel's lengthscales, once BoTorch's default
 LEAST_LENGTH = 0.01
+LARGEST = 700.0  # logarithm of a variance that a line search may try; its exponential is still a number
 
 Function = Callable[[Tensor], Tensor]  # points ``... x d`` to values ``...``, differentiable
 
@@ -254,7 +255,7 @@ class Scaled(Composed):
 
     def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
         (log_variance,), own = self.split(values)
-        variance = math.exp(log_variance)
+        variance = math.exp(min(log_variance, LARGEST))
         scaled, pull = self._scaled.matrix(own)
 
         def pullback(gradient: np.ndarray) -> np.ndarray:

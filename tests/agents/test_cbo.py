@@ -79,6 +79,7 @@ def test_unsupported_mode() -> None:
         ({"costs": {"X0": math.inf}}, "cost of X0 must be"),
         ({"max_observations": 0}, "max_observations must be a whole number of at least 1; given 0"),
         ({"max_observations": 2.5}, "max_observations must be"),
+        ({"scaling": "divided"}, r"scaling must be one of .*; given 'divided'; did you mean 'divide'"),
         ({"targets": "pomi"}, r"given 'pomi'; did you mean 'POMIS'"),
     ],
 )
@@ -275,19 +276,70 @@ def toy_rounds(points: list[tuple[float, float]]) -> tuple[Round, ...]:
     return tuple(Round(action, {"nodes": np.array([x0, x1, 1.0])}, 1.0) for x0, x1 in points)
 
 
-def test_epsilon_by_hand_and_how_it_is_used() -> None:
-    """A hull of half of the domain from 4 of at most 8 observations: 0.5 x 4 / 8."""
+@pytest.mark.parametrize(
+    ("scaling", "count", "epsilon"), [("multiply", 8, 0.25), ("divide", 5, 0.5), ("divide", 40, 0.0)]
+)
+def test_epsilon_by_hand_and_how_it_is_used(scaling: str, count: int, epsilon: float) -> None:
+    """A hull of half of the domain from 4 of at most 8 observations: 0.5 x 4 / 8; divided it is at most 1/2."""
     _, task = make(TOY, 0, 1)
     corners = [(-5.0, -5.0), (5.0, -5.0), (-5.0, 20.0), (-4.0, -4.0)]
+    if not epsilon:  # a hull of a hundredth, after 40 of 80 observations
+        corners = [(-5.0, -5.0), (-4.0, -5.0), (-5.0, 0.0)] + 37 * [(-4.9, -4.9)]
     task = replace(task, initial_data=toy_rounds(corners))
-    agent = CBO(max_observations=8)
+    agent = CBO(scaling=scaling, max_observations=count if epsilon else 80)
     agent.reset(task, 0)
-    assert agent.epsilon == pytest.approx(0.25)
-    observing = [not task.targets[agent.act({})["target"]] for _ in range(80)]
-    assert np.mean(observing) == pytest.approx(0.25, abs=3 * math.sqrt(0.25 * 0.75 / 80))
-    agent = CBO(max_observations=4)
+    expected = epsilon or 0.01 / (40 / 80)
+    assert agent.epsilon == pytest.approx(expected)
+    if epsilon:
+        observing = [not task.targets[agent.act({})["target"]] for _ in range(80)]
+        assert np.mean(observing) == pytest.approx(expected, abs=3 * math.sqrt(expected * (1 - expected) / 80))
+    agent = CBO(scaling=scaling, max_observations=4)
     agent.reset(task, 0)
     assert agent.epsilon == 0.0
+
+
+@pytest.mark.parametrize("scaling", ["divide", "multiply"])
+def test_without_initial_data_it_observes_until_there_is_a_hull(scaling: str) -> None:
+    env, task = make(TOY, 0, 6)
+    played, _ = play(CBO(scaling=scaling), env, replace(task, initial_data=()), 0)
+    assert [task.targets[action["target"]] for action in played[:3]] == [frozenset()] * 3
+
+
+def test_the_empty_set_is_exploited_where_it_is_best() -> None:
+    """X = U and Y = 1 - (X - U)^2: what nature does cannot be improved upon."""
+    _, task = make(TOY, 0, 1)
+    domains = {"X": (-1.0, 1.0)}
+    targets = (frozenset(), frozenset({"X"}))
+    space = spaces.Dict({"target": spaces.Discrete(2), "values": spaces.Box(0.0, 1.0, (1,), dtype=np.float64)})
+    diagram = CausalDiagram(["X", "Y"], [("X", "Y")], [("X", "Y")])
+    common = {"nodes": ("X", "Y"), "manipulable": domains, "targets": targets, "noise": None, "initial_data": ()}
+    codec = ChoiceCodec(space, Domains(domains), "target", targets, ["{}", "{X}"])
+    task = replace(task, diagram=diagram, action_space=space, codec=codec, **common)
+    agent = CBO(targets="POMIS")
+    agent.reset(task, 0)
+    assert agent.explored == set(targets)
+    rng, empty = np.random.default_rng(0), []
+    for _ in range(40):
+        action, u = agent.act({}), rng.uniform(-1.0, 1.0)
+        x = 2.0 * action["values"][0] - 1.0 if action["target"] else u
+        reward = 1.0 - (x - u) ** 2
+        empty.append(not action["target"])
+        agent.update(action, {"nodes": np.array([x, reward])}, reward, {})
+    assert np.mean(empty[20:]) >= 0.9
+    assert not agent.recommend()["target"]
+
+
+def test_what_the_empty_set_earns_after_the_last_observation_changes_no_prior() -> None:
+    _, task = make(TOY, 0, 1)
+    agent = CBO(max_observations=len(task.initial_data))
+    agent.reset(task, 0)
+    known = sum(not task.targets[int(past.action["target"])] for past in task.initial_data)
+    agent = CBO(max_observations=known + 1)
+    agent.reset(task, 0)
+    for past in toy_rounds([(0.0, 0.0)] * 3):
+        agent.update(*past, {})
+    assert len(agent.history) == len(task.initial_data) + 3
+    assert len(agent._model.observations) == known + 1
 
 
 # Playing.
@@ -307,10 +359,14 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
     _, task = make(COMPLETE, 0, 1)
     b_and_e = frozenset("BE")
     task = replace(task, targets=(*task.targets, frozenset("BDE")))
-    for targets, excluded in [("POMIS", {b_and_e, frozenset("BDE")}), ("MIS", {frozenset("BDE")}), (None, set())]:
+    for targets, excluded in [
+        ("POMIS", {b_and_e, frozenset("BDE")}),
+        ("MIS", {frozenset("BDE")}),
+        (None, set()),
+    ]:
         agent = CBO(targets=targets)
         agent.reset(task, 0)
-        assert agent.explored == set(task.targets) - excluded - {frozenset()}
+        assert agent.explored == set(task.targets) - excluded
     with pytest.raises(ArgumentError, match="targets are 'MIS' or 'POMIS' or sets; given 'best'"):
         CBO(targets="best")
 

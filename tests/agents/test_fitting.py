@@ -14,7 +14,7 @@ from cbo_gym.agents.surrogates.exogenous import DecoderKernel
 from cbo_gym.agents.surrogates.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.gp_network import MechanismKernel
 from cbo_gym.agents.surrogates.heteroscedastic import BumpyNoise
-from cbo_gym.agents.surrogates.kernels import SquaredExponential
+from cbo_gym.agents.surrogates.kernels import ScaledMatern, SquaredExponential
 from cbo_gym.agents.surrogates.noise import KnownNoise, NoiseLevel
 
 KERNELS = {
@@ -24,6 +24,7 @@ KERNELS = {
     "decoder": partial(DecoderKernel, mechanism=partial(MechanismKernel, parents=1)),
     "decoder of a root": partial(DecoderKernel, mechanism=SquaredExponential),
     "causal": CausalKernel,
+    "scaled Matern": ScaledMatern,
     "Matern": get_matern_kernel_with_gamma_prior,  # by autograd
 }
 NOISES = {"known": lambda: KnownNoise(0.3), "level": NoiseLevel, "bumpy": lambda: BumpyNoise(3, [0])}
