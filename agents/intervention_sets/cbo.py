@@ -125,14 +125,14 @@ class CBO(Agent):
                 f"{did_you_mean(strangers[0], task.manipulable)}"
             )
         self._model = ObservationalModel(task, self.device)
+        self._observing = _Observing(task, task.targets.index(frozenset()))
         self._arms: list[_Arm] = [
             _Intervening(task, index, self._model, self.costs, int(self.rng.integers(2**31)), self.device)
             if target
-            else _Observing(task, index)
+            else self._observing
             for index, target in enumerate(task.targets)
         ]
         self._explored = [arm for arm, target in zip(self._arms, task.targets, strict=True) if target in explored]
-        self._observing = self._arms[task.targets.index(frozenset())]
         names = frozenset().union(*explored)
         self._places = [task.nodes.index(name) for name in task.manipulable if name in names]
         self._domains = np.array([domain for name, domain in task.manipulable.items() if name in names])
