@@ -6,14 +6,18 @@ and ``u^ = (x - mean(z)) / spread(z)`` stands for u. A Gaussian mixture is fitte
 GP, the decoder, to ``(z, u^) -> x``. Where ``f(z, u) = f_a(z) + f_b(z) f_c(u)``, u^ is f_c(u) standardised, up to sign.
 
 The spread is that of x about its mean, which the noise of the first GP has to describe (its level varies with z),
-and not how uncertain the mean is.
+and not how uncertain the mean is. That is carried apart: an error e of the mean makes ``u^ = u + e / spread`` of u, so
+that a decoder, which sees u^, would take x for known wherever there are data, however noisy they are. Its outputs
+therefore have noise with the covariance that e has under the first GP, and the mixture is as much wider as u^ may be
+wrong. (Lemma 14.2 of the paper adds the encoder's standard deviation to the decoder's.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import chain, cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,17 +76,28 @@ class EncoderDecoder:
         actions: number of own actions.
         components: of the mixture, see :func:`fit_mixture`.
         seed: of the mixture's fits.
+        siblings: surrogates of nodes that share a latent cause with this one and have seen the same rounds. Their
+            centres, what they take for the mean given their own inputs, are inputs here ahead of the parents.
         device: torch device.
     """
 
     def __init__(
-        self, name: str, parents: int, actions: int, components: MixtureSize, seed: int, device: str = "cpu"
+        self,
+        name: str,
+        parents: int,
+        actions: int,
+        components: MixtureSize,
+        seed: int,
+        siblings: Sequence[EncoderDecoder] = (),
+        device: str = "cpu",
     ) -> None:
-        dim = max(1, parents + actions)  # a root has a constant input
+        dim = len(siblings) + max(1, parents + actions)  # a root has a constant input
+        parents += len(siblings)
         kernel = partial(MechanismKernel, parents=parents) if parents else SquaredExponential
         common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
         self.decoder = Decoder(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
+        self._siblings = siblings
         self._components = components
         self._seed = seed
 
@@ -91,16 +106,29 @@ class EncoderDecoder:
 
     def add(self, inputs: Numbers, outputs: Numbers) -> None:
         """Add observations, as :meth:`GaussianProcess.add`."""
-        self.encoder.add(inputs, outputs)
+        own = np.asarray(inputs, dtype=np.float64).reshape(-1, self.encoder.dim - len(self._siblings))
+        unknown = np.zeros((len(own), len(self._siblings)))  # until the next update
+        self.encoder.add(np.column_stack([unknown, own]), outputs)
 
     def update(self) -> None:
         """Bring encoder, mixture and decoder up to date with the data."""
         if len(self.decoder) == len(self):
             return
+        if self._siblings:
+            self.encoder.replace(self._with_siblings(), self.encoder.outputs)
         inputs, outputs = self.encoder.inputs, self.encoder.outputs
-        self.exogenous = (outputs - self.encoder.mean(inputs)) / self.encoder.spread(inputs)
-        self.distribution = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
-        self.decoder.replace(torch.cat([inputs, self.exogenous[:, None]], -1), outputs)
+        spread, error = self.encoder.spread(inputs), self.encoder.mean_error()
+        self.exogenous = (outputs - self.encoder.mean(inputs)) / spread
+        fitted = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
+        self.distribution = _widened(fitted, float((error.diagonal() / spread.square()).mean()))
+        self.decoder.learn(torch.cat([inputs, self.exogenous[:, None]], -1), outputs, error)
+
+    def _with_siblings(self) -> Tensor:
+        """The encoder's inputs, with the centres that the siblings have by now."""
+        for sibling in self._siblings:
+            sibling.update()
+        columns = [sibling.encoder.mean(sibling.encoder.inputs)[:, None] for sibling in self._siblings]
+        return torch.cat([*columns, self.encoder.inputs[:, len(columns) :]], -1)
 
     def decode(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the decoder, as :meth:`Decoder.combined`."""
@@ -113,14 +141,32 @@ class EncoderDecoder:
         return self.decoder.combined_mean(points, exogenous)
 
 
+def _widened(mixture: GaussianMixture, variance: float) -> GaussianMixture:
+    """The distribution of what the mixture describes plus an independent normal error."""
+    return GaussianMixture(mixture.weights, mixture.means, list(np.sqrt(np.square(mixture.stds) + variance)))
+
+
 class Decoder(GaussianProcess):
     """A GP with a :class:`DecoderKernel`, for points and draws of u^ that are combined.
 
     The kernel is a product, so what depends on the draws alone is computed once for all points.
     """
 
+    _error: Tensor
     _of: tuple[Tensor, Conditional] | None = None  # draws and model that _combined belongs to
     _combined: Conditional
+
+    def learn(self, inputs: Tensor, outputs: Tensor, error: Tensor) -> None:
+        """Put observations in the place of all so far, as :meth:`replace`.
+
+        Args:
+            inputs: shape ``(n, d)``.
+            outputs: shape ``(n,)``.
+            error: covariance of the outputs' errors beside their noise, ``n x n``. Hyper-parameters are fitted
+                without it, since inputs and outputs themselves agree exactly.
+        """
+        self._error = error
+        self.replace(inputs, outputs)
 
     def combined_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
         """The first part of :meth:`combined` alone."""
@@ -139,6 +185,9 @@ class Decoder(GaussianProcess):
         """
         self.update()
         return self._with_draws(exogenous).mean_and_std(self._mechanism_points(points))
+
+    def _noise_covariance(self, points: Tensor) -> Tensor:
+        return super()._noise_covariance(points) + self._error / self._scale**2
 
     def _mechanism_points(self, points: Tensor) -> Tensor:
         return (points - self._low[:-1]) / self._span[:-1]
@@ -240,10 +289,12 @@ class Draws(NamedTuple):
     Attributes:
         exogenous: node -> u^, from its mixture; of the nodes that have an exogenous variable.
         deviations: node -> standard deviations by which the mechanism is off the decoder's mean; not of the reward.
+        directions: orthonormal, ``s x r``; the first halves of the deviations are these columns times ``sqrt(s)``.
     """
 
     exogenous: dict[str, Tensor]
     deviations: dict[str, Tensor]
+    directions: Tensor
 
 
 class ExogenousNetwork(GPNetwork):
@@ -251,8 +302,13 @@ class ExogenousNetwork(GPNetwork):
 
     A node that the task tells to have no noise and no latent cause has no exogenous variable, and a plain GP.
 
+    In soft mode a node also has as inputs the centres of earlier nodes that latent causes link to it (its c-component):
+    what it shares with such a node shows in how far that is off its centre. A node that was set has no centre, so in
+    hard mode latent causes count as noise of each node.
+
     Attributes:
         exogenous: node -> surrogate, of the nodes that have an exogenous variable.
+        siblings: node with an exogenous variable -> the nodes whose centres are its inputs.
 
     Args:
         task: soft or hard.
@@ -265,14 +321,24 @@ class ExogenousNetwork(GPNetwork):
         self._components = components
         self._seed = seed
         self.exogenous: dict[str, EncoderDecoder] = {}
+        self.siblings: dict[str, tuple[str, ...]] = {}
         super().__init__(task, device)
 
     def _surrogate(self, node: str) -> Any:
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
         if node not in self.noisy and not confounded:
             return super()._surrogate(node)
-        parents, actions = len(self.parents[node]), len(self.actions[node])
-        surrogate = EncoderDecoder(node, parents, actions, self._components, self._seed, self.device)
+        linked = self.task.diagram.c_component(node) if isinstance(self.task, SoftTask) else ()
+        self.siblings[node] = tuple(other for other in self.exogenous if other in linked)
+        surrogate = EncoderDecoder(
+            node,
+            len(self.parents[node]),
+            len(self.actions[node]),
+            self._components,
+            self._seed,
+            [self.exogenous[other] for other in self.siblings[node]],
+            self.device,
+        )
         self.exogenous[node] = surrogate
         return surrogate
 
@@ -281,14 +347,17 @@ class ExogenousNetwork(GPNetwork):
 
         Args:
             count: pairs of draws, which share u^ and whose deviations are opposite.
-            seed: of the quasi-random points.
+            seed: of the quasi-random points and of the directions.
         """
-        dim = len(self.exogenous) + len(self.nodes) - 1
-        uniforms = SobolEngine(max(1, dim), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        uniforms = SobolEngine(max(1, len(self.exogenous)), scramble=True, seed=seed).draw(count, dtype=torch.float64)
         columns = iter(uniforms.clamp(1e-9, 1.0 - 1e-9).unbind(-1))
         exogenous = {node: self._from_mixture(node, next(columns)).repeat(2) for node in self.exogenous}
-        normal = {node: torch.special.ndtri(next(columns)).to(self.device) for node in self.nodes[:-1]}
-        return Draws(exogenous, {node: torch.cat([column, -column]) for node, column in normal.items()})
+        upstream = self.nodes[:-1]
+        normal = torch.randn(count, count, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        directions = torch.linalg.qr(normal).Q[:, : len(upstream)].to(self.device)
+        shifts = [count**0.5 * column for column in directions.unbind(-1)]
+        deviations = {node: torch.cat([column, -column]) for node, column in zip(upstream, cycle(shifts), strict=False)}
+        return Draws(exogenous, deviations, directions)
 
     def _from_mixture(self, node: str, uniforms: Tensor) -> Tensor:
         surrogate = self.exogenous[node]
@@ -300,8 +369,10 @@ class ExogenousNetwork(GPNetwork):
     def reward_belief(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """What is known of E[reward] under actions: its mean, and its standard deviation.
 
-        The means of the decoders lead from the roots to the reward, moved by the deviations. The variance is that of
-        the reward's decoder plus that which the deviations upstream cause, both averaged over u^.
+        The means of the decoders lead from the roots to the reward, moved by the deviations. The standard deviation of
+        the reward's decoder is averaged over u^ (sec. 5.2). To its square is added what the deviations upstream do to
+        the average over u^: their effect along each direction, squared and summed, since it is the same error that
+        meets every u^. Where there are more nodes than draws, some share a direction.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
@@ -311,21 +382,31 @@ class ExogenousNetwork(GPNetwork):
             two tensors of shape ``(b,)``, differentiable.
         """
 
+        centres: dict[str, Tensor] = {}
+
         def decode(node: str, points: Tensor) -> Tensor:
+            points = self._beside(node, points, centres)
+            if node in self._linked:
+                centre, error = self.exogenous[node].encoder.posterior(points)
+                centres[node] = centre + error * draws.deviations[node]
             mean, std = self._bounds(node, points, draws)
             return mean + std * draws.deviations[node]
 
         *others, reward = self.nodes
         values = self._pass(inputs, others, decode)
-        mean, std = self._bounds(reward, self._points(reward, values, inputs), draws)
+        points = self._beside(reward, self._points(reward, values, inputs), centres)
+        mean, std = self._bounds(reward, points, draws)
         if mean.shape[-1] == 1:
             return mean[:, 0], std[:, 0]
         above, below = mean.chunk(2, -1)
-        variance = std.square().mean(-1) + (0.5 * (above - below)).square().mean(-1)
+        effects = 0.5 * (above - below) @ draws.directions
+        variance = std.mean(-1).square() + effects.square().sum(-1) / len(draws.directions)
         return mean.mean(-1), variance.sqrt()
 
     def estimates(self, inputs: Tensor, draws: Draws) -> Tensor:
         """The mean of E[reward] under actions, ``b x input_dim`` to ``(b,)``, without deviations: for many actions."""
+        half = {node: u.chunk(2)[0] for node, u in draws.exogenous.items()}
+        centres: dict[str, Tensor] = {}
 
         def decode(node: str, points: Tensor) -> Tensor:
             surrogate = self.surrogates[node]
@@ -333,7 +414,10 @@ class ExogenousNetwork(GPNetwork):
                 return torch.zeros_like(points[..., 0])
             if node not in self.exogenous:
                 return surrogate.mean(points)
-            return self.exogenous[node].decode_mean(points, draws.exogenous[node].chunk(2)[0])
+            points = self._beside(node, points, centres)
+            if node in self._linked:
+                centres[node] = self.exogenous[node].encoder.mean(points)
+            return self.exogenous[node].decode_mean(points, half[node])
 
         return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
 
@@ -345,3 +429,13 @@ class ExogenousNetwork(GPNetwork):
         if node not in self.exogenous:
             return surrogate.posterior(points)
         return self.exogenous[node].decode(points, draws.exogenous[node])
+
+    @cached_property  # asked for by every pass of a search
+    def _linked(self) -> frozenset[str]:
+        """The nodes whose centres are inputs of others."""
+        return frozenset(chain.from_iterable(self.siblings.values()))
+
+    def _beside(self, node: str, points: Tensor, centres: Mapping[str, Tensor]) -> Tensor:
+        """Inputs of a node, ``b x s x d``, with the centres of its siblings ahead of them."""
+        columns = [centres[other] for other in self.siblings.get(node, ())]
+        return torch.stack(torch.broadcast_tensors(*columns, *points.unbind(-1)), -1) if columns else points

@@ -319,6 +319,10 @@ class GaussianProcess:
         variances, _ = self._noise.at(points.detach().cpu().numpy(), self._noise.values)
         return torch.from_numpy(variances).to(points)
 
+    def _noise_covariance(self, points: Tensor) -> Tensor:
+        """Of the noise of standardised outputs at the last of the data, ``n x n``, given their rescaled points."""
+        return torch.diag(self._noise_at(points))
+
     def _factorise(self, known: int) -> None:
         """Extend the factor of the first ``known`` points to all of them; 0 computes it anew.
 
@@ -328,7 +332,7 @@ class GaussianProcess:
         """
         points = self.rescaled(self.inputs)
         new = points[known:]
-        covariance = self.kernel.forward(new, new) + torch.diag(self._noise_at(new))
+        covariance = self.kernel.forward(new, new) + self._noise_covariance(new)
         if known:
             projected = self._given.inverse_root @ self.kernel.forward(points[:known], new)
             covariance = covariance - projected.T @ projected

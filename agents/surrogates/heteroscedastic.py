@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.noise import LEAST_VARIANCE, LEVEL_PRIOR, Noise
+from cbo_gym.agents.surrogates.noise import LEVEL_PRIOR, NO_NOISE, Noise
 
 BUMPS = 5  # along each input
 BUMP_WIDTH = 0.2  # of the range of an input
@@ -31,6 +32,13 @@ class HeteroscedasticGP(GaussianProcess):
         self.update()
         flat = self.rescaled(points).reshape(-1, self.dim)
         return (self._scale * self._noise_at(flat).sqrt()).reshape(points.shape[:-1])
+
+    def mean_error(self) -> Tensor:
+        """Covariance of the errors of the means at the data, ``n x n``: ``N - N (K + N)^-1 N``, with N the noise's."""
+        self.update()
+        noise = self._noise_at(self._points)
+        explained = self._given.inverse_root * noise
+        return self._scale**2 * (torch.diag(noise) - explained.T @ explained)
 
     def _make_noise(self) -> Noise:
         return BumpyNoise(self.dim, self.rescale)
@@ -78,7 +86,7 @@ class BumpyNoise(Noise):
         """Beyond the range of the data looked at the variance is that at its edge."""
         features = self._features(points)
         varying = np.exp(features @ values)
-        return LEAST_VARIANCE + varying, lambda gradient: (gradient * varying) @ features
+        return NO_NOISE + varying, lambda gradient: (gradient * varying) @ features
 
     def _features(self, points: np.ndarray) -> np.ndarray:
         """What the level and the weights are multiplied by: ``n x d`` to ``n x (1 + d BUMPS)``."""

@@ -179,7 +179,50 @@ def test_the_belief_by_hand():
     means, stds = np.array(means), np.array(stds)
     upstream = 0.5 * (means[:4] - means[4:])
     assert float(mean) == pytest.approx(means.mean())
-    assert float(std) == pytest.approx(np.sqrt((stds**2).mean() + (upstream**2).mean()))
+    signs = draws.deviations["X0"][:4].numpy()  # its mean square is 1
+    effect = (signs * upstream).mean()
+    assert float(std) == pytest.approx(np.sqrt(stds.mean() ** 2 + effect**2))
+
+
+def test_deviations_of_the_nodes_are_orthogonal():
+    """So that an effect is told from the others'."""
+    network = trained(make("CBO/Alpine2-Noisy-v0", 0, 1)[1])
+    draws = network.draw(8, seed=0)
+    halves = torch.stack([column[:8] for column in draws.deviations.values()])
+    torch.testing.assert_close(halves @ halves.T / 8.0, torch.eye(5, dtype=torch.float64))
+    few = network.draw(2, seed=0)  # more nodes than directions
+    assert few.directions.shape == (2, 2)
+    assert few.deviations.keys() == draws.deviations.keys()
+
+
+def test_the_error_of_the_means_is_their_posterior_covariance(node):
+    _, fitted = node
+    encoder, decoder = fitted.encoder, fitted.decoder
+    _, std = encoder.posterior(encoder.inputs)
+    torch.testing.assert_close(encoder.mean_error().diagonal(), std.square(), rtol=1e-6, atol=1e-8)
+    _, decoded = decoder.posterior(decoder.inputs)
+    assert float(decoded.median()) > 0.5 * float(std.median())  # near data, a decoder is no surer than its encoder
+
+
+def test_noise_far_below_the_outputs_spread_is_recovered():
+    """Its standard deviation is from 0.1 to 0.5 % of the outputs'."""
+    rng = np.random.default_rng(0)
+    inputs = rng.random((100, 1))
+    u = rng.choice([-1.0, 1.0], 100) + 0.2 * rng.normal(size=100)
+    fitted = EncoderDecoder("X", parents=0, actions=1, components=2, seed=0)
+    fitted.add(inputs, 2.0 * np.sin(4.0 * inputs[:, 0]) + 0.001 * np.exp(1.5 * inputs[:, 0]) * u)
+    fitted.update()
+    assert np.corrcoef(fitted.exogenous.numpy(), u)[0, 1] > 0.9
+
+
+def test_a_node_sees_the_centre_of_one_that_shares_its_latent_cause():
+    """The published Dropwave: the reward is a function of the radius before its noise."""
+    network = trained(make("CBO/Dropwave-NoisyPublished-v0", 0, 1)[1])
+    network.estimates(network.inputs, network.draw(2, seed=0))
+    radius, reward = network.exogenous["X0"].encoder, network.exogenous["Y"].encoder
+    assert network.siblings == {"X0": (), "Y": ("X0",)}
+    torch.testing.assert_close(reward.inputs[:, 0], radius.mean(radius.inputs))
+    torch.testing.assert_close(reward.inputs[:, 1], radius.outputs)
 
 
 def test_nodes_without_noise_have_no_exogenous_variable():
