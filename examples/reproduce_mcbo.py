@@ -4,7 +4,7 @@ Sussex, Makarova and Krause (2023), "Model-based causal Bayesian optimization", 
 folder already are not repeated, so a stopped reproduction goes on where it was.
 
 GP-UCB and MCBO play each task with the beta that did best on the eight others, by the metric of the figure:
-chosen_beta.yaml. To choose anew, sweep 'GP-UCB(beta=0.05)', 'GP-UCB(beta=0.5)', 'GP-UCB(beta=5)' and the same of MCBO
+chosen_beta.yaml. "MCBO, default" is this package's MCBO without tuning, the same for both figures. To choose anew, sweep 'GP-UCB(beta=0.05)', 'GP-UCB(beta=0.5)', 'GP-UCB(beta=5)' and the same of MCBO
 on all tasks into results/mcbo, and record the four choices (GP-UCB and MCBO, average_score and best):
 
     cbo-gym choose results/mcbo --agent MCBO --parameter beta --metric best --seeds 3 --write examples/chosen_beta.yaml
@@ -40,8 +40,9 @@ TASKS = {
 }
 # Rewards from -10,000 to 0, drawn on an axis that is logarithmic below -1
 LOGARITHMIC = ("CBO/Rosenbrock-v0", "CBO/Rosenbrock-Noisy-v0")
-METHODS = ("Random", "GP-UCB", "EIFN", "MCBO", "CBO")
+METHODS = ("Random", "GP-UCB", "EIFN", "MCBO", "MCBO, default", "CBO")
 TUNED = ("GP-UCB", "MCBO")
+UNTUNED = {"MCBO, default": "MCBO"}
 DEFAULT_BETA = 0.5
 CHOSEN_BETA = Path(__file__).with_name("chosen_beta.yaml")
 
@@ -72,7 +73,7 @@ def rewards(run: Run, quantity: Quantity) -> np.ndarray:
 
 def agent_labels(methods: list[str], metric: str) -> Labels:
     """Who plays for each method on each task: GP-UCB and MCBO with the beta chosen there by ``metric``."""
-    labels = {(method, task): method for method in methods for task in TASKS}
+    labels = {(method, task): UNTUNED.get(method, method) for method in methods for task in TASKS}
     for method in [method for method in methods if method in TUNED]:
         chosen = read_chosen(CHOSEN_BETA, method, "beta", metric)
         for task in TASKS:
