@@ -8,7 +8,7 @@ other actions in turn, at most ``RATE * sqrt(t)`` times in t rounds, so that the
 * one that is best under a network drawn from the posterior (Thompson sampling), which leaves local optima that the
   model can tell from better ones;
 * one whose predicted inputs of the reward node are farthest from all that were seen, while the reward is unknown
-  there: the inputs of one node are few even where actions have many coordinates.
+  there and may be higher: the inputs of one node are few even where actions have many coordinates.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Exploration:
         self.spent = 0
         self._generator = torch.Generator().manual_seed(seed)
 
-    def instead_of(self, action: Action, played: list[Action], seed: int) -> Action:
+    def instead_of(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
         """``action``, unless it teaches nothing: then an exploring one if that is due, else one beside it.
 
         Where nothing is noisy no action is played twice.
@@ -52,6 +52,7 @@ class Exploration:
         Args:
             action: that the agent would play.
             played: actions played, from the best to the worst.
+            best: estimate of the first one's expected reward.
             seed: of the searches.
         """
         features = self.network.features
@@ -60,15 +61,17 @@ class Exploration:
                 return action
         if self.spent < RATE * len(played) ** 0.5:
             self.spent += 1
-            gap = self._widest_gap(played, seed) if self.spent % 2 == 0 else None
-            return self._drawn_optimum(played, seed) if gap is None else gap
+            if self.spent % 2:
+                return self._drawn_optimum(played, seed)
+            if (gap := self._widest_gap(played, best, seed)) is not None:
+                return gap
         return action if self.network.noisy else self._beside(action)
 
-    def _widest_gap(self, played: list[Action], seed: int) -> Action | None:
-        """None if the reward is half known wherever it was looked."""
+    def _widest_gap(self, played: list[Action], best: float, seed: int) -> Action | None:
+        """None if nothing that is unknown and may be better was found."""
 
         def width(inputs: Tensor) -> Tensor:
-            return self.network.gap(inputs.squeeze(-2))
+            return self.network.gap(inputs.squeeze(-2), best)
 
         features = self.network.features
         point = screen(width, features, played, seed=seed, device=self.device)[0]

@@ -185,11 +185,19 @@ class GPNetwork:
         self._pass(inputs, self.nodes, value)
         return greatest
 
-    def gap(self, inputs: Tensor) -> Tensor:
-        """The :func:`gap` of the reward node's inputs where the posterior means lead: ``b x input_dim`` to ``(b,)``."""
+    def gap(self, inputs: Tensor, best: float) -> Tensor:
+        """The :func:`gap` of the reward node's inputs where the posterior means lead.
+
+        Args:
+            inputs: features of actions, ``b x input_dim``.
+            best: reward to be exceeded.
+
+        Returns:
+            distances, ``(b,)``.
+        """
         *others, reward = self.nodes
         points = self._points(reward, self._pass(inputs, others, self._mean), inputs)[:, 0]
-        return gap(self.surrogates[reward], points)
+        return gap(self.surrogates[reward], points, best)
 
     def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
         """Values of ``nodes``, in topological order: where they are not set, what ``value`` makes of their inputs."""

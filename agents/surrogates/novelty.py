@@ -7,9 +7,10 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 
-KNOWN = 0.01  # of the prior standard deviation
+KNOWN = 0.002  # of the prior standard deviation; half of that is left at exact data, by what steadies the matrices
 HEARD = 0.3  # of the noise's standard deviation
 UNKNOWN = 0.5  # of the prior standard deviation
+PLAUSIBLE = 3.0  # posterior standard deviations above the mean
 
 
 def ignorance(gp: GaussianProcess, points: Tensor, *, noisy: bool) -> Tensor:
@@ -30,18 +31,21 @@ def ignorance(gp: GaussianProcess, points: Tensor, *, noisy: bool) -> Tensor:
     return std / (known + HEARD * gp.noise_scale if noisy else known)
 
 
-def gap(gp: GaussianProcess, points: Tensor) -> Tensor:
+def gap(gp: GaussianProcess, points: Tensor, best: float) -> Tensor:
     """Distances from the nearest input that was seen, in units of the inputs' ranges.
 
-    They are -1 where the output is half known: its posterior standard deviation is below ``UNKNOWN`` prior ones.
+    They are -1 where there is nothing to look for: where the output is half known, its posterior standard deviation
+    being below ``UNKNOWN`` prior ones, or not plausibly above ``best``, which is beyond ``PLAUSIBLE`` of them.
 
     Args:
         gp: with data.
         points: shape ``n x d``.
+        best: output to be exceeded.
 
     Returns:
         distances, shape ``(n,)``.
     """
-    _, std = gp.posterior(points)
+    mean, std = gp.posterior(points)
+    promising = (std > UNKNOWN * gp.prior_std(points)) & (mean + PLAUSIBLE * std > best)
     distances = torch.cdist(gp.rescaled(points), gp.rescaled(gp.inputs)).amin(-1)
-    return distances.where(std > UNKNOWN * gp.prior_std(points), -torch.ones_like(distances))
+    return distances.where(promising, -torch.ones_like(distances))

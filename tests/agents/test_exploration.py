@@ -67,22 +67,26 @@ def test_the_gap_is_the_distance_to_the_nearest_inputs_of_the_reward() -> None:
     network = started(MCBO(), "CBO/Dropwave-v0").network
     reward, radius = network.surrogates["Y"], network.surrogates["X0"]
     actions = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    gaps = network.gap(actions)
+    best = 0.2
+    gaps = network.gap(actions, best)
     inputs = radius.mean(actions)
     span = reward.inputs.max() - reward.inputs.min()
     nearest = (inputs[:, None] - reward.inputs[:, 0]).abs().amin(-1) / span
-    half_known = reward.posterior(inputs[:, None])[1] < 0.5 * reward.prior_std(inputs[:, None])
-    assert 0 < half_known.sum() < len(actions)
-    torch.testing.assert_close(gaps, torch.where(half_known, -1.0, nearest))
+    mean, std = reward.posterior(inputs[:, None])
+    searched = (std > 0.5 * reward.prior_std(inputs[:, None])) & (mean + 3.0 * std > best)
+    assert 0 < searched.sum() < len(actions)
+    torch.testing.assert_close(gaps, torch.where(searched, nearest, -1.0))
+    assert (network.gap(actions, best=100.0) == -1.0).all()
 
 
 def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() -> None:
     agent = started(MCBO(), "CBO/Dropwave-v0")
-    played = best_first(agent.history, agent.estimated_rewards())
+    estimates = agent.estimated_rewards()
+    played, best = best_first(agent.history, estimates), float(estimates.max())
     exploration = Exploration(agent.network, seed=0)
     unknown, known = np.array([0.5, 0.5]), played[0]
-    assert exploration.instead_of(unknown, played, seed=0) is unknown
-    others = [exploration.instead_of(known, played, seed=seed) for seed in range(12)]
+    assert exploration.instead_of(unknown, played, best, seed=0) is unknown
+    others = [exploration.instead_of(known, played, best, seed=seed) for seed in range(12)]
     assert exploration.spent == np.ceil(RATE * len(played) ** 0.5)
     far = [np.abs(other - known).max() > 0.01 for other in others]
     assert all(far[: exploration.spent])
