@@ -274,7 +274,7 @@ def main() -> None:
         table = pl.concat(tables)
         table.write_csv(out / "regret.csv")
         print(table)
-    journey = travel(12, (4, 12), 2) if arguments.quick else travel(342, (10, 40, 342), 6)
+    journey = travel(36, (32, 36), 2) if arguments.quick else travel(342, (10, 40, 342), 6)
     draw_progress(journey).savefig(out / "fig3_progress.png", dpi=150)
     draw_selections(journey, 150).savefig(out / "fig6_selections.png", dpi=150)
     print(f"Figures and regret.csv are in {out}")

@@ -19,9 +19,11 @@ from scipy import sparse
 
 from cbo_gym.actions import CellBox
 from cbo_gym.registry import entries
+from cbo_gym.task import Mode
 from cbo_gym.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo
 
 GAMES = {entry.mode: (entry.id, {}) for entry in reversed(entries())}
+GAMES[Mode.MASKED] = ("CBO/SSEMPeriodic-v1", {})  # Gymnasium warns of version 0, and warnings are errors here
 GAMES["soft under a limit"] = ("CBO/Dropwave-v0", {"max_interventions": 1})
 HUGE, TOO_LONG_TO_PRINT = 10**400, 10**5000
 

@@ -18,7 +18,7 @@ from cbo_gym.problems.ssem import ssem_periodic
 from cbo_gym.registry import InitialData
 from cbo_gym.scm import Polynomial
 
-NETWORKS = ["Dropwave", "Alpine2", "Rosenbrock", "Ackley"]
+NETWORKS = ["Alpine2", "Rosenbrock"]
 
 
 @pytest.mark.parametrize("size", [0, -1, 11, 2.5, True, None, "six"])
