@@ -176,7 +176,7 @@ class GPNetwork:
             nonlocal greatest
             surrogate = self.surrogates[node]
             if len(surrogate):
-                unknown = ignorance(surrogate, points, noisy=node in self.noisy).mean(-1)
+                unknown = ignorance(surrogate, points).mean(-1)
                 if node in forced:
                     unknown = unknown.where(~forced[node][0][:, 0], torch.zeros_like(unknown))
                 greatest = greatest.maximum(unknown)

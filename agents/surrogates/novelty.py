@@ -8,27 +8,26 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 
 KNOWN = 0.002  # of the prior standard deviation; half of that is left at exact data, by what steadies the matrices
-HEARD = 0.3  # of the noise's standard deviation
+HEARD = 0.5  # of the noise's standard deviation
 UNKNOWN = 0.5  # of the prior standard deviation
 PLAUSIBLE = 3.0  # posterior standard deviations above the mean
 
 
-def ignorance(gp: GaussianProcess, points: Tensor, *, noisy: bool) -> Tensor:
+def ignorance(gp: GaussianProcess, points: Tensor) -> Tensor:
     """The posterior standard deviation, in units of ``KNOWN`` prior ones plus ``HEARD`` of the noise.
 
-    Below 1 one more observation teaches next to nothing. With noise, about ``1 / HEARD^2`` repetitions lead there.
+    Below 1 one more observation teaches next to nothing. With noise, known or learned, about ``1 / HEARD^2``
+    repetitions lead there.
 
     Args:
         gp: with data.
         points: shape ``... x d``.
-        noisy: whether the outputs are.
 
     Returns:
         ratios, shape ``...``.
     """
     _, std = gp.posterior(points)
-    known = KNOWN * gp.prior_std(points)
-    return std / (known + HEARD * gp.noise_scale if noisy else known)
+    return std / (KNOWN * gp.prior_std(points) + HEARD * gp.noise_scale)
 
 
 def gap(gp: GaussianProcess, points: Tensor, best: float) -> Tensor:

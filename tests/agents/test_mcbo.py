@@ -111,3 +111,19 @@ def test_alpine2_within_one_percent_by_round_30_on_8_of_10_seeds():
         env, task = make("CBO/Alpine2-v0", seed, 30)
         reached += play(MCBO(), env, task, seed)[1].max() >= 0.99 * 381.149
     assert reached >= 8
+
+
+@pytest.mark.slow
+def test_the_default_leaves_the_rings_of_dropwave_where_its_beta_alone_stays():
+    """Ten seeds that chose nothing: agents' seeds differ here from those of a sweep."""
+    earned, best = np.empty((2, 10)), np.empty((2, 10))
+    for place, beta in enumerate([None, 0.05]):
+        for seed in range(10):
+            env, task = make("CBO/Dropwave-v0", seed, 100)
+            rewards = play(MCBO(beta), env, task, seed)[1]
+            earned[place, seed], best[place, seed] = rewards.mean(), rewards.max()
+    for name, (default, plain) in {"earned": earned, "best": best}.items():
+        gain = default - plain
+        error = gain.std(ddof=1) / 10**0.5
+        print(f"{name}: {default.mean():.3f} against {plain.mean():.3f}, {gain.mean():.3f} +- {2.26 * error:.3f}")
+        assert gain.mean() > (2.26 * error if name == "best" else -2.26 * error)
