@@ -88,13 +88,12 @@ class SquaredExponential(RBFKernel):
         return SquaredExponentials(self, points)
 
 
-class SquaredExponentials(Covariances):
-    """Covariances under a squared-exponential kernel; the hyper-parameters are the logarithms of its lengthscales."""
+class Stationary(Covariances):
+    """Covariances under a kernel of scaled distances; the hyper-parameters are the logarithms of its lengthscales."""
 
-    def __init__(self, kernel: SquaredExponential, points: np.ndarray) -> None:
+    def __init__(self, kernel: SquaredExponential | Matern, points: np.ndarray) -> None:
         self._kernel = kernel
         self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
-        self._prior = float(kernel.lengthscale_prior.loc), float(kernel.lengthscale_prior.scale)
 
     def current(self) -> np.ndarray:
         return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
@@ -106,6 +105,14 @@ class SquaredExponentials(Covariances):
     def bounds(self) -> list[tuple[float, float]]:
         least = float(self._kernel.raw_lengthscale_constraint.lower_bound)
         return [(math.log(least), math.inf)] * len(self._squares)
+
+
+class SquaredExponentials(Stationary):
+    """Covariances under a squared-exponential kernel."""
+
+    def __init__(self, kernel: SquaredExponential, points: np.ndarray) -> None:
+        super().__init__(kernel, points)
+        self._prior = float(kernel.lengthscale_prior.loc), float(kernel.lengthscale_prior.scale)
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         return log_lognormal(values, *self._prior)
@@ -167,22 +174,8 @@ class Matern(MaternKernel):
         return Materns(self, points)
 
 
-class Materns(Covariances):
-    """Covariances under a Matern 5/2 kernel; the hyper-parameters are the logarithms of its lengthscales."""
-
-    def __init__(self, kernel: Matern, points: np.ndarray) -> None:
-        self._kernel = kernel
-        self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
-
-    def current(self) -> np.ndarray:
-        return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
-
-    def adopt(self, values: np.ndarray) -> None:
-        raw = self._kernel.raw_lengthscale
-        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
-
-    def bounds(self) -> list[tuple[float, float]]:
-        return [(math.log(LEAST_LENGTH), math.inf)] * len(self._squares)
+class Materns(Stationary):
+    """Covariances under a Matern 5/2 kernel."""
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         return log_gamma(values, *LENGTHS)
