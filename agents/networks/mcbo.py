@@ -110,9 +110,9 @@ class MCBO(NetworkAgent):
     def choose(self, estimates: np.ndarray, seed: int) -> Action:
         played = best_first(self.history, estimates)
         action = self._optimistic(played, seed)
-        return (
-            self._exploration.instead_of(action, played, float(estimates.max()), seed) if self._exploration else action
-        )
+        if self._exploration is None:
+            return action
+        return self._exploration.instead_of(action, played, float(estimates.max()), seed)
 
     def _optimistic(self, played: list[Action], seed: int) -> Action:
         if not self.network.noisy:

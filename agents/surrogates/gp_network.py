@@ -136,10 +136,14 @@ class GPNetwork:
 
     def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         """Expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
+        return self._rewards(inputs, self._mean, noise)
 
+    def _rewards(
+        self, inputs: Tensor, function: Callable[[str, Tensor], Tensor], noise: Mapping[str, Tensor]
+    ) -> Tensor:
         def value(node: str, points: Tensor) -> Tensor:
-            mean = self._mean(node, points)
-            return mean + noise[node] if node in noise else mean
+            natural = function(node, points)
+            return natural + noise[node] if node in noise else natural
 
         return self._pass(inputs, self.nodes, value)[self.nodes[-1]].mean(-1)
 
@@ -151,14 +155,10 @@ class GPNetwork:
         """A network drawn from the posterior: features of actions ``b x input_dim`` and noise to rewards ``(b,)``."""
         drawn = {node: surrogate.draw(generator) for node, surrogate in self.surrogates.items() if len(surrogate)}
 
-        def rewards(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-            def value(node: str, points: Tensor) -> Tensor:
-                natural = drawn[node](points) if node in drawn else torch.zeros_like(points[..., 0])
-                return natural + noise[node] if node in noise else natural
+        def function(node: str, points: Tensor) -> Tensor:
+            return drawn[node](points) if node in drawn else torch.zeros_like(points[..., 0])
 
-            return self._pass(inputs, self.nodes, value)[self.nodes[-1]].mean(-1)
-
-        return rewards
+        return lambda inputs, noise: self._rewards(inputs, function, noise)
 
     def ignorance(self, inputs: Tensor) -> Tensor:
         """What is unknown of the nodes that actions leave to their mechanisms, where the posterior means lead.
