@@ -2,16 +2,21 @@
 
 An agent that is nearly greedy earns most, but it ends where it first came to rest: optimism within a
 model's bounds cannot see what the model has no idea of, say the rings of Dropwave that no action has reached, where
-the fitted amplitude is that of the rings around. So once its action is known, an agent spends a round on one of two
+the fitted amplitude is that of the rings around. So once its action is known, an agent spends a round on one of three
 other actions in turn, at most ``RATE * sqrt(t)`` times in t rounds, so that the share of these rounds goes to zero:
 
 * one that is best under a network drawn from the posterior (Thompson sampling), which leaves local optima that the
   model can tell from better ones;
+* one that drives a parent of the reward node to its least or greatest value, while a value a little beyond might give
+  a better reward: a model that is too smooth, as of the tip of a cone, is surest where no data lie on the other side
+  (Dropwave's inner ring lies beyond the least radius that such a model can think of);
 * one whose predicted inputs of the reward node are farthest from all that were seen, while the reward is unknown
   there and may be higher: the inputs of one node are few even where actions have many coordinates.
 """
 
 from __future__ import annotations
+
+from collections import deque
 
 import torch
 from torch import Tensor
@@ -23,6 +28,7 @@ from cbo_gym.task import Action
 RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
 SAMPLES = 32  # of the noise, for the expectation under a drawn network
 SCREENING_SAMPLES = 8
+CLOSE = 1e-3  # actions whose coordinates differ by less are the same edge
 NUDGE = 3e-4  # standard deviation of what a known action is moved by
 
 
@@ -43,6 +49,8 @@ class Exploration:
         self.device = device
         self.spent = 0
         self._generator = torch.Generator().manual_seed(seed)
+        self._looks = deque([self._drawn_optimum, self._edge, self._widest_gap])
+        self._edges = deque((column, sign) for column in network.driven for sign in (1.0, -1.0))
 
     def instead_of(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
         """``action``, unless it teaches nothing: then an exploring one if that is due, else one beside it.
@@ -61,10 +69,10 @@ class Exploration:
                 return action
         if self.spent < RATE * len(played) ** 0.5:
             self.spent += 1
-            if self.spent % 2:
-                return self._drawn_optimum(played, seed)
-            if (gap := self._widest_gap(played, best, seed)) is not None:
-                return gap
+            for look in tuple(self._looks):
+                self._looks.rotate(-1)
+                if (found := look(played, best, seed)) is not None:
+                    return found
         return action if self.network.noisy else self._beside(action)
 
     def _widest_gap(self, played: list[Action], best: float, seed: int) -> Action | None:
@@ -78,7 +86,28 @@ class Exploration:
         with torch.no_grad():
             return features.decode(point) if width(features.inputs(point)[None, None]) > 0.0 else None
 
-    def _drawn_optimum(self, played: list[Action], seed: int) -> Action:
+    def _edge(self, played: list[Action], best: float, seed: int) -> Action | None:
+        """None if no parent can be driven to where nothing was played, with something better plausible beyond."""
+        features = self.network.features
+        tried = torch.stack([features.encode(action) for action in played]).to(self.device)
+        for column, sign in tuple(self._edges):
+            self._edges.rotate(-1)
+            point = self._extreme(column, sign, played, seed)
+            with torch.no_grad():
+                beyond = self.network.plausible_beyond(column, sign, features.inputs(point)[None])
+            if beyond > best and (tried - point).abs().amax(-1).min() > CLOSE:
+                return features.decode(point)
+        return None
+
+    def _extreme(self, column: int, sign: float, played: list[Action], seed: int) -> Tensor:
+        """The search point that drives an input of the reward's GP farthest."""
+
+        def reached(inputs: Tensor) -> Tensor:
+            return self.network.driven_to(column, sign, inputs.squeeze(-2))
+
+        return screen(reached, self.network.features, played, seed=seed, device=self.device)[0]
+
+    def _drawn_optimum(self, played: list[Action], best: float, seed: int) -> Action:
         rewards = self.network.draw_rewards(self._generator)
         noise = self.network.draw_noise(SAMPLES, seed)
         few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}

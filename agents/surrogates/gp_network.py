@@ -20,7 +20,7 @@ from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
 from cbo_gym.agents.surrogates.gp import GaussianProcess
 from cbo_gym.agents.surrogates.kernels import Function, LogVariances, Scaled, SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.novelty import gap, ignorance
+from cbo_gym.agents.surrogates.novelty import gap, ignorance, plausible_beyond
 from cbo_gym.agents.surrogates.prediction import Against, Prior
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
@@ -195,9 +195,43 @@ class GPNetwork:
         Returns:
             distances, ``(b,)``.
         """
+        return gap(self.surrogates[self.task.reward], self._reward_inputs(inputs), best)
+
+    @property
+    def driven(self) -> tuple[int, ...]:
+        """The inputs of the reward's GP that actions reach through other nodes only."""
+        return tuple(c for c, name in enumerate(self.parents[self.task.reward]) if name not in self._settable.names)
+
+    def driven_to(self, column: int, sign: float, inputs: Tensor) -> Tensor:
+        """Where the posterior means lead one input of the reward's GP.
+
+        Args:
+            column: of the input.
+            sign: 1, or -1 for the value with its sign changed.
+            inputs: features of actions, ``b x input_dim``.
+
+        Returns:
+            values, ``(b,)``.
+        """
+        return sign * self._reward_inputs(inputs)[:, column]
+
+    def plausible_beyond(self, column: int, sign: float, inputs: Tensor) -> Tensor:
+        """The :func:`plausible_beyond` of one action.
+
+        Args:
+            column: of the input of the reward's GP that goes on.
+            sign: whether to greater values of it, 1, or to smaller ones, -1.
+            inputs: features of the action, ``1 x input_dim``.
+
+        Returns:
+            a scalar.
+        """
+        return plausible_beyond(self.surrogates[self.task.reward], self._reward_inputs(inputs)[0], column, sign)
+
+    def _reward_inputs(self, inputs: Tensor) -> Tensor:
+        """The inputs of the reward's GP where the posterior means lead, ``b x d``."""
         *others, reward = self.nodes
-        points = self._points(reward, self._pass(inputs, others, self._mean), inputs)[:, 0]
-        return gap(self.surrogates[reward], points, best)
+        return self._points(reward, self._pass(inputs, others, self._mean), inputs)[:, 0]
 
     def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
         """Values of ``nodes``, in topological order: where they are not set, what ``value`` makes of their inputs."""

@@ -11,6 +11,7 @@ KNOWN = 0.002  # of the prior standard deviation; half of that is left at exact 
 HEARD = 0.5  # of the noise's standard deviation
 UNKNOWN = 0.5  # of the prior standard deviation
 PLAUSIBLE = 3.0  # posterior standard deviations above the mean
+BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # of the range of an input that was seen
 
 
 def ignorance(gp: GaussianProcess, points: Tensor) -> Tensor:
@@ -48,3 +49,22 @@ def gap(gp: GaussianProcess, points: Tensor, best: float) -> Tensor:
     promising = (std > UNKNOWN * gp.prior_std(points)) & (mean + PLAUSIBLE * std > best)
     distances = torch.cdist(gp.rescaled(points), gp.rescaled(gp.inputs)).amin(-1)
     return distances.where(promising, -torch.ones_like(distances))
+
+
+def plausible_beyond(gp: GaussianProcess, point: Tensor, column: int, sign: float) -> Tensor:
+    """The best output that is plausible a little beyond a point, its mean plus ``PLAUSIBLE`` standard deviations.
+
+    Args:
+        gp: with data.
+        point: shape ``d``.
+        column: of the input that goes on.
+        sign: whether to greater values of it, 1, or to smaller ones, -1.
+
+    Returns:
+        a scalar.
+    """
+    seen = gp.inputs[:, column]
+    points = point.repeat(len(BEYOND), 1)
+    points[:, column] += sign * (seen.max() - seen.min()) * BEYOND.to(points)
+    mean, std = gp.posterior(points)
+    return (mean + PLAUSIBLE * std).max()

@@ -79,6 +79,27 @@ def test_the_gap_is_the_distance_to_the_nearest_inputs_of_the_reward() -> None:
     assert (network.gap(actions, best=100.0) == -1.0).all()
 
 
+def test_the_edge_is_the_extreme_of_a_parent_beyond_which_more_is_plausible() -> None:
+    agent = started(MCBO(), "CBO/Dropwave-v0")
+    network = agent.network
+    reward, radius = network.surrogates["Y"], network.surrogates["X0"]
+    assert network.driven == (0,)
+    actions = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(network.driven_to(0, -1.0, actions), -radius.mean(actions))
+    span = reward.inputs.max() - reward.inputs.min()
+    mean, std = reward.posterior(radius.mean(actions[:1]) - torch.linspace(0.0, 0.05, 17)[1:, None] * span)
+    beyond = network.plausible_beyond(0, -1.0, actions[:1])
+    torch.testing.assert_close(beyond, (mean + 3.0 * std).max())
+    exploration, played = Exploration(network, seed=0), [round_.action for round_ in agent.history]
+    grid = torch.cartesian_prod(*2 * [torch.linspace(0.0, 1.0, 101, dtype=torch.float64)])
+    for extreme in (torch.amax, torch.amin):  # the greatest radius comes first
+        found = exploration._edge(played, -1.0, seed=0)
+        reached = radius.mean(torch.as_tensor(found)[None])[0]
+        assert (reached - extreme(radius.mean(grid), 0)).abs() < 0.01 * span
+    assert exploration._edge(played, 100.0, seed=0) is None
+    assert started(MCBO(), "CBO/ToyGraph-v0").network.driven == ()  # hard mode sets the parents themselves
+
+
 def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() -> None:
     agent = started(MCBO(), "CBO/Dropwave-v0")
     estimates = agent.estimated_rewards()
