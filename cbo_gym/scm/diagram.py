@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any, Self
 
 import networkx as nx
 
-from cbo_gym.errors import ArgumentError
-
-Edge = tuple[str, str]
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.scm import diagram_graphs, diagram_text
+from cbo_gym.scm.diagram_parts import Edge, Parts
 
 
 class CausalDiagram:
@@ -38,6 +39,114 @@ class CausalDiagram:
         self.bidirected: frozenset[frozenset[str]] = frozenset(frozenset(pair) for pair in bidirected)
         self.allow_cycles = allow_cycles
         self._check()
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        *,
+        latents: Iterable[str] = (),
+        nodes: Iterable[str] | None = None,
+        allow_cycles: bool = False,
+    ) -> Self:
+        """The diagram of a networkx graph, hidden nodes projected out (:meth:`latent_projection`).
+
+        Args:
+            graph: a ``DiGraph`` or ``MultiDiGraph``. A node is hidden if it is among ``latents`` or has the attribute
+                ``observed="no"`` (DoWhy's) or ``latent=True``; an edge is bidirected with ``dir="both"`` (DOT's) or
+                ``bidirected=True``.
+            latents: hidden nodes.
+            nodes: the observed variables in their order, of which the graph may name no other; None for those of the
+                graph as they come.
+            allow_cycles: as for the class.
+
+        Raises:
+            ArgumentTypeError: if it is no directed graph of networkx, or a name is no text.
+            ArgumentError: for a cycle that is not allowed, a self loop, or an unknown variable.
+        """
+        return cls._from_parts(diagram_graphs.read_networkx(graph, latents), nodes, allow_cycles)
+
+    @classmethod
+    def from_pgmpy(cls, model: Any, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
+        """The diagram of a DAG or a Bayesian network of pgmpy, its ``latents`` projected out.
+
+        Arguments and errors are those of :meth:`from_networkx`.
+        """
+        return cls._from_parts(diagram_graphs.read_pgmpy(model), nodes, allow_cycles)
+
+    @classmethod
+    def from_dowhy(cls, model: Any, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
+        """The diagram of DoWhy's ``CausalModel`` or of a model of ``dowhy.gcm``, unobserved nodes projected out.
+
+        Arguments and errors are those of :meth:`from_networkx`.
+        """
+        return cls._from_parts(diagram_graphs.read_dowhy(model), nodes, allow_cycles)
+
+    @classmethod
+    def from_dot(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
+        """The diagram of a text in the DOT language of Graphviz.
+
+        ``A -> B [dir=both]`` is a bidirected edge, ``A <-> B`` too, though Graphviz does not know it. Nodes with
+        ``observed=no`` (DoWhy's) or ``latent`` are projected out.
+
+        Args:
+            text: ``digraph { ... }``.
+            nodes: the observed variables in their order, of which the text may name no other; None for those of the
+                text as they come.
+            allow_cycles: as for the class.
+
+        Raises:
+            ArgumentError: for a text that cannot be read (naming the line), a cycle that is not allowed, a self loop,
+                or an unknown variable.
+        """
+        return cls._from_parts(diagram_text.read_dot(text), nodes, allow_cycles)
+
+    @classmethod
+    def from_dagitty(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
+        """The diagram of a text in the language of DAGitty, ``dag { ... }``; ``[latent]`` nodes are projected out.
+
+        Arguments and errors are those of :meth:`from_dot`. Textor, van der Zander, Gilthorpe, Liskiewicz & Ellison
+        (2016), Robust causal inference using directed acyclic graphs: the R package 'dagitty'.
+        """
+        return cls._from_parts(diagram_text.read_dagitty(text), nodes, allow_cycles)
+
+    @classmethod
+    def _from_parts(cls, parts: Parts, nodes: Iterable[str] | None, allow_cycles: bool) -> Self:
+        whole = cls(parts.nodes, parts.directed, parts.bidirected, allow_cycles=allow_cycles)
+        seen = whole.latent_projection(parts.latents)
+        listed = seen.nodes if nodes is None else tuple(nodes)
+        if unknown := [name for name in seen.nodes if name not in listed]:
+            hints = "".join(did_you_mean(name, listed) for name in unknown)
+            raise ArgumentError(f"unknown variables {unknown}; the diagram is to have {list(listed)}{hints}")
+        return cls(listed, seen.directed, seen._pairs, allow_cycles=allow_cycles)
+
+    def to_networkx(self) -> nx.DiGraph:
+        """A new directed graph in which each confounded pair has a hidden common cause, a node ``observed="no"``.
+
+        DoWhy and the algorithms of networkx take it as it is; :meth:`from_networkx` leads back.
+        """
+        return diagram_graphs.write_networkx(self.nodes, sorted(self.directed), self._pairs)
+
+    def to_dot(self) -> str:
+        """The diagram in the DOT language; bidirected edges are dashed with two arrowheads.
+
+        Raises:
+            ArgumentError: if a name is empty or holds a quotation mark, a backslash or a line break.
+        """
+        return diagram_text.write_dot(self.nodes, sorted(self.directed), self._pairs)
+
+    def to_dagitty(self) -> str:
+        """The diagram in the language of DAGitty.
+
+        Raises:
+            ArgumentError: as :meth:`to_dot`.
+        """
+        return diagram_text.write_dagitty(self.nodes, sorted(self.directed), self._pairs)
+
+    @property
+    def _pairs(self) -> list[Edge]:
+        """The bidirected edges as pairs, in order."""
+        return sorted((min(pair), max(pair)) for pair in self.bidirected)
 
     def _check(self) -> None:
         known = set(self.nodes)
@@ -72,7 +181,7 @@ class CausalDiagram:
         """The bidirected part as an undirected networkx graph (treat as read-only)."""
         graph = nx.Graph()
         graph.add_nodes_from(self.nodes)
-        graph.add_edges_from(sorted(tuple(sorted(pair)) for pair in self.bidirected))
+        graph.add_edges_from(self._pairs)
         return graph
 
     @property
