@@ -15,8 +15,9 @@ from cbo_gym.envs.rendering import RENDER_MODES, render, require_render_mode
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
-from cbo_gym.scm import System
+from cbo_gym.scm import Intervention, System
 from cbo_gym.scm.model import not_finite
+from cbo_gym.scm.system import Values
 from cbo_gym.task import Action, Mode, Observation, StepInfo
 
 NOISE_BLOCK = 256  # rounds drawn at once; part of the meaning of a seed, so changing it changes every run
@@ -47,6 +48,10 @@ class NoiseStream:
         if self._next == len(self._rounds):
             self._refill()
         return self._rounds[self._next]
+
+    def last(self) -> tuple[float, ...]:
+        """The noise that :meth:`draw` returned last."""
+        return self._rounds[self._next - 1]
 
     def take_back(self) -> None:
         """Undo the last :meth:`draw`."""
@@ -145,13 +150,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         stream = self._noise or self._stream()
         noise = stream.draw()
         try:
-            values = self._play(noise, intervention)
-            reward = float(self._reward_of(values))
-            if not isfinite(reward):
-                raise not_finite(self.scm.reward, f"gives {reward}")
-            observation = self._after(np.array(self._observed(values), ndmin=1), values)
-            if self._before:
-                observation |= self._before(stream.peek())
+            values, observation, reward = self._outcome(noise, intervention, stream)
         except BaseException:
             stream.take_back()
             raise
@@ -160,6 +159,46 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.round += 1
         self.total_reward += reward
         return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
+
+    def counterfactual(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
+        """What :meth:`step` would have given in the last round under another action, on the same noise.
+
+        Abduction, action, prediction (Pearl, *Causality*, 2009, sec. 7.1), with nothing to infer: the environment
+        knows the round's exogenous noise and the structural equations. It assumes what these say, that the noise does
+        not depend on the action. Nothing changes: the next step gives what it would have given. Of the action played
+        the counterfactual is the round itself.
+
+        For teaching and evaluation: agents have no access, since they are never given an environment.
+
+        Args:
+            action: an element of the action space, whatever wrappers make of it.
+
+        Returns:
+            observation, reward, terminated, truncated and info, as from ``step``. What is seen of the next round
+            beforehand is part of the observation and is the same under every action.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first round of an experiment.
+            gymnasium.error.InvalidAction: if the action is no element of the action space.
+            OperationError: as ``step``.
+        """
+        if self._noise is None or not self.round:
+            raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
+        intervention = self._decode(action)
+        _, observation, reward = self._outcome(self._noise.last(), intervention, self._noise)
+        return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
+
+    def _outcome(
+        self, noise: tuple[float, ...], intervention: Intervention, stream: NoiseStream
+    ) -> tuple[Values, Observation, float]:
+        values = self._play(noise, intervention)
+        reward = float(self._reward_of(values))
+        if not isfinite(reward):
+            raise not_finite(self.scm.reward, f"gives {reward}")
+        observation = self._after(np.array(self._observed(values), ndmin=1), values)
+        if self._before:
+            observation |= self._before(stream.peek())
+        return values, observation, reward
 
     def _stream(self) -> NoiseStream:
         if self._noise is None:

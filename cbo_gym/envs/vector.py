@@ -24,6 +24,7 @@ from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
+from cbo_gym.scm import Intervention
 from cbo_gym.scm.intervention import Mask
 from cbo_gym.scm.model import not_finite
 from cbo_gym.scm.system import Draws, Values
@@ -139,18 +140,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if self._truncated:
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
-        own = own_copy(self.single_action_space, actions)
-        intervention = self.feedback.decode_batch(own)
-        self._require_one_each(own)
-        values = self.feedback.play(self._next_noise(), intervention)
-        nodes = np.empty((self.num_envs, len(self.scm.nodes)))
-        for place, name in enumerate(self.scm.nodes):
-            nodes[:, place] = values[name]
-        reward = np.empty(self.num_envs)
-        reward[:] = self.problem.outcomes.reward(values)
-        if not np.isfinite(reward).all():
-            raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
-        observation = self._with_next(self.feedback.after(nodes, values), ahead=1)
+        intervention = self._decode(actions)
+        values, seen, reward = self._outcome(self._next_noise(), intervention)
+        observation = self._with_next(seen, ahead=1)
         self._round += 1
         self._values = values
         self._total_reward += reward
@@ -158,6 +150,42 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._masks = {name: mask for name, (mask, _) in intervention.hard.items()}
         info = self._info(self.feedback.describe_batch(intervention))
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
+
+    def counterfactual(
+        self, actions: Actions
+    ) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
+        """What :meth:`step` would have given in the last round under other actions, on the same noise.
+
+        As of the scalar environment: exact, and without a change of anything.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first round of an experiment.
+            gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
+            OperationError: as ``step``.
+        """
+        if not self._round:
+            raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
+        intervention = self._decode(actions)
+        _, seen, reward = self._outcome(self._next_noise(ahead=-1), intervention)
+        false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
+        return self._with_next(seen), reward, false, truncated, self._info(self.feedback.describe_batch(intervention))
+
+    def _decode(self, actions: Actions) -> Intervention:
+        own = own_copy(self.single_action_space, actions)
+        intervention = self.feedback.decode_batch(own)
+        self._require_one_each(own)
+        return intervention
+
+    def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
+        values = self.feedback.play(noise, intervention)
+        nodes = np.empty((self.num_envs, len(self.scm.nodes)))
+        for place, name in enumerate(self.scm.nodes):
+            nodes[:, place] = values[name]
+        reward = np.empty(self.num_envs)
+        reward[:] = self.problem.outcomes.reward(values)
+        if not np.isfinite(reward).all():
+            raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
+        return values, self.feedback.after(nodes, values), reward
 
     def _require_one_each(self, actions: Actions) -> None:
         for part in actions.values() if isinstance(actions, dict) else [actions]:
@@ -173,7 +201,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return observation
 
     def _next_noise(self, ahead: int = 0) -> Draws:
-        """The noise of the round that is played next, or ``ahead`` rounds after it."""
+        """The noise of the round that is played next, or ``ahead`` rounds after it; -1 for the one played last."""
         number = self._round + ahead
         if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]

@@ -53,8 +53,8 @@ class CausalDiagram:
 
         Args:
             graph: a ``DiGraph`` or ``MultiDiGraph``. A node is hidden if it is among ``latents`` or has the attribute
-                ``observed="no"`` (DoWhy's) or ``latent=True``; an edge is bidirected with ``dir="both"`` (DOT's) or
-                ``bidirected=True``.
+                ``observed="no"`` (DoWhy's) or ``latent=True``; an edge is bidirected with ``dir="both"`` (DOT's),
+                ``type="bidirected"`` (pgmpy's) or ``bidirected=True``.
             latents: hidden nodes.
             nodes: the observed variables in their order, of which the graph may name no other; None for those of the
                 graph as they come.
@@ -68,7 +68,7 @@ class CausalDiagram:
 
     @classmethod
     def from_pgmpy(cls, model: Any, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
-        """The diagram of a DAG or a Bayesian network of pgmpy, its ``latents`` projected out.
+        """The diagram of a DAG, an ADMG or a Bayesian network of pgmpy, its ``latents`` projected out.
 
         Arguments and errors are those of :meth:`from_networkx`.
         """
@@ -123,7 +123,8 @@ class CausalDiagram:
     def to_networkx(self) -> nx.DiGraph:
         """A new directed graph in which each confounded pair has a hidden common cause, a node ``observed="no"``.
 
-        DoWhy and the algorithms of networkx take it as it is; :meth:`from_networkx` leads back.
+        DoWhy and the algorithms of networkx take it as it is (of a DOT text, DoWhy reads bidirected edges as directed
+        ones); :meth:`from_networkx` leads back.
         """
         return diagram_graphs.write_networkx(self.nodes, sorted(self.directed), self._pairs)
 

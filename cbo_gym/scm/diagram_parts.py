@@ -39,13 +39,14 @@ def is_hidden(attributes: Mapping[str, Any]) -> bool:
 
 
 def add_edge(parts: Parts, tail: str, head: str, attributes: Mapping[str, Any]) -> None:
-    """Add an edge as its attributes have it: ``dir`` as in DOT, or ``bidirected``.
+    """Add an edge as its attributes have it: ``dir`` as in DOT, ``type`` as in pgmpy's ADMG, or ``bidirected``.
 
     Raises:
         ArgumentError: for an edge without arrowhead, or a direction that DOT does not have.
     """
     direction = _word(attributes.get("dir", "forward"))
-    if direction == "both" or _word(attributes.get("bidirected", "no")) in YES:
+    marked = _word(attributes.get("bidirected", "no")) in YES or _word(attributes.get("type")) == "bidirected"
+    if direction == "both" or marked:
         parts.bidirected.append((tail, head))
     elif direction in ("forward", "back"):
         parts.directed.append((tail, head) if direction == "forward" else (head, tail))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import NamedTuple, NoReturn
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.scm.diagram_parts import Edge, Parts, add_edge, is_hidden
 
 TOKEN = re.compile(
@@ -101,7 +101,7 @@ class _Parser:
 
     def __init__(self, text: str, language: str) -> None:
         if not isinstance(text, str):
-            raise ArgumentError(f"{language} is text; given {type(text).__name__}")
+            raise ArgumentTypeError(f"{language} is text; given {type(text).__name__}")
         self._language = language
         self._tokens = self._split(text)
         self._next = 0

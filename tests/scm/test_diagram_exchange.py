@@ -1,0 +1,212 @@
+"""Causal diagrams in the forms of other libraries: round trips, what these libraries write, and texts that are wrong.
+
+What reads objects of pgmpy, DoWhy and pydot is also tested with the libraries themselves where they are installed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import string
+
+import networkx as nx
+import pytest
+
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
+from cbo_gym.registry import entries
+from cbo_gym.scm import CausalDiagram
+from cbo_gym.specs import Spec, make_env
+
+FRONT_DOOR = CausalDiagram("XZYW", [("X", "Z"), ("Z", "Y"), ("W", "Y")], [("X", "Y"), ("Z", "W")])
+LETTERS = string.ascii_letters + string.digits + "_ .-é{};>[]"
+ROUND_TRIPS = {
+    "dot": lambda diagram, **given: CausalDiagram.from_dot(diagram.to_dot(), **given),
+    "dagitty": lambda diagram, **given: CausalDiagram.from_dagitty(diagram.to_dagitty(), **given),
+    "networkx": lambda diagram, **given: CausalDiagram.from_networkx(diagram.to_networkx(), **given),
+}
+every_form = pytest.mark.parametrize("there_and_back", ROUND_TRIPS.values(), ids=ROUND_TRIPS.keys())
+
+
+def random_diagram(rng: random.Random) -> CausalDiagram:
+    """Hidden confounding, odd names, isolated nodes, pairs that are joined both ways."""
+    names = list({"".join(rng.choices(LETTERS, k=rng.randint(1, 8))) for _ in range(rng.randint(1, 7))})
+    names += rng.sample(["node", "Graph", "dag", "strict", "U_a_b"], rng.randint(0, 2))
+    pairs = list(itertools.combinations(rng.sample(names, len(names)), 2))
+    directed = [pair for pair in pairs if rng.random() < 0.4]
+    return CausalDiagram(names, directed, [pair for pair in pairs if rng.random() < 0.3])
+
+
+@every_form
+def test_nothing_is_lost_on_the_way_there_and_back(there_and_back) -> None:
+    rng = random.Random(0)
+    for _ in range(200):
+        diagram = random_diagram(rng)
+        back = there_and_back(diagram)
+        assert back == diagram
+        assert back.nodes == diagram.nodes
+
+
+@every_form
+def test_cyclic_diagrams_travel_where_cycles_are_allowed(there_and_back) -> None:
+    cyclic = CausalDiagram("ABC", [("A", "B"), ("B", "A")], [("A", "C")], allow_cycles=True)
+    assert there_and_back(cyclic, allow_cycles=True) == cyclic
+    with pytest.raises(ArgumentError, match="acyclic; it holds the cycle"):
+        there_and_back(cyclic)
+
+
+def test_the_diagrams_of_all_environments_travel() -> None:
+    for entry in entries()[::4]:
+        diagram = make_env(Spec(entry.id)).unwrapped.scm.diagram
+        for there_and_back in ROUND_TRIPS.values():
+            assert there_and_back(diagram, allow_cycles=True) == diagram
+
+
+def test_hidden_nodes_are_the_confounders_of_the_graph() -> None:
+    graph = FRONT_DOOR.to_networkx()
+    hidden = {node for node, seen in graph.nodes(data="observed") if seen == "no"}
+    assert {frozenset(graph.successors(node)) for node in hidden} == FRONT_DOOR.bidirected
+    assert FRONT_DOOR.m_separated("X", "W") is nx.is_d_separator(graph, {"X"}, {"W"}, set())
+    assert FRONT_DOOR.m_separated("X", "W", "Z") is nx.is_d_separator(graph, {"X"}, {"W"}, {"Z"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'strict digraph "a front door" { X -> Z -> Y; W -> Y; X -> Y [dir="both"]; Z -> W [dir=both, style=dashed] }',
+        "digraph { rankdir=LR; node [shape=box]; X:e -> {Z}; {Z W} -> Y\nY <-> X // twice\nX <-> Y Z <-> W }",
+        'digraph { U [label="?", observed="no"]; V [latent] X -> Z Z -> Y W -> Y U -> {X Y} subgraph s {V -> {Z W}} }',
+        "digraph { edge [dir=back] Z -> X Y -> Z Y -> W /* both\nways */ edge [dir=both]; X -> Y Z -> W }\n# the end",
+        "digraph { node [observed=no] U V node [observed=yes] W -> Y; X -> Z -> Y; U -> X; U -> Y; V -> Z; V -> W }",
+    ],
+)
+def test_dot_is_read_as_it_is_written_elsewhere(text: str) -> None:
+    assert CausalDiagram.from_dot(text) == FRONT_DOOR
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'dag {\nbb="0,0,1,1"\nX [exposure,pos="0.1,-0.2"]\nY [outcome,pos="1,1"]\nX -> Z Z -> Y W -> Y X <-> Y Z <-> W}',
+        "dag{X->Z->Y<-W<->Z;Y<->X}",
+        'dag "front door" { u [unobserved] v [l] u -> {X Y} {Z W} <- v X -> Z [beta=0.3] {Z W} -> Y }',
+    ],
+)
+def test_dagitty_is_read_as_it_is_written_elsewhere(text: str) -> None:
+    assert CausalDiagram.from_dagitty(text) == FRONT_DOOR
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: a causal diagram in DOT is 'digraph { ... }'; given 'the end of the text'"),
+        ("graph { A -- B }", "line 1: a causal diagram in DOT is 'digraph { ... }'; given 'graph'"),
+        ("\ndag { A -> B }", "line 2: .* given 'dag'; from_dagitty reads it"),
+        ("digraph {\nA -> B\nB -- C }", "line 3: B -- C has no direction; write -> or <->"),
+        ("digraph {\nA -> B [dir=none] }", "line 2: the edge of A and B must be directed .* given dir=none"),
+        ("digraph {\nA ->\n}", "line 3: cannot read DOT: unexpected '}' where a name should come"),
+        ("digraph {\nA -> B", "line 2: .* unexpected 'the end of the text' where a name should come"),
+        ("digraph { A [label=<b>] }", "line 1: cannot read DOT: unexpected '<'"),
+        ("digraph { A }\n}", "line 2: cannot read DOT: unexpected '}' after the diagram"),
+        ("digraph " + "{" * 9999, "braces are nested too deeply"),
+        ("digraph { A -> B -> C -> A }", "acyclic; it holds the cycle A -> B -> C"),
+        ("digraph { A -> U -> A; U [latent] }", "acyclic"),
+        ("digraph { A -> A }", "self loop at {'A'}"),
+    ],
+)
+def test_a_wrong_text_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        CausalDiagram.from_dot(text)
+
+
+@pytest.mark.parametrize("kind", ["mag", "pag", "pdag"])
+def test_dagittys_other_graphs_are_refused(kind: str) -> None:
+    with pytest.raises(ArgumentError, match=f"in DAGitty is 'dag {{ ... }}'; given '{kind}'"):
+        CausalDiagram.from_dagitty(f"{kind} {{ A -> B }}")
+
+
+def test_variables_that_were_not_asked_for_are_refused() -> None:
+    assert CausalDiagram.from_dot("digraph { B -> C }", nodes="ABC").nodes == ("A", "B", "C")
+    with pytest.raises(ArgumentError, match=r"unknown variables \['rewad'\]; .*did you mean 'reward'"):
+        CausalDiagram.from_dot("digraph { dose -> rewad }", nodes=["dose", "reward"])
+    with pytest.raises(ArgumentError, match=r"unknown latent variables \['U'\]; the graph has \['A', 'B'\]"):
+        CausalDiagram.from_networkx(nx.DiGraph([("A", "B")]), latents=["U"])
+
+
+@pytest.mark.parametrize("name", ["", 'a"b', "a\\", "a\nb"])
+def test_names_that_no_text_holds_are_refused(name: str) -> None:
+    for write in (CausalDiagram([name], []).to_dot, CausalDiagram([name], []).to_dagitty):
+        with pytest.raises(ArgumentError, match="no quotation mark, backslash or line break"):
+            write()
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "message"),
+    [
+        (CausalDiagram.from_networkx, nx.Graph([("A", "B")]), "directed edges; given an undirected Graph"),
+        (CausalDiagram.from_networkx, nx.DiGraph([(1, 2)]), r"names of variables are text; given \[1, 2\]"),
+        (CausalDiagram.from_networkx, {"A": ["B"]}, "graph of networkx; given dict"),
+        (CausalDiagram.from_dot, b"digraph { }", "DOT is text; given bytes"),
+        (CausalDiagram.from_pgmpy, nx.DiGraph(), "graph with 'latents'; given DiGraph"),
+        (CausalDiagram.from_dowhy, object(), "CausalModel, or one of dowhy.gcm; given object"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused(read, given, message: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=message):
+        read(given)
+
+
+class PgmpyDag(nx.DiGraph):
+    latents = {"U", "V"}
+
+
+class DowhyCausalModel:
+    def __init__(self, graph: nx.DiGraph) -> None:
+        self._graph = type("CausalGraph", (), {"_graph": graph})()
+
+
+class DowhyGcm:
+    def __init__(self, graph: nx.DiGraph) -> None:
+        self.graph = graph
+
+
+def test_objects_with_the_face_of_pgmpy_and_dowhy_are_read() -> None:
+    edges = [*FRONT_DOOR.directed, ("U", "X"), ("U", "Y"), ("V", "Z"), ("V", "W")]
+    assert CausalDiagram.from_pgmpy(PgmpyDag(edges)) == FRONT_DOOR
+    admg = nx.MultiDiGraph()
+    admg.latents = set()
+    admg.add_edges_from(sorted(FRONT_DOOR.directed), type="directed")
+    admg.add_edges_from([("X", "Y"), ("Y", "X"), ("Z", "W"), ("W", "Z")], type="bidirected")
+    assert CausalDiagram.from_pgmpy(admg) == FRONT_DOOR
+    assert CausalDiagram.from_dowhy(DowhyCausalModel(FRONT_DOOR.to_networkx())) == FRONT_DOOR
+    assert CausalDiagram.from_dowhy(DowhyGcm(FRONT_DOOR.to_networkx())) == FRONT_DOOR
+
+
+def test_models_of_pgmpy_itself() -> None:
+    base = pytest.importorskip("pgmpy.base")
+    models = pytest.importorskip("pgmpy.models")
+    edges = [*FRONT_DOOR.directed, ("U", "X"), ("U", "Y"), ("V", "Z"), ("V", "W")]
+    assert CausalDiagram.from_pgmpy(base.DAG(edges, latents={"U", "V"})) == FRONT_DOOR
+    assert CausalDiagram.from_pgmpy(models.DiscreteBayesianNetwork(edges, latents={"U", "V"})) == FRONT_DOOR
+    admg = base.ADMG(directed_ebunch=list(FRONT_DOOR.directed), bidirected_ebunch=[("X", "Y"), ("Z", "W")])
+    assert CausalDiagram.from_pgmpy(admg) == FRONT_DOOR
+
+
+def test_models_of_dowhy_itself() -> None:
+    dowhy = pytest.importorskip("dowhy")
+    pandas = pytest.importorskip("pandas")
+    data = pandas.DataFrame({name: [0.0, 1.0, 2.0] for name in FRONT_DOOR.nodes})
+    graph = FRONT_DOOR.to_networkx()
+    for form in (graph, "\n".join(nx.generate_gml(graph)), FRONT_DOOR.to_dot()):
+        model = dowhy.CausalModel(data, treatment="X", outcome="Y", graph=form)
+        assert CausalDiagram.from_dowhy(model) == FRONT_DOOR
+    assert CausalDiagram.from_dowhy(dowhy.gcm.StructuralCausalModel(graph)) == FRONT_DOOR
+
+
+def test_dot_as_pydot_reads_it() -> None:
+    pydot = pytest.importorskip("pydot")
+    rng = random.Random(1)
+    for diagram in [FRONT_DOOR, *(random_diagram(rng) for _ in range(20))]:
+        plain = nx.relabel_nodes(diagram.to_networkx(), {name: f"v{i}" for i, name in enumerate(diagram.nodes)})
+        expected = CausalDiagram.from_networkx(plain)
+        (read,) = pydot.graph_from_dot_data(expected.to_dot())
+        assert CausalDiagram.from_networkx(nx.nx_pydot.from_pydot(read)) == expected
