@@ -24,6 +24,7 @@ from cbo_gym.agents.super_arms.sgb import SGB as SGB
 from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCB as SSEMUCB
 from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBJO as SSEMUCBJO
 from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBNorm as SSEMUCBNorm
+from cbo_gym.agents.surrogates.network_model import GPNetworkModel as GPNetworkModel
 
 __all__ = [
     "CBO",
@@ -45,6 +46,7 @@ __all__ = [
     "CellGPUCB",
     "CoBO",
     "CoCaBO",
+    "GPNetworkModel",
     "GPTree",
     "Optuna",
     "Random",

@@ -15,8 +15,11 @@ from pathlib import Path
 
 DISTRIBUTION = "cbo-gym"
 GROUP = "cbo_gym.agents"
-#: base classes that methods of one's own are derived from
-BASES = {"AskTell": "cbo_gym.agents.baselines.ask_tell:AskTell"}
+#: what methods of one's own are derived from or built on
+BASES = {
+    "AskTell": "cbo_gym.agents.baselines.ask_tell:AskTell",
+    "GPNetworkModel": "cbo_gym.agents.surrogates.network_model:GPNetworkModel",
+}
 
 
 @cache

@@ -40,6 +40,7 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
 
 FIT_ITERATIONS = 100
+JITTER = 1e-8  # variance that joint draws add to standardised outputs, so that every covariance has a root
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
 
 Numbers = float | Sequence[float] | np.ndarray | Tensor  # whatever becomes a tensor of floats
@@ -196,6 +197,36 @@ class GaussianProcess:
         """
         self.update()
         return self._given.mean_and_std(self.rescaled(points))
+
+    def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and a root of the covariance of the latent function at sets of q points, differentiable in them.
+
+        Its kernel must tell the covariances of points among themselves (``among``).
+
+        Args:
+            points: shape ``batch_shape x q x d``.
+
+        Returns:
+            means, ``batch_shape x q``, and lower triangular roots R with covariance R R', ``batch_shape x q x q``.
+
+        Raises:
+            ArgumentError, SurrogateError: as :meth:`posterior`.
+        """
+        if points.shape[-2] == 1:
+            mean, std = self.posterior(points)
+            return mean, std.unsqueeze(-1)
+        self.update()
+        inner = self.rescaled(points)
+        mean, covariance = self._given.mean_and_covariance(inner, self.kernel.among(inner))
+        return mean, self._scale * self._root(covariance)
+
+    def prior_root(self, points: Tensor) -> Tensor:
+        """The root of :meth:`joint` before any data, with the hyper-parameters as they are: ``... x q x q``."""
+        return self._root(self.kernel.among(self.rescaled(points)))
+
+    def _root(self, covariance: Tensor) -> Tensor:
+        """Cholesky factors of covariances of standardised outputs, positive also where points are equal or known."""
+        return self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
 
     def prior_std(self, points: Tensor) -> Tensor:
         """Standard deviations before any data, under the hyper-parameters of the last fit: ``... x d`` to ``...``."""

@@ -99,16 +99,14 @@ class GPNetwork:
             return {}
         points = SobolEngine(len(noisy), scramble=True, seed=seed).draw(count, dtype=torch.float64)
         uniforms = points.clamp(1e-9, 1.0 - 1e-9)
-        return {
-            node: self._noise_of(node, column).to(self.device)
-            for node, column in zip(noisy, uniforms.unbind(-1), strict=True)
-        }
+        return {node: self.noise_of(node, column) for node, column in zip(noisy, uniforms.unbind(-1), strict=True)}
 
-    def _noise_of(self, node: str, uniforms: Tensor) -> Tensor:
+    def noise_of(self, node: str, uniforms: Tensor) -> Tensor:
+        """Noise of a node, less its mean, from numbers in (0, 1) of any shape."""
         if self.task.noise is not None:
             known = self.task.noise[node]
-            return torch.from_numpy(known.from_uniform(uniforms.numpy()) - known.mean)
-        return self.surrogates[node].noise_scale.cpu() * torch.special.ndtri(uniforms)
+            return torch.from_numpy(known.from_uniform(uniforms.cpu().numpy()) - known.mean).to(self.device)
+        return self.surrogates[node].noise_scale * torch.special.ndtri(uniforms.to(self.device))
 
     def rollout(self, inputs: Tensor, plausible: Plausible, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Values of the nodes under actions, for one plausible choice of every node's function.
@@ -133,6 +131,35 @@ class GPNetwork:
             return natural + noise[node] if node in noise else natural
 
         return self._pass(inputs, self.nodes, value)
+
+    def sample(self, inputs: Tensor, draws: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Values of the nodes at sets of q actions, whose functions are drawn jointly in a set, anew in each sample.
+
+        Args:
+            inputs: features of the actions, ``b x q x input_dim``.
+            draws: node -> standard normal numbers, ``b x s x q`` or ``1 x s x q``.
+            noise: of the same shapes, of some nodes or none.
+
+        Returns:
+            node -> tensor of shape ``b x s x q`` (``b x 1 x q`` where it is set), differentiable.
+        """
+        sets, size = inputs.shape[:2]
+
+        def value(node: str, points: Tensor) -> Tensor:
+            mean, root = self._joint(node, points.unflatten(0, (sets, size)).transpose(1, 2))
+            drawn = root.squeeze(-1) * draws[node] if size == 1 else (root @ draws[node].unsqueeze(-1)).squeeze(-1)
+            natural = mean + drawn
+            return (natural + noise[node] if node in noise else natural).transpose(1, 2).flatten(0, 1)
+
+        values = self._pass(inputs.flatten(0, 1), self.nodes, value)
+        return {node: column.unflatten(0, (sets, size)).transpose(1, 2) for node, column in values.items()}
+
+    def _joint(self, node: str, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and root of the covariance of a node's function at sets of points, ``... x q x d``."""
+        surrogate = self.surrogates[node]
+        if len(surrogate):
+            return surrogate.joint(points)
+        return torch.zeros_like(points[..., 0]), surrogate.prior_root(points)
 
     def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         """Expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
@@ -321,6 +348,16 @@ class MechanismKernel(VarianceKernel):
             return Prior(torch.addcmul(whole.cross, affine, part.cross), whole.variance + own, pullback)
 
         return prior
+
+    def among(self, points: Tensor) -> Tensor:
+        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
+        count, variances = self._parents, self.variances.detach()
+        smooth = variances[0] * self.smooth.among(points)
+        if points.shape[-1] == count:
+            return smooth
+        parents = points[..., :count]
+        affine = variances[1] + (variances[2:] * parents) @ parents.transpose(-1, -2)
+        return smooth + affine * self.modulation.among(points[..., count:])
 
     def draw(self, generator: torch.Generator) -> Function:
         """A function drawn from its prior."""

@@ -73,6 +73,11 @@ class SquaredExponential(RBFKernel):
 
         return prior
 
+    def among(self, points: Tensor) -> Tensor:
+        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
+        scaled = points / self.raw_lengthscale.detach()
+        return (-0.5 * (scaled.unsqueeze(-2) - scaled.unsqueeze(-3)).square().sum(-1)).exp()
+
     def draw(self, generator: torch.Generator) -> Function:
         """A function drawn from its prior, by random Fourier features (Rahimi & Recht 2007)."""
         lengthscale = self.raw_lengthscale.detach().flatten()

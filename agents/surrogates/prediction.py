@@ -90,6 +90,17 @@ class Conditional:
         means, stds = zip(*(_MeanAndStd.apply(block, self) for block in self._blocks(points)), strict=True)
         return torch.cat(means), torch.cat(stds)
 
+    def mean_and_covariance(self, points: Tensor, among: Tensor) -> tuple[Tensor, Tensor]:
+        """The means at sets of q points, ``... x q x d``, and the covariances in each set, of standardised outputs.
+
+        ``among`` are the prior covariances of the points of each set, ``... x q x q``, as what is returned.
+        Differentiable in the points by autograd.
+        """
+        cross = self.against(points).cross
+        projected = cross @ self.inverse_root.T
+        covariance = among - projected @ projected.transpose(-1, -2)
+        return cross @ self.weights + self.offset, covariance
+
     def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
         """Parts of points ``b x ... x d`` along the first dimension whose covariances stay in the cache."""
         each = len(self.weights) * points[0, ..., 0].numel() if len(points) else 1

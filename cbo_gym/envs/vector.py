@@ -151,9 +151,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         info = self._info(self.feedback.describe_batch(intervention))
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
-    def counterfactual(
-        self, actions: Actions
-    ) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
+    def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """What :meth:`step` would have given in the last round under other actions, on the same noise.
 
         As of the scalar environment: exact, and without a change of anything.

@@ -84,5 +84,5 @@ def test_before_a_round_there_is_nothing_to_ask(make) -> None:
     with pytest.raises(gym.error.ResetNeeded, match="call step before counterfactual"):
         env.counterfactual(action)
     env.step(action)
-    with pytest.raises(gym.error.InvalidAction, match="must lie in|outside"):
+    with pytest.raises(gym.error.InvalidAction, match=r"must lie in|outside"):
         env.counterfactual(action + 2.0)

@@ -86,7 +86,7 @@ def test_dot_is_read_as_it_is_written_elsewhere(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        'dag {\nbb="0,0,1,1"\nX [exposure,pos="0.1,-0.2"]\nY [outcome,pos="1,1"]\nX -> Z Z -> Y W -> Y X <-> Y Z <-> W}',
+        'dag {\nbb="0,0,1,1"\nX [exposure,pos="0,-0.2"]\nY [outcome,pos="1,1"]\nX -> Z Z -> Y W -> Y X <-> Y Z <-> W}',
         "dag{X->Z->Y<-W<->Z;Y<->X}",
         'dag "front door" { u [unobserved] v [l] u -> {X Y} {Z W} <- v X -> Z [beta=0.3] {Z W} -> Y }',
     ],

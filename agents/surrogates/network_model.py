@@ -1,0 +1,226 @@
+"""GPNetworkModel: a GPNetwork as a model of BoTorch, for its acquisition functions and optimisers.
+
+What these sample are passes through the graph: every node's GP is drawn, jointly at the points of a set, at the inputs
+that the draws of its parents give (Astudillo & Frazier 2021, Bayesian optimization of function networks, sec. 3). With
+fixed base samples a pass is a smooth function of the actions::
+
+    env = gym.make("CBO/Dropwave-v0")
+    model = GPNetworkModel.of_task(make_task(env, seed=0))
+    best = model.posterior(model.network.inputs.unsqueeze(-2)).mean.max()
+    acquisition = qLogExpectedImprovement(model, best)
+    box = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, model.network.features.input_dim)
+    actions, value = optimize_acqf(acquisition, box, q=2, num_restarts=4, raw_samples=64)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from botorch.models.model import Model
+from botorch.posteriors import Posterior
+from botorch.sampling import SobolQMCNormalSampler
+from botorch.sampling.get_sampler import GetSampler
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.errors import ArgumentError
+from cbo_gym.task import HardTask, SoftTask, Task
+
+MOMENT_SAMPLES = 256  # Sobol samples behind a posterior's mean and variance
+
+
+class GPNetworkModel(Model):
+    """The nodes of a :class:`~cbo_gym.agents.surrogates.gp_network.GPNetwork` as the outputs of a BoTorch model.
+
+    Its points are the network's features of actions: in soft mode the action in [0, 1], in hard mode the values of the
+    manipulable variables and then 0/1 membership of the target set. Data and hyper-parameters are the network's, which
+    may go on learning. Fantasies and input transforms are not supported.
+
+    Args:
+        network: of GPs; what it learns later, the model knows.
+        outputs: the modelled nodes that are outputs; None for the reward alone.
+
+    Attributes:
+        network: as given.
+        outputs: names of the nodes, in the order of the outputs.
+
+    Raises:
+        ArgumentError: if an output is no modelled node, or none is given.
+    """
+
+    def __init__(self, network: GPNetwork, outputs: Sequence[str] | None = None) -> None:
+        super().__init__()
+        self.network = network
+        self.outputs = (network.task.reward,) if outputs is None else tuple(outputs)
+        if not self.outputs or not set(self.outputs) <= set(network.nodes):
+            raise ArgumentError(f"outputs must be among {list(network.nodes)}, at least one; given {outputs!r}")
+
+    @classmethod
+    def of_task(cls, task: Task, outputs: Sequence[str] | None = None, device: str = "cpu") -> Self:
+        """The model of a soft or hard task, with its initial data.
+
+        Args:
+            task: as :func:`cbo_gym.make_task` gives it.
+            outputs: as for the class.
+            device: torch device.
+
+        Raises:
+            ArgumentError: for a task of another mode, or as the class.
+        """
+        if not isinstance(task, SoftTask | HardTask):
+            raise ArgumentError(f"a GP network models soft and hard tasks; {task.env_id} is {task.mode}")
+        network = GPNetwork(task, device)
+        for past in task.initial_data:
+            network.add(past.action, past.observation)
+        return cls(network, outputs)
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.outputs)
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return torch.Size()
+
+    def posterior(
+        self,
+        X: Tensor,  # noqa: N803  (BoTorch's name)
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: Any = None,
+    ) -> Any:
+        """The joint distribution of the outputs at sets of q points.
+
+        Args:
+            X: ``batch_shape x q x d``.
+            output_indices: places in ``outputs``; None for all.
+            observation_noise: False for the network of the functions f alone, the nodes' noise left out; its reward is
+                E[Y | action] where noise enters linearly or not at all. True for rounds: every node has its own noise
+                at every point, known or learned, and their mean is E[Y | action].
+            posterior_transform: BoTorch's, applied to what is returned.
+
+        Returns:
+            a :class:`NetworkPosterior`.
+
+        Raises:
+            ArgumentError: if ``X`` has another number of columns than the network has inputs, or the noise is neither
+                True nor False.
+        """
+        if not isinstance(observation_noise, bool):
+            raise ArgumentError(f"observation_noise must be True or False; given {type(observation_noise).__name__}")
+        wanted = self.network.features.input_dim
+        if X.dim() < 2 or X.shape[-1] != wanted:
+            raise ArgumentError(f"points must have shape batch_shape x q x {wanted}; given {tuple(X.shape)}")
+        outputs = self.outputs if output_indices is None else [self.outputs[place] for place in output_indices]
+        found = NetworkPosterior(self.network, X.to(self.network.inputs), outputs, observation_noise)
+        return found if posterior_transform is None else posterior_transform(found)
+
+    def subset_output(self, idcs: list[int]) -> GPNetworkModel:
+        """The model with some of the outputs, on the same network."""
+        return type(self)(self.network, [self.outputs[place] for place in idcs])
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **_: Any) -> GPNetworkModel:  # noqa: N803
+        """A model that also knows further rounds; this one stays as it is. Hyper-parameters are refitted on schedule.
+
+        Args:
+            X: actions played, ``n x d``.
+            Y: what all modelled nodes were then, ``n x len(network.nodes)``, in native units.
+
+        Raises:
+            ArgumentError: if the shapes do not fit.
+        """
+        nodes, task = self.network.nodes, self.network.task
+        if X.dim() != 2 or Y.shape != (len(X), len(nodes)):
+            raise ArgumentError(f"give actions n x d and values n x {len(nodes)} of {list(nodes)}; given "
+                                f"{tuple(X.shape)} and {tuple(Y.shape)}")  # fmt: skip
+        network = deepcopy(self.network)
+        for inputs, values in zip(X.detach(), Y.detach().cpu().numpy(), strict=True):
+            soft = isinstance(task, SoftTask)
+            action = inputs.cpu().double().numpy() if soft else network.features.decode(inputs)
+            known = dict(zip(nodes, values, strict=True))
+            network.add(action, {"nodes": [known.get(name, 0.0) for name in task.nodes]})  # type: ignore[dict-item]
+        return type(self)(network, self.outputs)
+
+
+class NetworkPosterior(Posterior):
+    """Joint samples of nodes by passes through a GPNetwork, one standard normal number a node, point and sample.
+
+    Args:
+        network: of GPs.
+        inputs: features of actions, ``batch_shape x q x d``.
+        outputs: names of the nodes, m in all.
+        noisy: whether the nodes' noise is drawn as well, with a second number each.
+    """
+
+    def __init__(self, network: GPNetwork, inputs: Tensor, outputs: Sequence[str], noisy: bool = False) -> None:
+        self._network, self._inputs, self._outputs = network, inputs, tuple(outputs)
+        self._noisy = network.noisy if noisy else ()
+        *self._batch, self._size, _ = inputs.shape
+
+    @property
+    def device(self) -> torch.device:
+        return self._inputs.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._inputs.dtype
+
+    @property
+    def base_sample_shape(self) -> torch.Size:
+        return torch.Size([*self._batch, self._size, len(self._network.nodes) + len(self._noisy)])
+
+    @property
+    def batch_range(self) -> tuple[int, int]:
+        return (0, -2)
+
+    # The name is BoTorch's: its samplers ask a posterior for this.
+    def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
+        return sample_shape + torch.Size([*self._batch, self._size, len(self._outputs)])
+
+    def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
+        """Samples, ``sample_shape x batch_shape x q x m``; the base samples' batch dimensions may be of size 1."""
+        flat = base_samples.reshape(sample_shape.numel(), -1, *self.base_sample_shape[-2:])
+        columns = dict(zip(self._columns, flat.transpose(0, 1).unbind(-1), strict=True))
+        inputs = self._inputs.reshape(-1, *self._inputs.shape[-2:])
+        values = self._network.sample(inputs, columns, self._noise(columns))
+        shape = len(inputs), len(flat), self._size
+        drawn = torch.stack([values[name].expand(shape) for name in self._outputs], -1)
+        return drawn.transpose(0, 1).reshape(self._extended_shape(sample_shape))
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*self._network.nodes, *(f"noise of {node}" for node in self._noisy)]
+
+    def _noise(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {
+            node: self._network.noise_of(node, torch.special.ndtr(columns[f"noise of {node}"])) for node in self._noisy
+        }
+
+    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
+        shape = sample_shape or torch.Size([1])
+        normal = torch.randn(*shape, *self.base_sample_shape, device=self.device, dtype=self.dtype)
+        return self.rsample_from_base_samples(shape, normal)
+
+    @cached_property
+    def _moments(self) -> Tensor:
+        return SobolQMCNormalSampler(torch.Size([MOMENT_SAMPLES]), seed=0)(self)
+
+    @property
+    def mean(self) -> Tensor:
+        """Means over fixed Sobol samples, ``batch_shape x q x m``; differentiable."""
+        return self._moments.mean(0)
+
+    @property
+    def variance(self) -> Tensor:
+        """Variances over the same samples, ``batch_shape x q x m``; differentiable."""
+        return self._moments.var(0)
+
+
+@GetSampler.register(NetworkPosterior)
+def _sampler(posterior: NetworkPosterior, sample_shape: torch.Size, *, seed: int | None = None) -> Any:
+    """What acquisition functions use that are not given a sampler."""
+    return SobolQMCNormalSampler(sample_shape, seed=seed)
