@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cbo_gym.agent import Agent, UnsupportedModeError
+from cbo_gym.errors import naming_the_extra
 from cbo_gym.registry import register_all
 from cbo_gym.task import Mode, Round, Task
 from cbo_gym.version import __version__
@@ -24,6 +25,9 @@ _LAZY = {
     "evaluate": "cbo_gym.evaluation.runner",
     "sweep": "cbo_gym.evaluation.sweep",
     "leaderboard": "cbo_gym.evaluation.leaderboard",
+    "sample": "cbo_gym.exchange.samples",
+    "optuna_objective": "cbo_gym.exchange.optuna_objective",
+    "botorch_function": "cbo_gym.exchange.botorch_function",
 }
 
 __all__ = ["Agent", "Mode", "Round", "Task", "UnsupportedModeError", "__version__", *_LAZY]
@@ -33,6 +37,9 @@ if TYPE_CHECKING:  # _LAZY in words that type checkers follow; a test holds the 
     from cbo_gym.evaluation.leaderboard import leaderboard as leaderboard
     from cbo_gym.evaluation.runner import evaluate as evaluate
     from cbo_gym.evaluation.sweep import sweep as sweep
+    from cbo_gym.exchange.botorch_function import botorch_function as botorch_function
+    from cbo_gym.exchange.optuna_objective import optuna_objective as optuna_objective
+    from cbo_gym.exchange.samples import sample as sample
     from cbo_gym.oracle import Oracle as Oracle
     from cbo_gym.problems.custom import custom_problem as custom_problem
     from cbo_gym.problems.problem_file import load_problem as load_problem
@@ -40,7 +47,8 @@ else:  # hidden from type checkers, so that they report misspelt names
 
     def __getattr__(name: str) -> Any:
         if name in _LAZY:
-            return getattr(import_module(_LAZY[name]), name)
+            with naming_the_extra(f"cbo_gym.{name}"):
+                return getattr(import_module(_LAZY[name]), name)
         raise AttributeError(f"module 'cbo_gym' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -32,6 +32,7 @@ LAYERS = (
     ("sb3",),
     ("agents",),
     ("specs",),
+    ("exchange",),
     ("evaluation",),
     ("testing", "cli"),
 )

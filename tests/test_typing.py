@@ -21,6 +21,9 @@ RETURNS = {
     "custom_problem": "Problem",
     "load_problem": "Problem",
     "make_task": "Task",
+    "sample": "DataFrame",
+    "optuna_objective": "OptunaObjective",
+    "botorch_function": "CausalTestFunction",
 }
 USER = """
 import cbo_gym

@@ -23,6 +23,11 @@ SAMPLERS = {
 }
 
 
+def coordinates(dim: int) -> list[str]:
+    """What the coordinates of a unit box are called in trials."""
+    return [f"x{place:03d}" for place in range(dim)]
+
+
 class Optuna(AskTell):
     """A sampler of Optuna on the flattened actions.
 
@@ -47,7 +52,7 @@ class Optuna(AskTell):
         sampler = getattr(self._optuna.samplers, SAMPLERS[self.sampler])(seed=seed)
         self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
         self._box: dict[str, Any] = {
-            f"x{i:03d}": self._optuna.distributions.FloatDistribution(0.0, 1.0) for i in range(dim)
+            name: self._optuna.distributions.FloatDistribution(0.0, 1.0) for name in coordinates(dim)
         }
         self._trial: Any = None  # the one that was asked for and not yet told
 

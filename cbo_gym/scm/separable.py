@@ -30,6 +30,8 @@ SLACK = 1e-9  # rounding allowed at the sides of the box
 
 Payoff = Composition
 Box = tuple[np.ndarray, np.ndarray]  # lower and upper ends, shape (N, 1)
+Cut = Mapping[str, tuple[float, float]]  # nodes that are set, and the least and the largest value
+UNCUT: Cut = {}
 
 
 @dataclass(frozen=True)
@@ -136,27 +138,45 @@ class SeparableSEM(System):
         sources |= {f"error of {name}": node_noise for name in names}
         self.variables = tuple(Variable(n, own_noise, noise=d, observed=False) for n, d in sources.items())
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
-        self.contraction = 0.0
-        self._box: Box | None = None
-        if not graph.is_acyclic:
-            self.contraction, self._box = self._prove_contraction()
+        self.contraction = 0.0 if graph.is_acyclic else self._prove_contraction()[0]
         self._straight_line = self._compile()
+        self._last_cut: tuple[Cut, Callable[..., Values]] | None = None
 
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
-        """Values of the signals let through, the nodes and the reward, by name; see :class:`System`."""
-        return self._straight_line(noise, intervention.soft, intervention.hard)
+        """Values of the signals let through, the nodes and the reward, by name; see :class:`System`.
+
+        A node that is set has no equation; where nodes are observed with an error, so is it.
+
+        Raises:
+            ArgumentError: for a hard intervention in some of a batch alone, or under which a cyclic system is not
+                proven to be a contraction.
+        """
+        solve = self._under(intervention.hard) if intervention.hard else self._straight_line
+        return solve(noise, intervention.soft, intervention.hard)
+
+    def _under(self, hard: Mapping[str, tuple[Mask, Floats]]) -> Callable[..., Values]:
+        """What solves the system where nodes are set; the last one is kept."""
+        if some := [name for name, (mask, _) in hard.items() if mask is not True]:
+            raise ArgumentError(
+                f"in a separable SEM a node is set in the whole batch or not at all; given a mask of {some}"
+            )
+        cut = {name: (float(np.min(values)), float(np.max(values))) for name, (_, values) in hard.items()}
+        if self._last_cut is None or self._last_cut[0] != cut:
+            self._last_cut = cut, self._compile(cut)
+        return self._last_cut[1]
 
     @property
     def signals(self) -> tuple[Distribution, ...]:
         """The distributions of b, in the order of the arms."""
         return self.arguments["signals"]
 
-    def _compile(self) -> Callable[..., Values]:
+    def _compile(self, cut: Cut = UNCUT) -> Callable[..., Values]:
         """One function that solves the system, written out node by node as in :mod:`cbo_gym.scm.model`."""
         place = {variable.name: index for index, variable in enumerate(self.noisy)}
         names, given = self.nodes[:-1], self.arguments
         masked_in, masked_out = given["mask"] == "exogenous", given["mask"] == "endogenous"
-        scope: dict[str, Any] = {"payoff": self.payoff, "refuse": _refuse_hard_interventions}
+        components, diagram = self._components(cut), self.diagram.mutilate(cut)
+        scope: dict[str, Any] = {"payoff": self.payoff}
 
         def draw(source: str) -> str:
             return f"noise[{place[source]}]" if source in place else "0.0"
@@ -170,19 +190,20 @@ class SeparableSEM(System):
             scope[f"activation_{i}"] = given["activations"][i]
             before.append(f"z{i} = {mask}{draw(f'b{i + 1}')}")
             driven = f"z{i}" if given["activations"][i] == Linear(1.0) else f"activation_{i}(z{i})"
-            before.append(f"g{i} = {with_noise(driven, f'noise of {name}')}")
+            natural = with_noise(driven, f"noise of {name}")
+            before.append(f"g{i} = {f'hard[{name!r}][1]' if name in cut else natural}")
             seen = with_noise(draw(f"b{i + 1}"), f"error of {signal}")
             after.append(f"z{i} = {mask}({seen})")
             after.append(f"y{i} = {with_noise(f'y{i}', f'error of {name}')}")
-        if not self.diagram.is_acyclic:
+        if not diagram.is_acyclic:
             every = [", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg"]
             equations = [f"{every[0]} = solve(({every[1]}))"]
-            assert self._box is not None
-            scope["solve"] = _FixedPoint(given["components"], self._box)
-        for i in self._order():
+            scope["solve"] = _FixedPoint(components, self._prove_contraction(cut)[1])
+        order = diagram.topological_order if diagram.is_acyclic else ()
+        for i in (self.nodes.index(name) for name in order if name != REWARD):
             terms = [f"g{i}"]
-            for j in (j for effect, j in given["components"] if effect == i):
-                component, word = given["components"][i, j], f"component_{i}_{j}"
+            for j in (j for effect, j in components if effect == i):
+                component, word = components[i, j], f"component_{i}_{j}"
                 if isinstance(component, Linear):  # a product is much faster than a call
                     scope[word] = component.slope
                     terms.append(f"{word} * y{j}")
@@ -200,7 +221,6 @@ class SeparableSEM(System):
         items = [f"{name!r}: z{i}" for i, name in enumerate(self.exogenous)]
         items += [f"{name!r}: {hidden.format(i)}" for i, name in enumerate(names)]
         lines = [
-            "if hard: refuse(hard)",
             *before,
             *equations,
             *after,
@@ -209,22 +229,20 @@ class SeparableSEM(System):
         exec("\n    ".join(["def straight_line(noise, soft, hard):", *lines]), scope)
         return scope["straight_line"]
 
-    def _order(self) -> list[int]:
-        """The order of substitution, causes first; empty where there are cycles."""
-        if not self.diagram.is_acyclic:
-            return []
-        return [self.nodes.index(name) for name in self.diagram.topological_order if name != REWARD]
+    def _components(self, cut: Cut) -> dict[tuple[int, int], Component]:
+        """Those of the equations that hold where nodes are set."""
+        return {place: part for place, part in self.arguments["components"].items() if self.nodes[place[0]] not in cut}
 
-    def _prove_contraction(self) -> tuple[float, Box]:
+    def _prove_contraction(self, cut: Cut = UNCUT) -> tuple[float, Box]:
         """The spectral radius of the largest slopes on a box that the equations map into itself, and that box.
 
         The box is found by interval arithmetic. A spectral radius below 1 of the matrix of largest slopes makes the
         equations a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
         """
-        low, high = driven = self._driving_range()
+        low, high = driven = self._driving_range(cut)
         while np.isfinite(low).all() and np.isfinite(high).all():
             image, slopes = np.array(driven), np.zeros((self.action_dim, self.action_dim))
-            for (i, j), component in self.arguments["components"].items():
+            for (i, j), component in self._components(cut).items():
                 slopes[i, j] = component.steepest(low[j], high[j])
                 image[:, i] += component.image(low[j], high[j])
             rate = float(np.abs(np.linalg.eigvals(slopes)).max())
@@ -239,8 +257,8 @@ class SeparableSEM(System):
             low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
         raise ArgumentError("the cyclic system is no contraction: its values diverge; make the components flatter")
 
-    def _driving_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise together."""
+    def _driving_range(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise, or what it is set to."""
         given = self.arguments
         ends = np.array([TAIL, 1.0 - TAIL])
         ranges = np.empty((self.action_dim, 2))
@@ -249,7 +267,10 @@ class SeparableSEM(System):
             if given["mask"] == "exogenous":
                 low, high = min(low, 0.0), max(high, 0.0)
             ranges[i] = activation.image(float(low), float(high))
-        low, high = (ranges + given["model_noise"].from_uniform(ends)).T
+        ranges += given["model_noise"].from_uniform(ends)
+        for name, values in cut.items():
+            ranges[self.nodes.index(name)] = values
+        low, high = ranges.T
         return low, high
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -280,10 +301,6 @@ def _check(
         raise ArgumentError(f"mask must be 'exogenous' or 'endogenous'; given {mask!r}")
     if feedback not in ("all", "selected"):
         raise ArgumentError(f"feedback must be 'all' or 'selected'; given {feedback!r}")
-
-
-def _refuse_hard_interventions(hard: Mapping[str, tuple[Mask, Floats]]) -> None:
-    raise ArgumentError(f"a separable SEM takes super arms, not hard interventions; given do({', '.join(hard)})")
 
 
 class _Functions:

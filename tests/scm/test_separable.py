@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import root
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm import (
     Intervention,
     Linear,
@@ -240,7 +241,34 @@ def test_errors(arguments, message):
         SeparableSEM(**{"signals": UNITS, "components": ACYCLIC, **arguments})
 
 
-def test_hard_interventions_are_refused():
+@pytest.mark.parametrize("components", [ACYCLIC, CYCLIC], ids=["acyclic", "cyclic"])
+def test_nodes_that_are_set_have_no_equation(components):
+    """Set far outside of what they would be, one for all samples and one in each, against the equations written out."""
+    sem = SeparableSEM(UNITS, components, model_noise=Normal(0.0, 0.1))
+    noise, natural = sem.draw_noise(np.random.default_rng(0), 20), sem.propagate
+    each = np.linspace(-3.0, 4.0, 20)
+    before = nodes_of(natural(noise, Intervention((1.0,) * 4)))
+    values = natural(noise, Intervention((1.0,) * 4, {"y2": (True, 7.0), "y3": (True, each)}))
+    found = sem.stack(values)
+    rest = {(i, j): component for (i, j), component in components.items() if i not in (1, 2)}
+    for k in range(20):
+        driving = [noise[0][k] + noise[4][k], 7.0, each[k], noise[3][k] + noise[7][k]]
+        expected = solved(driving, rest)
+        np.testing.assert_allclose(found[k], [*expected, expected.sum()], atol=1e-9)
+        one = sem.propagate(tuple(c[k] for c in noise), Intervention((1.0,) * 4, {"y2": (True, 7.0)}))
+        assert one["y2"] == 7.0
+    np.testing.assert_array_equal(nodes_of(natural(noise, Intervention((1.0,) * 4))), before)
+
+
+def test_a_node_is_set_in_the_whole_batch_or_not_at_all():
     sem = SeparableSEM(UNITS, ACYCLIC)
-    with pytest.raises(ValueError, match=r"not hard interventions; given do\(y2\)"):
-        sem.propagate((0.5,) * 4, Intervention((1.0,) * 4, {"y2": (True, 0.0)}))
+    with pytest.raises(ArgumentError, match=r"in the whole batch or not at all; given a mask of \['y2'\]"):
+        sem.propagate((0.5,) * 4, Intervention((1.0,) * 4, {"y2": (np.array([True, False]), 0.0)}))
+
+
+def test_a_cycle_that_is_set_out_of_its_proof_is_refused():
+    """The slope of y + y^3 / 10 is below 1 / 0.6 between -1 and 1 alone."""
+    steep = {(1, 0): Polynomial((0.3, 0.0, 0.1)), (2, 1): Linear(0.6), (1, 2): Polynomial((0.2, 0.0, 0.1))}
+    sem = SeparableSEM([Uniform(-0.1, 0.1)] * 3, steep)
+    with pytest.raises(ArgumentError, match=r"not proven to be a contraction|is no contraction"):
+        sem.propagate((0.0,) * 3, Intervention((1.0,) * 3, {"y1": (True, 50.0)}))

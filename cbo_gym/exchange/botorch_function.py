@@ -1,0 +1,102 @@
+"""botorch_function: an environment as a test function of BoTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.test_functions import SyntheticTestFunction
+from torch import Tensor
+
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError
+from cbo_gym.exchange.opening import opened, require_function
+from cbo_gym.oracle import oracle_of
+from cbo_gym.scm import Floats, Intervention
+
+
+class CausalTestFunction(SyntheticTestFunction):
+    """The reward as a function on the codec's unit box, to be maximised.
+
+    ``function(X)`` plays one round a point, each with noise of its own, and ``function(X, noise=False)`` or
+    ``evaluate_true(X)`` gives E[Y | action], as the evaluator computes it: exactly, or by quasi-Monte Carlo. Points
+    have shape ``batch_shape x dim`` and values ``batch_shape``; these carry no gradient. Noise comes from the seed
+    rather than from torch's global stream, and may enter anywhere in the system, so there is no ``noise_std``.
+
+    Args:
+        env: environment id, also with parameters, or an environment, which is left as it is.
+        seed: of the noise, at least 0.
+        negate: whether to return the negative, to be minimised.
+        env_parameters: more keyword arguments of the environment.
+
+    Attributes:
+        dim: of the box.
+        bounds: zeros and ones, ``2 x dim``.
+
+    Raises:
+        ArgumentTypeError: if ``env`` is neither an id nor an environment.
+        ArgumentError: for an unknown environment, bad parameters, or the contextual mode, whose best action depends on
+            what a point does not tell.
+    """
+
+    _is_minimization_by_default = False
+    _check_grad_at_opt = False
+
+    def __init__(self, env: Any, seed: int = 0, negate: bool = False, **env_parameters: Any) -> None:
+        base = opened(env, env_parameters)
+        self._feedback = base.feedback
+        require_function(self._feedback)
+        self._oracle = oracle_of(base)
+        self._rng = np.random.default_rng(whole_number("seed", seed, at_least=0))
+        self.dim = self._feedback.codec.dim
+        self._bounds = [(0.0, 1.0)] * self.dim
+        self.continuous_inds = list(range(self.dim))
+        super().__init__(negate=negate)
+
+    @property
+    def optimal_value(self) -> float:
+        """The best E[Y | action]: the registered one, else searched for when it is first asked for."""
+        value = self._oracle.optimum.value
+        return -value if self.negate else value
+
+    @property
+    def optimizers(self) -> Tensor:
+        """A point that reaches it, ``1 x dim``."""
+        return torch.as_tensor(self._feedback.codec.to_point(self._oracle.optimum.action))[None].to(self.bounds)
+
+    def forward(self, X: Tensor, noise: bool = True) -> Tensor:  # noqa: N803  (BoTorch's name)
+        """Rewards of rounds, or expected ones without ``noise``."""
+        if not noise:
+            return super().forward(X, noise=False)
+        rewards = self._values(X, self._play)
+        return -rewards if self.negate else rewards
+
+    def _evaluate_true(self, X: Tensor) -> Tensor:  # noqa: N803
+        return self._values(X, lambda intervention, _: self._oracle.mean_of(intervention).value)
+
+    def _play(self, intervention: Intervention, count: int) -> Floats:
+        noise = self._feedback.scm.draw_noise(self._rng, count)
+        return self._feedback.problem.outcomes.reward(self._feedback.play(noise, intervention))
+
+    def _values(self, X: Tensor, rewards: Callable[[Intervention, int], Floats]) -> Tensor:  # noqa: N803
+        if X.shape[-1:] != (self.dim,) or not ((X >= 0.0) & (X <= 1.0)).all():
+            raise ArgumentError(f"points must have shape batch_shape x {self.dim} and lie in [0, 1]; given {X}")
+        points = X.detach().cpu().double().reshape(-1, self.dim).numpy()
+        if not len(points):
+            return X.new_empty(X.shape[:-1])
+        intervention = self._feedback.decode_batch(self._feedback.codec.to_action(points))
+        values = np.broadcast_to(rewards(intervention, len(points)), len(points))
+        return torch.tensor(values).to(X).reshape(X.shape[:-1])
+
+
+def botorch_function(env: Any, seed: int = 0, negate: bool = False, **env_parameters: Any) -> CausalTestFunction:
+    """An environment as a test function of BoTorch::
+
+        function = cbo_gym.botorch_function("CBO/Alpine2-v0")
+        regret = function.optimal_value - function(torch.rand(8, function.dim), noise=False)
+
+    Arguments and errors are those of :class:`CausalTestFunction`.
+    """
+    return CausalTestFunction(env, seed, negate, **env_parameters)

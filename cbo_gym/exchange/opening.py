@@ -1,0 +1,42 @@
+"""Environments by name, or as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
+from cbo_gym.feedback import Feedback
+from cbo_gym.specs import Spec, make_env
+
+
+def opened(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
+    """The environment of an id or a Spec, made with ``parameters`` besides; of an environment, what wrappers enclose.
+
+    Raises:
+        ArgumentTypeError: if it is something else.
+        ArgumentError: for an unknown id or bad parameters, or parameters for an environment that is made already.
+    """
+    named = Spec.parse(env) if isinstance(env, str) else env
+    if isinstance(named, Spec):
+        env = make_env(Spec(named.name, tuple(sorted({**named.keywords, **parameters}.items()))))
+    elif parameters:
+        raise ArgumentError(f"parameters are for an environment's id; given {sorted(parameters)} for one that is made")
+    base = getattr(env, "unwrapped", env)
+    if not isinstance(base, CausalBanditEnv):
+        raise ArgumentTypeError(f"give the id of an environment, or an environment of cbo_gym; given {env!r}")
+    return base
+
+
+def require_function(feedback: Feedback) -> None:
+    """Refuse a mode in which the reward is no function of a point of the codec's unit box.
+
+    Raises:
+        ArgumentError: for the contextual mode.
+    """
+    if feedback.looks_ahead:
+        raise ArgumentError(
+            f"what is best in {feedback.problem.name} depends on the context, which a function of a point does not "
+            f"see; give an agent to cbo_gym.evaluate, or take another mode than {feedback.mode}"
+        )

@@ -1,0 +1,101 @@
+"""sample: observational and interventional data of an environment's system, as a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.exchange.opening import opened
+from cbo_gym.feedback import Feedback
+from cbo_gym.scm import Floats, Intervention
+from cbo_gym.scm.system import Draws, Values
+from cbo_gym.task import Action
+
+SAMPLES_STREAM = 3  # keeps the random stream apart from those of the same seed in evaluations
+BLOCK = 2**14  # numbers of one variable computed together: they stay in the processor's cache
+
+
+def sample(
+    env: Any,
+    n: int,
+    *,
+    do: Mapping[str, Floats] | None = None,
+    action: Action | None = None,
+    seed: int = 0,
+    **env_parameters: Any,
+) -> pl.DataFrame:
+    """Independent samples of an environment's system, for people who come for data.
+
+    Without ``do`` and ``action`` the system is left alone: soft parameters are at the problem's null action, and no
+    signal of a masked system is let through.
+
+    Args:
+        env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment.
+        n: number of samples, at least 1.
+        do: hard intervention: observed variables, except for the reward, and what they are set to in native units: any
+            finite number, or ``n`` numbers, one a sample (a randomised experiment). Neither the variables that the
+            mode's actions may set nor their domains are a limit.
+        action: an element of the action space, which is played in every sample; in aggregated mode the values are then
+            means over the cell. What it sets is not in ``do``.
+        seed: at least 0.
+        env_parameters: more keyword arguments of the environment.
+
+    Returns:
+        one column for each observed variable, in topological order, the reward last; latent variables are left out.
+        The evaluator's data frames are Polars' too; ``to_pandas()`` and ``to_numpy()`` lead to others.
+
+    Raises:
+        ArgumentTypeError: if ``env`` is neither an id nor an environment.
+        ArgumentError: for an unknown environment or bad parameters, fewer than 1 samples, an unknown or latent variable
+            or the reward in ``do``, or what is no finite number.
+        gymnasium.error.InvalidAction: if the action is no element of the action space.
+        OperationError: where a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
+    """
+    n = whole_number("n", n, at_least=1)
+    seed = whole_number("seed", seed, at_least=0)
+    feedback = opened(env, env_parameters).feedback
+    hard = {name: _values(feedback, name, given, n) for name, given in (do or {}).items()}
+    soft, run = _played(feedback, action, hard)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLES_STREAM,)))
+    columns = {name: np.empty(n) for name in feedback.scm.nodes}
+    step = max(1, BLOCK // max(np.size(column) for column in [0.0, *soft]))
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        now = {name: (True, value[rows] if isinstance(value, np.ndarray) else value) for name, value in hard.items()}
+        values = run(feedback.scm.draw_noise(rng, rows.stop - start), Intervention(soft, now))
+        for name, column in columns.items():
+            column[rows] = values[name]
+    return pl.DataFrame(columns)
+
+
+def _played(
+    feedback: Feedback, action: Action | None, hard: dict[str, Floats]
+) -> tuple[Sequence[Floats], Callable[[Draws, Intervention], Values]]:
+    """The soft parameters of an action, and what runs the system; what the action sets is added to ``hard``."""
+    if action is None:
+        return feedback.problem.to_native(feedback.problem.null_action).tolist(), feedback.scm.propagate
+    played = feedback.decode(action)
+    if both := sorted(set(played.hard) & set(hard)):
+        raise ArgumentError(f"the action sets {both} already; leave them out of do")
+    hard |= {name: value for name, (_, value) in played.hard.items()}
+    return (played.expand() if feedback.own_axes else played).soft, feedback.play
+
+
+def _values(feedback: Feedback, name: str, given: Floats, n: int) -> Floats:
+    """What ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
+    *settable, reward = feedback.scm.nodes
+    if name not in settable:
+        hint = ", which is the reward" if name == reward else did_you_mean(name, settable)
+        raise ArgumentError(f"do cannot set {name!r}{hint}; it can set {settable}")
+    try:
+        values = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.shape not in ((), (n,)) or not np.isfinite(values).all():
+        raise ArgumentError(f"do sets {name} to a finite number, or to {n} of them; given {given!r}")
+    return values if values.ndim else float(values)

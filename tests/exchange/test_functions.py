@@ -1,0 +1,94 @@
+"""Environments as objectives of Optuna and as test functions of BoTorch."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import optuna
+import pytest
+import torch
+from botorch.test_functions import SyntheticTestFunction
+
+import cbo_gym
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
+from cbo_gym.oracle import oracle_of
+from cbo_gym.registry import entries
+from cbo_gym.wrappers import FlattenAction
+
+OF_MODE = {entry.mode: entry.id for entry in reversed(entries()) if entry.mode != "contextual"}
+every_mode = pytest.mark.parametrize("env_id", OF_MODE.values(), ids=OF_MODE.keys())
+CONTEXTUAL = "CBO/CoCaFig1-v0"
+
+
+@every_mode
+def test_a_study_plays_the_environment(env_id) -> None:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(cbo_gym.optuna_objective(env_id, seed=5), n_trials=4)
+    env = FlattenAction(gym.make(env_id))
+    env.reset(seed=5)
+    for trial in study.trials:
+        assert trial.value == env.step(np.array(list(trial.params.values())))[1]
+        assert trial.user_attrs["action"]
+
+
+@every_mode
+def test_a_test_function_gives_rounds_and_expected_rewards(env_id) -> None:
+    function = cbo_gym.botorch_function(env_id)
+    assert isinstance(function, SyntheticTestFunction)
+    assert not function.is_minimization_problem
+    points = torch.rand(3, 1, function.dim, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    env = gym.make(env_id)
+    codec, oracle = env.unwrapped.feedback.codec, oracle_of(env)
+    actions = [codec.to_action(point) for point in points[:, 0].numpy()]
+    expected = oracle.expected_rewards(actions).value
+    optimum = oracle.optimum
+    close = 1e-9 + 5.0 * 0.002 * (optimum.value - optimum.random_value)  # the oracle's own tolerance
+    np.testing.assert_allclose(function(points, noise=False)[:, 0], expected, rtol=0.0, atol=close)
+    np.testing.assert_allclose(function.evaluate_true(points)[:, 0], expected, rtol=0.0, atol=close)
+    rounds = torch.stack([function(points)[:, 0] for _ in range(500)])
+    spread = rounds.std(0) / len(rounds) ** 0.5
+    assert ((rounds.mean(0) - torch.tensor(expected)).abs() < 5.0 * spread + close).all()
+    assert function.bounds.tolist() == [[0.0] * function.dim, [1.0] * function.dim]
+    assert function.optimal_value == optimum.value
+    assert float(function.evaluate_true(function.optimizers)) == pytest.approx(function.optimal_value, abs=close)
+
+
+def test_negated_functions_are_to_be_minimised() -> None:
+    function, negated = (
+        cbo_gym.botorch_function("CBO/Dropwave-v0"),
+        cbo_gym.botorch_function("CBO/Dropwave-v0", negate=True),
+    )
+    points = torch.rand(3, 2, dtype=torch.float64)
+    assert negated.is_minimization_problem
+    assert negated.optimal_value == -function.optimal_value
+    for noise in (False, True):
+        torch.testing.assert_close(negated(points, noise=noise), -function(points, noise=noise))
+    assert function(points.float()).dtype == torch.float32
+    assert function(points[:0]).shape == (0,)
+
+
+def test_noise_hangs_on_the_seed_alone() -> None:
+    points = torch.rand(3, 2, dtype=torch.float64)
+    drawn = [cbo_gym.botorch_function("CBO/Dropwave-Noisy-v0", seed)(points) for seed in (1, 1, 2)]
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+@pytest.mark.parametrize("make", [cbo_gym.optuna_objective, cbo_gym.botorch_function])
+def test_bad_input(make) -> None:
+    with pytest.raises(ArgumentError, match="best in CoCaFig1 depends on the context"):
+        make(CONTEXTUAL)
+    with pytest.raises(ArgumentError, match="did you mean 'CBO/Alpine2-v0'"):
+        make("CBO/Alpin2-v0")
+    with pytest.raises(ArgumentError, match="seed must be at least 0"):
+        make("CBO/Dropwave-v0", seed=-1)
+    with pytest.raises(ArgumentTypeError, match="or an environment of cbo_gym"):
+        make(None)
+
+
+@pytest.mark.parametrize("points", [torch.zeros(2, 3), torch.full((1, 2), 1.5), torch.full((1, 2), torch.nan)])
+def test_points_outside_of_the_box_are_refused(points) -> None:
+    function = cbo_gym.botorch_function("CBO/Dropwave-v0")
+    with pytest.raises(ArgumentError, match=r"shape batch_shape x 2 and lie in \[0, 1\]"):
+        function(points)
