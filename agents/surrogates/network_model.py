@@ -19,6 +19,7 @@ from copy import deepcopy
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 import torch
 from botorch.models.model import Model
 from botorch.posteriors import Posterior
@@ -28,7 +29,7 @@ from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.errors import ArgumentError
-from cbo_gym.task import HardTask, SoftTask, Task
+from cbo_gym.task import Action, HardTask, SoftTask, Task
 
 MOMENT_SAMPLES = 256  # Sobol samples behind a posterior's mean and variance
 
@@ -131,7 +132,7 @@ class GPNetworkModel(Model):
             Y: what all modelled nodes were then, ``n x len(network.nodes)``, in native units.
 
         Raises:
-            ArgumentError: if the shapes do not fit.
+            ArgumentError: if the shapes do not fit, or a point's membership is that of no target set.
         """
         nodes, task = self.network.nodes, self.network.task
         if X.dim() != 2 or Y.shape != (len(X), len(nodes)):
@@ -139,11 +140,18 @@ class GPNetworkModel(Model):
                                 f"{tuple(X.shape)} and {tuple(Y.shape)}")  # fmt: skip
         network = deepcopy(self.network)
         for inputs, values in zip(X.detach(), Y.detach().cpu().numpy(), strict=True):
-            soft = isinstance(task, SoftTask)
-            action = inputs.cpu().double().numpy() if soft else network.features.decode(inputs)
             known = dict(zip(nodes, values, strict=True))
-            network.add(action, {"nodes": [known.get(name, 0.0) for name in task.nodes]})  # type: ignore[dict-item]
+            seen = np.array([known.get(name, 0.0) for name in task.nodes])  # others are not looked at
+            network.add(self._action(inputs), {"nodes": seen})
         return type(self)(network, self.outputs)
+
+    def _action(self, inputs: Tensor) -> Action:
+        if isinstance(self.network.task, SoftTask):
+            return inputs.cpu().double().numpy()
+        try:
+            return self.network.features.decode(inputs)
+        except IndexError:
+            raise ArgumentError(f"no target set has the membership of the point {inputs.tolist()}") from None
 
 
 class NetworkPosterior(Posterior):

@@ -64,7 +64,7 @@ class CausalTestFunction(SyntheticTestFunction):
     @property
     def optimizers(self) -> Tensor:
         """A point that reaches it, ``1 x dim``."""
-        return torch.as_tensor(self._feedback.codec.to_point(self._oracle.optimum.action))[None].to(self.bounds)
+        return torch.as_tensor(self._feedback.codec.to_point(self._oracle.optimum.action))[None]
 
     def forward(self, X: Tensor, noise: bool = True) -> Tensor:  # noqa: N803  (BoTorch's name)
         """Rewards of rounds, or expected ones without ``noise``."""

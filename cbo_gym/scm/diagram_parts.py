@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from cbo_gym.errors import ArgumentError
 
 Edge = tuple[str, str]
-HIDDEN = ("latent", "unobserved", "l", "u")  # DAGitty's marks of a variable that is not observed
+HIDDEN = ("latent", "unobserved")  # DAGitty's marks of a variable that is not observed
+SHORT = ("l", "u")  # the same in short, without a value
 YES, NO = ("", "yes", "true", "1"), ("no", "false", "0")
 
 
@@ -33,8 +34,10 @@ def is_hidden(attributes: Mapping[str, Any]) -> bool:
 
     Attributes without a value have the value ``""``.
     """
-    return _word(attributes.get("observed", "yes")) in NO or any(
-        _word(attributes[mark]) in YES for mark in HIDDEN if mark in attributes
+    return (
+        _word(attributes.get("observed", "yes")) in NO
+        or any(_word(attributes.get(mark, "no")) in YES for mark in HIDDEN)
+        or any(attributes.get(mark) == "" for mark in SHORT)
     )
 
 

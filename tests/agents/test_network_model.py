@@ -228,3 +228,5 @@ def test_bad_input():
         model.condition_on_observations(torch.zeros(3, 2), torch.zeros(3, 1))
     with pytest.raises(ArgumentError, match="models soft and hard tasks; CBO/GPBandit1-v0 is aggregated"):
         GPNetworkModel.of_task(make("CBO/GPBandit1-v0", 0, 5)[1])
+    with pytest.raises(ArgumentError, match="no target set has the membership"):
+        model_of("CBO/ToyGraph-v0").condition_on_observations(torch.ones(1, 4), torch.zeros(1, 3))

@@ -124,6 +124,13 @@ def test_dagittys_other_graphs_are_refused(kind: str) -> None:
         CausalDiagram.from_dagitty(f"{kind} {{ A -> B }}")
 
 
+def test_attributes_of_the_users_own_hide_nothing() -> None:
+    graph = nx.DiGraph([("A", "B")])
+    graph.add_node("A", u=1, l="x", latent=False, observed=True, type="dose")
+    graph.add_edge("A", "B", type="causes", weight=2.0, bidirected=False)
+    assert CausalDiagram.from_networkx(graph) == CausalDiagram("AB", [("A", "B")])
+
+
 def test_variables_that_were_not_asked_for_are_refused() -> None:
     assert CausalDiagram.from_dot("digraph { B -> C }", nodes="ABC").nodes == ("A", "B", "C")
     with pytest.raises(ArgumentError, match=r"unknown variables \['rewad'\]; .*did you mean 'reward'"):
