@@ -140,7 +140,7 @@ class CausalDiagram:
         """The diagram in the language of DAGitty.
 
         Raises:
-            ArgumentError: as :meth:`to_dot`.
+            ArgumentError: as :meth:`to_dot`, or for a variable named ``graph`` or ``node``.
         """
         return diagram_text.write_dagitty(self.nodes, sorted(self.directed), self._pairs)
 

@@ -18,12 +18,15 @@ TOKEN = re.compile(
     r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/|(?m:^)\#[^\n]*)
       | (?P<arrow><->|->|<-|--)
       | (?P<quoted>"(?:\\.|[^"\\])*")
-      | (?P<word>-?(?:\d|\.\d)[\w.]*|[^\W\d][\w.]*)
+      | (?P<word>-\.?\d[\w.]*|[\w.]+)
       | (?P<mark>[{}\[\];,=:])""",
     re.VERBOSE | re.DOTALL,
 )
 BARE = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
-KEYWORDS = ("strict", "digraph", "graph", "subgraph", "node", "edge", "dag", "mag", "pdag", "pag")
+KEYWORDS = {  # where they are not quoted; DOT takes them in any case
+    "DOT": ("strict", "digraph", "graph", "subgraph", "node", "edge"),
+    "DAGitty": ("graph", "subgraph", "node"),
+}
 DEFAULTS = ("graph", "node", "edge")  # statements about all that follows
 HEADS = {"DOT": ("digraph",), "DAGitty": ("dag",)}
 READERS = {"digraph": "from_dot", "dag": "from_dagitty"}
@@ -72,6 +75,8 @@ def write_dagitty(nodes: Sequence[str], directed: Iterable[Edge], bidirected: It
     Raises:
         ArgumentError: for a name that the text cannot hold.
     """
+    if taken := [name for name in nodes if name in ("graph", "node")]:
+        raise ArgumentError(f"DAGitty has no variables named 'graph' or 'node'; given {taken}")
     lines = [_name(node) for node in nodes]
     lines += [f"{_name(a)} -> {_name(b)}" for a, b in directed]
     lines += [f"{_name(a)} <-> {_name(b)}" for a, b in bidirected]
@@ -83,7 +88,7 @@ def _block(head: str, lines: Iterable[str]) -> str:
 
 
 def _name(name: str) -> str:
-    if BARE.fullmatch(name) and name.lower() not in KEYWORDS:
+    if BARE.fullmatch(name) and name.lower() not in KEYWORDS["DOT"]:
         return name
     if not name or any(char in '"\\\n\r' for char in name):
         raise ArgumentError(f"a name in a text has no quotation mark, backslash or line break; given {name!r}")
@@ -119,10 +124,12 @@ class _Parser:
             if kind == "quoted":
                 tokens.append(_Token("word", piece[1:-1].replace('\\"', '"'), line))
             elif kind != "blank":
-                kind = "keyword" if kind == "word" and piece.lower() in KEYWORDS else kind
-                tokens.append(_Token(kind, piece, line))
+                tokens.append(_Token("keyword" if kind == "word" and self._is_keyword(piece) else kind, piece, line))
             place, line = found.end(), line + piece.count("\n")
         return [*tokens, _Token("end", "the end of the text", line)]
+
+    def _is_keyword(self, piece: str) -> bool:
+        return (piece.lower() if self._language == "DOT" else piece) in KEYWORDS[self._language]
 
     def graph(self) -> Parts:
         self._take("strict")
@@ -153,7 +160,7 @@ class _Parser:
     def _take(self, *texts: str) -> _Token | None:
         """The next token, if it is one of these marks and keywords."""
         token = self._peek()
-        if token.kind == "word" or token.text.lower() not in texts:  # what is quoted is a name
+        if token.kind == "word" or token.text.lower() not in texts:  # a name, perhaps quoted
             return None
         self._next += 1
         return token

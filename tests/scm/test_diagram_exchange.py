@@ -29,8 +29,8 @@ every_form = pytest.mark.parametrize("there_and_back", ROUND_TRIPS.values(), ids
 
 def random_diagram(rng: random.Random) -> CausalDiagram:
     """Hidden confounding, odd names, isolated nodes, pairs that are joined both ways."""
-    names = list({"".join(rng.choices(LETTERS, k=rng.randint(1, 8))) for _ in range(rng.randint(1, 7))})
-    names += rng.sample(["node", "Graph", "dag", "strict", "U_a_b"], rng.randint(0, 2))
+    names = ["".join(rng.choices(LETTERS, k=rng.randint(1, 8))) for _ in range(rng.randint(1, 7))]
+    names = list(dict.fromkeys([*names, *rng.sample(["Node", "Graph", "dag", "strict", "U_a_b"], rng.randint(0, 2))]))
     pairs = list(itertools.combinations(rng.sample(names, len(names)), 2))
     directed = [pair for pair in pairs if rng.random() < 0.4]
     return CausalDiagram(names, directed, [pair for pair in pairs if rng.random() < 0.3])
@@ -88,6 +88,7 @@ def test_dot_is_read_as_it_is_written_elsewhere(text: str) -> None:
     [
         'dag {\nbb="0,0,1,1"\nX [exposure,pos="0,-0.2"]\nY [outcome,pos="1,1"]\nX -> Z Z -> Y W -> Y X <-> Y Z <-> W}',
         "dag{X->Z->Y<-W<->Z;Y<->X}",
+        "dag {\nu [latent]\nW\nX [exposure]\nY [outcome]\nZ\nW -> Y\nW <-> Z\nX -> Z\nZ -> Y\nu -> X\nu -> Y\n}\n",
         'dag "front door" { u [unobserved] v [l] u -> {X Y} {Z W} <- v X -> Z [beta=0.3] {Z W} -> Y }',
     ],
 )
@@ -116,6 +117,14 @@ def test_dagitty_is_read_as_it_is_written_elsewhere(text: str) -> None:
 def test_a_wrong_text_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         CausalDiagram.from_dot(text)
+
+
+def test_keywords_of_one_language_are_names_in_the_other() -> None:
+    diagram = CausalDiagram.from_dagitty("dag { strict -> edge; Graph -> dag }")
+    assert diagram == CausalDiagram(["strict", "edge", "Graph", "dag"], [("strict", "edge"), ("Graph", "dag")])
+    assert CausalDiagram.from_dot(diagram.to_dot()) == diagram
+    with pytest.raises(ArgumentError, match=r"no variables named 'graph' or 'node'; given \['node'\]"):
+        CausalDiagram(["node"], []).to_dagitty()
 
 
 @pytest.mark.parametrize("kind", ["mag", "pag", "pdag"])
