@@ -21,7 +21,7 @@ RETURNS = {
     "custom_problem": "Problem",
     "load_problem": "Problem",
     "make_task": "Task",
-    "sample": "DataFrame",
+    "sample": "Any",  # Polars' types are skipped below
     "optuna_objective": "OptunaObjective",
     "botorch_function": "CausalTestFunction",
 }

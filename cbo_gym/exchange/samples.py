@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean
 from cbo_gym.exchange.opening import opened
 from cbo_gym.feedback import Feedback
 from cbo_gym.scm import Floats, Intervention
@@ -50,7 +50,7 @@ def sample(
         The evaluator's data frames are Polars' too; ``to_pandas()`` and ``to_numpy()`` lead to others.
 
     Raises:
-        ArgumentTypeError: if ``env`` is neither an id nor an environment.
+        ArgumentTypeError: if ``env`` is neither an id nor an environment, or ``do`` is no mapping.
         ArgumentError: for an unknown environment or bad parameters, fewer than 1 samples, an unknown or latent variable
             or the reward in ``do``, or what is no finite number.
         gymnasium.error.InvalidAction: if the action is no element of the action space.
@@ -59,6 +59,8 @@ def sample(
     n = whole_number("n", n, at_least=1)
     seed = whole_number("seed", seed, at_least=0)
     feedback = opened(env, env_parameters).feedback
+    if not isinstance(do, Mapping | None):
+        raise ArgumentTypeError(f"do is a mapping, {{variable: value}}; given {type(do).__name__}")
     hard = {name: _values(feedback, name, given, n) for name, given in (do or {}).items()}
     soft, run = _played(feedback, action, hard)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLES_STREAM,)))
