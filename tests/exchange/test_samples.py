@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import gymnasium as gym
 import numpy as np
 import polars as pl
 import pytest
 
 import cbo_gym
-from cbo_gym.errors import ArgumentError, ArgumentTypeError
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from cbo_gym.oracle import oracle_of
 from cbo_gym.registry import entries
 
@@ -132,7 +134,21 @@ def test_latent_variables_and_foreign_things_are_refused() -> None:
         cbo_gym.sample(env, 5, noise_std=1.0)
     with pytest.raises(ArgumentTypeError, match="or an environment of cbo_gym; given 7"):
         cbo_gym.sample(7, 5)
-    with pytest.raises(ArgumentTypeError, match="do is a mapping, {variable: value}; given str"):
+    with pytest.raises(ArgumentTypeError, match=r"do is a mapping, .*; given str"):
         cbo_gym.sample(env, 5, do="X1")
     with pytest.raises(gym.error.InvalidAction, match="must lie in"):
         cbo_gym.sample("CBO/Dropwave-v0", 5, action=np.array([0.5, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "library", "extra"),
+    [
+        ("sample", "samples", "polars", "evaluation"),
+        ("botorch_function", "botorch_function", "botorch.test_functions", "agents"),
+    ],
+)
+def test_a_missing_library_is_named_by_its_extra(monkeypatch, name, module, library, extra) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, f"cbo_gym.exchange.{module}", raising=False)
+    with pytest.raises(MissingExtraError, match=rf"cbo_gym\.{name} needs .*cbo-gym\[{extra}\]"):
+        getattr(cbo_gym, name)
