@@ -204,9 +204,8 @@ class NetworkPosterior(Posterior):
         return [*self._network.nodes, *(f"noise of {node}" for node in self._noisy)]
 
     def _noise(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {
-            node: self._network.noise_of(node, torch.special.ndtr(columns[f"noise of {node}"])) for node in self._noisy
-        }
+        uniforms = {node: torch.special.ndtr(columns[f"noise of {node}"]) for node in self._noisy}
+        return {node: self._network.noise_of(node, column.clamp(1e-9, 1.0 - 1e-9)) for node, column in uniforms.items()}
 
     def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
         shape = sample_shape or torch.Size([1])

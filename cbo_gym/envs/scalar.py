@@ -49,10 +49,6 @@ class NoiseStream:
             self._refill()
         return self._rounds[self._next]
 
-    def last(self) -> tuple[float, ...]:
-        """The noise that :meth:`draw` returned last."""
-        return self._rounds[self._next - 1]
-
     def take_back(self) -> None:
         """Undo the last :meth:`draw`."""
         self._next -= 1
@@ -124,6 +120,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.values: dict[str, Any] = {}
         self.intervened: frozenset[str] = frozenset()
         self._noise: NoiseStream | None = None
+        self._last_noise: tuple[float, ...] = ()
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
         """Start an experiment. Without a seed the noise goes on where the random stream is.
@@ -154,6 +151,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         except BaseException:
             stream.take_back()
             raise
+        self._last_noise = noise
         self.values = values
         self.intervened = frozenset(intervention.hard)
         self.round += 1
@@ -182,10 +180,10 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             gymnasium.error.InvalidAction: if the action is no element of the action space.
             OperationError: as ``step``.
         """
-        if self._noise is None or not self.round:
+        if not self.round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
         intervention = self._decode(action)
-        _, observation, reward = self._outcome(self._noise.last(), intervention, self._noise)
+        _, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
         return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
 
     def _outcome(

@@ -94,6 +94,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._truncated = False
         self._block: list[np.ndarray] = []
         self._drawn = 0  # rounds whose noise has been drawn
+        self._last_noise: Draws = ()
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: StepInfo | None = None
@@ -141,9 +142,11 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
         intervention = self._decode(actions)
-        values, seen, reward = self._outcome(self._next_noise(), intervention)
+        noise = self._next_noise()
+        values, seen, reward = self._outcome(noise, intervention)
         observation = self._with_next(seen, ahead=1)
         self._round += 1
+        self._last_noise = noise
         self._values = values
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
@@ -164,7 +167,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if not self._round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
         intervention = self._decode(actions)
-        _, seen, reward = self._outcome(self._next_noise(ahead=-1), intervention)
+        _, seen, reward = self._outcome(self._last_noise, intervention)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
         return self._with_next(seen), reward, false, truncated, self._info(self.feedback.describe_batch(intervention))
 
@@ -199,7 +202,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return observation
 
     def _next_noise(self, ahead: int = 0) -> Draws:
-        """The noise of the round that is played next, or ``ahead`` rounds after it; -1 for the one played last."""
+        """The noise of the round that is played next, or ``ahead`` rounds after it."""
         number = self._round + ahead
         if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
