@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -25,6 +26,7 @@ def progress_bar() -> Progress:
         TimeRemainingColumn(),
         console=console,
         transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # what goes to a file or a pipe still does
     )
 
 

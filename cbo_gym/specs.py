@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from sysconfig import get_path
+from traceback import extract_tb
 from typing import Any
 
 import gymnasium as gym
@@ -19,7 +23,7 @@ from cbo_gym.arguments import whole_number
 from cbo_gym.envs.rendering import require_render_mode
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra
 from cbo_gym.registry import entries
-from cbo_gym.task import Action, Observation
+from cbo_gym.task import Action, Mode, Observation
 
 AGENT_METHODS = ("reset", "act", "update", "recommend")
 
@@ -157,7 +161,7 @@ def create_agent(spec: Spec | str) -> Any:
     except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
         raise ArgumentError(f"cannot create {spec}: {error}{hints}") from error
     except (Exception, SystemExit) as error:  # whatever else the agent raises; to end this process is not its affair
-        raise ArgumentError(f"cannot create {spec}: {type(error).__name__}: {error}") from error
+        raise ArgumentError(f"cannot create {spec}: {type(error).__name__}: {error}{_origin(error)}") from error
     return require_agent(agent)
 
 
@@ -209,6 +213,12 @@ def find_agent(name: str) -> Any:
     return _load(name, f"the agent {name!r}")
 
 
+def modes_of(factory: Any) -> tuple[str, ...]:
+    """The feedback modes that an agent's class says it plays; none if it says nothing."""
+    said = getattr(factory, "modes", ())
+    return tuple(mode.value for mode in Mode if isinstance(said, Collection) and mode in said)
+
+
 def _package(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "without a name"
 
@@ -224,4 +234,27 @@ def _load(path: str, what: str) -> Any:
     except CBOGymError:
         raise
     except (Exception, SystemExit) as error:  # whatever the module raises: it is somebody else's
-        raise ArgumentError(f"cannot import {what} from {path!r}: {type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {error}{_origin(error)}{_mistaken(module)}"
+        raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
+
+
+def _origin(error: BaseException) -> str:
+    """Where in the user's code an error arose: ``" (line 3 of /home/me/mine.py)"``; nothing if it did not."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" (line {error.lineno} of {error.filename})"
+    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
+    libraries = (__file__, *(get_path(name) for name in ("stdlib", "purelib", "platlib")))
+    theirs = [frame for frame in frames if not frame.filename.startswith(libraries)]
+    return f" (line {theirs[-1].lineno} of {theirs[-1].filename})" if theirs else ""
+
+
+def _mistaken(module: str) -> str:
+    """Why a file of the working directory is not the module that was found under its name, if there is such a file."""
+    name, _, ending = module.partition(".")
+    if ending == "py":
+        return f"; name the module, without .py: {name}"
+    mine = Path(f"{name}.py").resolve()
+    if name not in sys.modules or not mine.is_file():
+        return ""
+    found = getattr(sys.modules[name], "__file__", None) or "a part of Python"
+    return "" if Path(found).resolve() == mine else f"; found was {found}, not your {mine}: rename yours"

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import textwrap
+import sys
 import warnings
-from collections.abc import Sequence
-from typing import Annotated, Any, TypeGuard
+from pathlib import Path
+from typing import Annotated, Any, TypeGuard, TypeVar
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cbo_gym.errors import CBOGymError
+from cbo_gym.version import __version__
 
-console = Console()
+STOPPED = 130  # the status of what Ctrl-C ended
 
+IMPORT_PATH_HELP = (
+    "Its code is run, so name only what you trust; a file of the working directory is found too, after all that is "
+    "installed: [b]mine:KeepBest[/b] beside mine.py"
+)
 AGENT_HELP = (
-    "An installed agent ([b]GP-UCB[/b]), with parameters ([b]'GP-UCB(beta=2)'[/b]), or an import path "
-    "([b]my_package.module:MyAgent[/b]; its code is run, so name only what you trust)."
+    "An installed agent ([b]GP-UCB[/b]; see cbo-gym agents), with parameters ([b]'GP-UCB(beta=2)'[/b]), or an import "
+    f"path of your choice ([b]my_package.module:MyAgent[/b]). {IMPORT_PATH_HELP}."
 )
 PATTERN_HELP = " [b]'*'[/b] and [b]?[/b] stand for any text. Repeat for more."
 ENV_HELP = "Environment id, also with parameters: [b]'CBO/BinaryTree-v0(depth=3)'[/b]. See cbo-gym list."
 Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered number by default.")]
+
+Names = TypeVar("Names", str, list[str], None)
 
 
 class _Group(typer.core.TyperGroup):
@@ -56,30 +62,31 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     _say("[yellow]Warning:[/yellow]", str(message))
 
 
-app = typer.Typer(
-    cls=_Group,
-    help="Causal Bayesian optimisation: environments, agents and a leaderboard.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
-
-STOPPED = 130  # the status of what Ctrl-C ended
-NARROWEST_NAME = 8  # characters
+app = typer.Typer(cls=_Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> None:
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for place, name in enumerate(header):
-        # Headers break between words, so that on 80 columns names need not be squeezed to nothing.
-        longest = max(len(text) for text in [*name.split(), *(row[place] for row in rows)])
-        if place:
-            table.add_column(textwrap.fill(name, longest), justify="right", no_wrap=True, overflow="fold")
-        else:
-            table.add_column(name, min_width=min(longest, NARROWEST_NAME), overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
-    console.print(table)
-    if note:
-        console.print(f"[dim]{escape(note)}[/dim]")
-    console.print()
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cbo-gym {__version__}")
+        raise typer.Exit
+
+
+@app.callback(help="Causal Bayesian optimisation: environments, agents and a leaderboard.")
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """What is given before the name of a command."""
+
+
+def look_here(names: Names) -> Names:
+    """Where an import path is given, let Python look for modules in the working directory too, after all others.
+
+    So that a file of one's own is found wherever cbo-gym is started from, and one that happens to lie there neither
+    takes the place of an installed module nor is run unless it is asked for.
+    """
+    here = str(Path.cwd())
+    if any(":" in name for name in ([names] if isinstance(names, str) else names or ())) and here not in sys.path:
+        sys.path.append(here)
+    return names

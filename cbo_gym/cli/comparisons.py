@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from cbo_gym.cli.application import PATTERN_HELP, app, console, print_table
+from cbo_gym.cli.application import PATTERN_HELP, app
+from cbo_gym.cli.output import console, print_table
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:

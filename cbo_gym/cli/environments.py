@@ -2,28 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
+from rich.console import Console
 
-from cbo_gym.cli.application import ENV_HELP, app, console
+from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, app, look_here
+from cbo_gym.cli.completion import env_ids, tags
+from cbo_gym.cli.output import (
+    CsvOption,
+    Format,
+    JsonOption,
+    chosen_format,
+    flat,
+    print_csv,
+    print_json,
+    print_table,
+    say,
+)
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.registry import EnvEntry, RecordedOptimum, entries, find_entry, registry_path, write_optimum
 from cbo_gym.task import Mode
+
+if TYPE_CHECKING:
+    from cbo_gym.oracle import Oracle
+    from cbo_gym.specs import Spec
+
+LISTED = (
+    "id", "mode", "horizon", "optimum", "optimum_standard_error", "random_value", "random_standard_error", "tags",
+    "paper", "section",
+)  # fmt: skip
+COMPUTED = ("id", "value", "standard_error", "action", "in_words", "random_value", "random_standard_error")
 
 
 @app.command("list")
 def list_envs(
     mode: Annotated[Mode | None, typer.Option(help="Only this feedback mode.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only environments with this tag.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only environments with this tag.", autocompletion=tags)] = None,
     paper: Annotated[str | None, typer.Option(help="Only papers whose citation holds this text.")] = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """List the environments.
 
     Example: [b]cbo-gym list --mode hard[/b]
     """
+    form = chosen_format(as_json, as_csv)
+    chosen = _chosen(mode, tag, paper)
+    if form is Format.JSON:
+        print_json([_listed(entry) for entry in chosen])
+    elif form is Format.CSV:
+        print_csv(LISTED, map(_listed, chosen))
+    else:
+        rows = [
+            [
+                entry.id,
+                entry.mode,
+                str(entry.horizon),
+                f"{entry.optimum.value:.6g}" if entry.optimum else "",
+                ", ".join(entry.tags),
+            ]
+            for entry in chosen
+        ]
+        print_table("", ["id", "mode", "horizon", "optimum", "tags"], rows, droppable=["horizon", "optimum", "mode"])
+
+
+def _chosen(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEntry]:
     chosen = [
         entry
         for entry in entries()
@@ -39,99 +85,180 @@ def list_envs(
         }
         known = "; ".join(f"the {name} are {', '.join(sorted(values))}" for name, values in there_are.items())
         raise ArgumentError(f"no environment matches; {known}")
-    table = Table(box=None, pad_edge=False)
-    for name in ("id", "mode", "horizon", "optimum"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("tags")
-    for entry in chosen:
-        best = f"{entry.optimum.value:.6g}" if entry.optimum else ""
-        table.add_row(entry.id, entry.mode, str(entry.horizon), best, ", ".join(entry.tags))
-    console.print(table)
+    return chosen
+
+
+def _listed(entry: EnvEntry) -> dict[str, Any]:
+    """An entry with the keys of :data:`LISTED`."""
+    best = entry.optimum
+    numbers = (best.value, best.standard_error, best.random_value, best.random_standard_error) if best else (None,) * 4
+    values = (entry.id, entry.mode.value, entry.horizon, *numbers, entry.tags, entry.paper, entry.section)
+    return dict(zip(LISTED, values, strict=True))
 
 
 @app.command()
-def show(env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)]) -> None:
+def show(
+    env_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV_ID",
+            help=f"{ENV_HELP} A problem may be an import path of your choice. {IMPORT_PATH_HELP}.",
+            autocompletion=env_ids,
+            callback=look_here,
+        ),
+    ],
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
     """Show one environment: spaces, graph, optimum, citation.
 
     Example: [b]cbo-gym show CBO/Alpine2-v0[/b]
     """
-    from cbo_gym.feedback.contextual import name_scope
     from cbo_gym.oracle import oracle_of
     from cbo_gym.specs import Spec, make_env
 
+    form = chosen_format(as_json, as_csv)
     spec = Spec.parse(env_id)
     made = make_env(spec)
     assert made.spec is not None
     oracle = oracle_of(made)
-    entry = find_entry(spec.name)
-    with console.status("Looking for the optimum ..."):
-        best = oracle.optimum
-    feedback, problem = oracle.feedback, oracle.problem
-    codec, domains = feedback.codec, problem.domains
+    with Console(stderr=True).status("Looking for the optimum ..."):
+        shown = _shown(spec, oracle, made.spec.max_episode_steps)
+    if form is Format.JSON:
+        print_json(shown)
+    elif form is Format.CSV:
+        print_csv(["field", "value"], ({"field": path, "value": value} for path, value in flat(shown)))
+    else:
+        print_table("", ["", ""], _fields(shown))
+
+
+def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
+    """What can be said of an environment, under the keys of the JSON document."""
+    from cbo_gym.feedback.contextual import name_scope
+
+    feedback, problem, entry = oracle.feedback, oracle.problem, find_entry(spec.name)
+    codec, domains, scm = feedback.codec, problem.domains, feedback.scm
     settable = problem.manipulable if codec.choices else {}
     scopes = problem.contexts.scopes if codec.choices and problem.contexts else ()
-    console.print(f"[b]{spec}[/b]  {problem.description}")
-    rows: list[tuple[str, str]] = [
-        ("mode", f"{feedback.mode}, {made.spec.max_episode_steps} rounds"),
-        ("action space", str(feedback.action_space)),
-        ("observation space", str(feedback.observation_space)),
-        *(
-            (f"action[{i}]", f"{f'{name}, ' if domains.named else ''}{low:g} to {high:g}")
-            for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True))
-        ),
-        *((f"do({name})", f"{low:g} to {high:g}") for name, (low, high) in settable.items()),
-        *((f"scope {i}", name_scope(scope)) for i, scope in enumerate(scopes)),
-        ("optimum", f"{best.value:.6g} (standard error {best.standard_error:.1g})"),
-        ("reached at", codec.to_text(codec.to_record(best.action))),
-        ("random action", f"{best.random_value:.6g} (standard error {best.random_standard_error:.1g})"),
-        ("problem from", problem.citation),
+    names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
+    best = oracle.optimum
+    record = codec.to_record(best.action)
+    return {
+        "id": str(spec),
+        "description": problem.description,
+        "mode": feedback.mode.value,
+        "horizon": horizon,
+        "action_space": str(feedback.action_space),
+        "observation_space": str(feedback.observation_space),
+        "actions": [_bounds(name, ends) for name, ends in zip(names, domains.intervals, strict=True)],
+        "settable": [_bounds(name, ends) for name, ends in settable.items()],
+        "scopes": [name_scope(scope) for scope in scopes],
+        "optimum": {
+            "value": best.value,
+            "standard_error": best.standard_error,
+            "action": record,
+            "in_words": codec.to_text(record),
+            "random_value": best.random_value,
+            "random_standard_error": best.random_standard_error,
+        },
+        "citation": problem.citation,
+        "paper": entry and entry.paper,
+        "section": entry and entry.section,
+        "tags": entry.tags if entry else [],
+        "graph": [
+            {
+                "node": node,
+                "causes": [*scm.diagram.parents(node), *(names[i] for i in scm.action_nodes.get(node, ()))],
+                "confounded_with": sorted(scm.diagram.confounding.neighbors(node)),
+                "reward": node == scm.reward,
+            }
+            for node in scm.nodes
+        ],
+    }
+
+
+def _bounds(name: str, ends: tuple[float, float]) -> dict[str, Any]:
+    return {"name": name, "low": float(ends[0]), "high": float(ends[1])}
+
+
+def _fields(shown: dict[str, Any]) -> list[tuple[str, str]]:
+    """The same for people, as pairs of a name and a text."""
+    best = shown["optimum"]
+    return [
+        (shown["id"], shown["description"]),
+        ("mode", f"{shown['mode']}, {shown['horizon']} rounds"),
+        ("action space", shown["action_space"]),
+        ("observation space", shown["observation_space"]),
+        *((one["name"], _range(one)) for one in shown["actions"]),
+        *((f"do({one['name']})", _range(one)) for one in shown["settable"]),
+        *((f"scope {i}", scope) for i, scope in enumerate(shown["scopes"])),
+        ("optimum", f"{best['value']:.6g} (standard error {best['standard_error']:.1g})"),
+        ("reached at", best["in_words"]),
+        ("random action", f"{best['random_value']:.6g} (standard error {best['random_standard_error']:.1g})"),
+        ("problem from", shown["citation"]),
+        *([("paper", f"{shown['paper']}, {shown['section']}")] if shown["paper"] else []),
+        *([("tags", ", ".join(shown["tags"]))] if shown["tags"] else []),
+        *(("" if place else "graph", _causes(node)) for place, node in enumerate(shown["graph"])),
     ]
-    if entry is not None:
-        rows += [("paper", f"{entry.paper}, {entry.section}"), ("tags", ", ".join(entry.tags))]
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in rows:
-        table.add_row(f"[dim]{name}[/dim]", escape(text))
-    console.print(table)
-    console.print("\n[dim]graph[/dim]")
-    diagram = feedback.scm.diagram
-    for node in feedback.scm.nodes:
-        causes = [*diagram.parents(node)]
-        own = feedback.scm.action_nodes.get(node, ())
-        causes += [domains.names[i] if domains.named else f"action[{i}]" for i in own]
-        hidden = sorted(diagram.confounding.neighbors(node))
-        line = f"  {node} <- {', '.join(causes) or '(noise)'}"
-        line += f"   confounded with {', '.join(hidden)}" if hidden else ""
-        console.print(escape(line) + ("   [b]reward[/b]" if node == feedback.scm.reward else ""))
+
+
+def _range(one: dict[str, Any]) -> str:
+    return f"{one['low']:g} to {one['high']:g}"
+
+
+def _causes(node: dict[str, Any]) -> str:
+    line = f"{node['node']} <- {', '.join(node['causes']) or '(noise)'}"
+    line += f"   confounded with {', '.join(node['confounded_with'])}" if node["confounded_with"] else ""
+    return line + ("   reward" if node["reward"] else "")
 
 
 @app.command()
 def optimum(
-    env_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ENV_ID]...", help="Registered ids; all by default.")
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ENV_ID]...", help="Registered ids; all by default.", autocompletion=env_ids),
     ] = None,
     write: Annotated[bool, typer.Option(help="Record the results in envs_registry.yaml.")] = False,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Compute the optimum of environments, as recorded in envs_registry.yaml.
 
     Example: [b]cbo-gym optimum CBO/Dropwave-Noisy-v0[/b]
     """
-    from cbo_gym.progress import progress_bar
-
+    form = chosen_format(as_json, as_csv)
     by_id = {entry.id: entry for entry in entries()}
-    wanted = env_ids or list(by_id)
+    wanted = names or list(by_id)
     if unknown := [name for name in wanted if name not in by_id]:
         hints = "".join(did_you_mean(name, by_id) for name in unknown)
         raise ArgumentError(f"not registered: {', '.join(unknown)}{hints}; see cbo-gym list")
+    found = _optima([by_id[name] for name in wanted], write)
+    if form is Format.JSON:
+        print_json(list(found))
+    elif form is Format.CSV:
+        print_csv(COMPUTED, found)
+    else:
+        _print_optima(found)
+
+
+def _print_optima(found: Iterable[dict[str, Any]]) -> None:
+    for best in found:
+        value = f"{best['value']:.8g} (standard error {best['standard_error']:.1g})"
+        say(f"{best['id']}: {value} at {best['in_words']}; random action {best['random_value']:.6g}")
+        sys.stdout.flush()
+
+
+def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
+    """The optimum of each, with the keys of :data:`COMPUTED`, as soon as it is found."""
+    from cbo_gym.progress import progress_bar
+
     with progress_bar() as progress:
-        for name in progress.track(wanted, description="optima"):
-            found, action = _compute_optimum(by_id[name])
-            best = f"{found.value:.8g} (standard error {found.standard_error:.1g})"
-            progress.console.print(
-                f"{name}: {best} at {escape(action)}; random action {found.random_value:.6g}",
-                soft_wrap=True,
-            )
+        for entry in progress.track(wanted, description="optima"):
+            found, in_words = _compute_optimum(entry)
             if write:
-                write_optimum(registry_path(), name, found)
+                write_optimum(registry_path(), entry.id, found)
+            known = {"id": entry.id, **found.model_dump(), "in_words": in_words}
+            yield {name: known[name] for name in COMPUTED}
 
 
 def _compute_optimum(entry: EnvEntry) -> tuple[RecordedOptimum, str]:

@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
-from cbo_gym.cli.application import AGENT_HELP, ENV_HELP, PATTERN_HELP, STOPPED, Horizon, app, console
+from cbo_gym.cli.application import (
+    AGENT_HELP,
+    ENV_HELP,
+    PATTERN_HELP,
+    STOPPED,
+    Horizon,
+    app,
+    look_here,
+)
+from cbo_gym.cli.completion import agent_names, env_ids
+from cbo_gym.cli.output import console, print_table, say
 from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from cbo_gym.evaluation.forecast import Forecast, Planned
     from cbo_gym.evaluation.results import Recommend, Run
     from cbo_gym.evaluation.sweep import Backend
 
@@ -28,8 +38,10 @@ RecommendOption = Annotated[
 
 @app.command()
 def run(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help=AGENT_HELP)],
-    env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP)],
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help=AGENT_HELP, autocompletion=agent_names, callback=look_here)
+    ],
+    env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP, autocompletion=env_ids, callback=look_here)],
     seed: Annotated[int, typer.Option(min=0, help="Of the noise, the initial data and the agent.")] = 0,
     horizon: Horizon = None,
     recommend: RecommendOption = "every",
@@ -76,20 +88,26 @@ def _print_run(result: Run) -> None:
         "simple_regret": "simple regret",
     }
     title = f"{result.agent} on {result.env}, seed {result.seed}; optimum {result.optimum:.6g}"
-    table = Table("round", *columns.values(), title=escape(title), title_justify="left", box=None)
-    for number in shown:
-        row = result.table.row(number - 1, named=True)
-        table.add_row(str(number), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns))
-    console.print(table)
+    taken = [result.table.row(number - 1, named=True) for number in shown]
+    rows = [
+        [str(row["round"]), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns)] for row in taken
+    ]
+    print_table(title, ["round", *columns.values()], rows)
     parts = ", ".join(f"{name.partition('_')[0]} {result.table[name].to_numpy().mean():.3g}" for name in SECONDS)
-    console.print(f"[dim]{result.seconds_a_round:.3g} s a round: {parts}[/dim]")
+    say(f"{result.seconds_a_round:.3g} s a round: {parts}", "dim")
 
 
 @app.command()
 def sweep(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the runs are kept.")],
-    agents: Annotated[list[str], typer.Option("--agent", "-a", help=AGENT_HELP + PATTERN_HELP)],
-    envs: Annotated[list[str], typer.Option("--env", "-e", help=ENV_HELP + PATTERN_HELP)],
+    agents: Annotated[
+        list[str],
+        typer.Option("--agent", "-a", help=AGENT_HELP + PATTERN_HELP, autocompletion=agent_names, callback=look_here),
+    ],
+    envs: Annotated[
+        list[str],
+        typer.Option("--env", "-e", help=ENV_HELP + PATTERN_HELP, autocompletion=env_ids, callback=look_here),
+    ],
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 5,
     horizon: Horizon = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one a core.")] = -1,
@@ -106,6 +124,12 @@ def sweep(
     memory_limit: Annotated[
         float | None, typer.Option(help="MiB of memory that a run may use; one that uses more counts as failed.")
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Play nothing: print what would be played, and a guess of the time from FOLDER's runs."
+        ),
+    ] = False,
 ) -> None:
     """Run a grid of agents, environments and seeds in parallel.
 
@@ -120,6 +144,10 @@ def sweep(
     from cbo_gym.evaluation.sweep import sweep as run_sweep
     from cbo_gym.progress import progress_bar
 
+    when = cast("Recommend", recommend)  # which the sweep checks, as it does the backend
+    if dry_run:
+        _print_plan(agents, envs, seeds, out, horizon, when, jobs if backend == "joblib" else None)
+        return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
 
@@ -140,7 +168,7 @@ def sweep(
                 range(seeds),
                 out,
                 horizon=horizon,
-                recommend=cast("Recommend", recommend),  # which it checks, as it does the backend
+                recommend=when,
                 n_jobs=jobs,
                 backend=cast("Backend", backend),
                 address=address,
@@ -167,3 +195,63 @@ def sweep(
 def _print_stopped(done: int, total: int | None, folder: Path) -> None:
     kept = "No run was begun" if total is None else f"{done} of {total} runs have ended and are kept in {folder}"
     console.print(f"Stopped. {escape(kept)}. The same command goes on where it was.", soft_wrap=True)
+
+
+def _print_plan(
+    agents: list[str],
+    envs: list[str],
+    seeds: int,
+    folder: Path,
+    horizon: int | None,
+    recommend: Recommend,
+    jobs: int | None,
+) -> None:
+    from cbo_gym.evaluation.forecast import forecast
+    from cbo_gym.evaluation.sweep import plan
+
+    planned = forecast(plan(agents, envs, range(seeds), folder, horizon, recommend))
+    header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
+    rows = [_planned_row(pair) for pair in planned.pairs if pair.plays]
+    print_table("", header, rows, droppable=["guessed from"], elsewhere="a wider terminal or a pipe shows it")
+    for line in _planned_lines(planned, jobs):
+        say(line)
+
+
+def _planned_row(pair: Planned) -> list[str]:
+    counts = [str(pair.runs), str(pair.there), str(pair.to_play)]
+    seconds = "?" if pair.seconds is None else f"{pair.seconds:.3g}"
+    return [pair.agent, f"{pair.env}, T={pair.horizon}", *counts, seconds, pair.source]
+
+
+def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
+    """The sums: runs, those that will be skipped, and the time."""
+    there, to_play = (sum(getattr(pair, name) for pair in planned.pairs) for name in ("there", "to_play"))
+    lines = [f"{there + to_play} runs: {there} there already, {to_play} to play."]
+    if skipped := [pair for pair in planned.pairs if not pair.plays]:
+        names = ", ".join(dict.fromkeys(pair.agent for pair in skipped))
+        lines.append(f"Listed as skipped, since modes do not fit: {len(skipped)} pairs, of {names}.")
+    if not to_play:
+        return lines
+    if planned.unknown == to_play:
+        return [*lines, "No guess of the time: none of these agents has a finished run in the folder."]
+    lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{_spread(planned, jobs)}.")
+    if planned.unknown:
+        lines.append(f"This leaves out {planned.unknown} runs of agents without a finished run in the folder.")
+    lines.append("Starting a process and scoring a run take seconds more each; other machines are faster or slower.")
+    return lines
+
+
+def _spread(planned: Forecast, jobs: int | None) -> str:
+    if jobs is None:
+        return ", divided by the number of the cluster's workers"
+    from joblib import effective_n_jobs
+
+    processes = effective_n_jobs(jobs)
+    return f", {_duration(planned.seconds_with(processes))} with {processes} at a time" if processes > 1 else ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.2g} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

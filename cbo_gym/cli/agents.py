@@ -1,0 +1,80 @@
+"""agents: who can play."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cbo_gym.cli.application import AGENT_HELP, app, look_here
+from cbo_gym.cli.completion import agent_names
+from cbo_gym.cli.output import JsonOption, print_json, print_table
+from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.task import Mode
+
+if TYPE_CHECKING:
+    from cbo_gym.cli.agent_cards import AgentCard, Parameter
+
+
+@app.command("agents")
+def list_agents(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[AGENT]...",
+            help=f"Tell all about these. {AGENT_HELP} [b]'*'[/b] and [b]?[/b] stand for any text.",
+            autocompletion=agent_names,
+            callback=look_here,
+        ),
+    ] = None,
+    mode: Annotated[Mode | None, typer.Option(help="Only agents that play this feedback mode.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the agents: what each plays, its parameters and their defaults; of those that are named, all.
+
+    Example: [b]cbo-gym agents GP-UCB MCBO[/b]
+    """
+    cards = [card for card in _cards(names or ["*"]) if mode is None or mode in card.modes]
+    if not cards:
+        raise ArgumentError(f"no such agent plays {mode} tasks")
+    if as_json:
+        print_json([asdict(card) for card in cards])
+    elif names:
+        for card in cards:
+            _print_card(card)
+    else:
+        rows = [[card.name, _modes(card), ", ".join(map(_signature, card.parameters)), card.summary] for card in cards]
+        header = ["agent", "plays", "parameters", "method"]
+        print_table("", header, rows, droppable=["method"], elsewhere="cbo-gym agents AGENT tells all")
+
+
+def _cards(names: list[str]) -> list[AgentCard]:
+    """The cards of some agents; of those that a pattern names, the ones that cannot be imported are left out."""
+    from cbo_gym.cli.agent_cards import agent_card
+    from cbo_gym.specs import expand, known_agents
+
+    cards = []
+    for name in expand(names, known_agents):
+        try:
+            cards.append(agent_card(name.partition("(")[0]))
+        except CBOGymError as error:
+            if name in names:
+                raise
+            warnings.warn(f"left out: {error}", stacklevel=2)
+    return cards
+
+
+def _modes(card: AgentCard) -> str:
+    return "all" if set(card.modes) == set(Mode) else ", ".join(card.modes)
+
+
+def _signature(parameter: Parameter) -> str:
+    return parameter.name if parameter.default is None else f"{parameter.name}={parameter.default}"
+
+
+def _print_card(card: AgentCard) -> None:
+    rows = [["plays", _modes(card)], ["source", card.source], ["defined in", card.defined_in]]
+    rows += [[_signature(parameter), parameter.meaning] for parameter in card.parameters]
+    print_table("", ["", ""], [[card.name, card.summary], *rows, ["", ""]])

@@ -1,0 +1,30 @@
+"""What a shell may complete values to; nothing here imports an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def env_ids(incomplete: str) -> list[str]:
+    """Ids of environments that begin as typed, in upper or lower case."""
+    from cbo_gym.registry import entries
+
+    return _beginning(incomplete, (entry.id for entry in entries()))
+
+
+def tags(incomplete: str) -> list[str]:
+    """Tags of environments."""
+    from cbo_gym.registry import entries
+
+    return _beginning(incomplete, sorted({tag for entry in entries() for tag in entry.tags}))
+
+
+def agent_names(incomplete: str) -> list[str]:
+    """Names of installed agents."""
+    from cbo_gym.specs import known_agents
+
+    return _beginning(incomplete, known_agents())
+
+
+def _beginning(typed: str, known: Iterable[str]) -> list[str]:
+    return [name for name in known if name.lower().startswith(typed.lower())]

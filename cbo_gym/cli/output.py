@@ -1,0 +1,133 @@
+"""What the commands print: tables for people, JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, TypeGuard
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from cbo_gym.cli.layout import layout, printable
+from cbo_gym.errors import ArgumentError
+
+#: of results; lines break only on a terminal
+console = Console(soft_wrap=not sys.stdout.isatty())
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document, and nothing else on the standard output.")
+]
+CsvOption = Annotated[
+    bool, typer.Option("--csv", help="Print CSV with a header, and nothing else on the standard output.")
+]
+CSV_HAS_ALL = "--csv has them"
+
+
+class Format(StrEnum):
+    """For whom a command prints."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+def chosen_format(as_json: bool, as_csv: bool) -> Format:
+    """What the two options ask for.
+
+    Raises:
+        ArgumentError: if both are given.
+    """
+    if as_json and as_csv:
+        raise ArgumentError("give one of --json and --csv, not both")
+    return Format.JSON if as_json else Format.CSV if as_csv else Format.TEXT
+
+
+def say(text: str, style: str = "") -> None:
+    """A line of results, broken between words on a terminal; brackets in it are no markup."""
+    console.print(Text(text, style), highlight=False)
+
+
+def hint(text: str) -> None:
+    """What is no result: a line on the error stream."""
+    Console(stderr=True).print(Text(" ".join(text.split())), soft_wrap=True)
+
+
+def print_table(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    droppable: Sequence[str] = (),
+    elsewhere: str = CSV_HAS_ALL,
+) -> None:
+    """Print a table as wide as the terminal allows, or in a pipe as it needs.
+
+    Args:
+        title: stands above it.
+        header: titles of the columns; all empty for none.
+        rows: as many cells each.
+        droppable: titles of columns that may be left out where the terminal is narrow, the first to go first.
+        elsewhere: where these are then to be found.
+    """
+    lines = layout(header, rows, console.width if sys.stdout.isatty() else None, droppable)
+    if title:
+        say(printable(title), "bold")
+    for line in lines.header:
+        console.print(Text(line, "bold"), soft_wrap=True, highlight=False)
+    for line in lines.body:
+        console.print(Text(line), soft_wrap=True, highlight=False)
+    if lines.dropped:
+        say(f"Left out for want of width: {', '.join(lines.dropped)}; {elsewhere}.", "dim")
+
+
+def print_json(document: object) -> None:
+    """Print a document as JSON, numbers that are not finite as null."""
+    sys.stdout.write(json.dumps(_finite(document), indent=2) + "\n")
+
+
+def _finite(part: Any) -> Any:
+    if isinstance(part, float):
+        return part if math.isfinite(part) else None
+    if isinstance(part, Mapping):
+        return {str(key): _finite(value) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_finite(value) for value in part]
+    return part
+
+
+def flat(part: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """A document as pairs of a path and a value: ``("graph.0.node", "X0")``; lists of texts are one value."""
+    if isinstance(part, Mapping):
+        inner: Iterable[tuple[object, object]] = part.items()
+    elif isinstance(part, list) and not _is_texts(part):
+        inner = enumerate(part)
+    else:
+        yield path, part
+        return
+    for key, value in inner:
+        yield from flat(value, f"{path}.{key}" if path else str(key))
+
+
+def _is_texts(part: object) -> TypeGuard[list[str]]:
+    return isinstance(part, list) and all(isinstance(one, str) for one in part)
+
+
+def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
+    """Print rows as CSV, each as soon as it is there. Lists of texts are joined by commas, other ones are JSON."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([_cell(row[name]) for name in header])
+        sys.stdout.flush()
+
+
+def _cell(value: object) -> object:
+    if _is_texts(value):
+        return ", ".join(value)
+    return json.dumps(_finite(value)) if isinstance(value, list | dict) else value
