@@ -24,7 +24,7 @@ class Parameter:
     """One keyword argument.
 
     Attributes:
-        name: with two stars where it stands for any others.
+        name: with its stars where it stands for any others.
         default: as Python writes it; None if there is none.
         meaning: as the docstring has it; empty if it says nothing.
     """
@@ -82,7 +82,7 @@ def _signature(made_by: Any) -> list[inspect.Parameter]:
 
 
 def _parameter(one: inspect.Parameter, meanings: dict[str, str]) -> Parameter:
-    stars = {one.VAR_KEYWORD: "**", one.VAR_POSITIONAL: "*"}.get(one.kind, "")
+    stars = "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
     default = None if one.default is one.empty else repr(one.default)
     return Parameter(f"{stars}{one.name}", default, meanings.get(one.name, ""))
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cbo_gym.cli.application import AGENT_HELP, app, look_here
+from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, app, look_here
 from cbo_gym.cli.completion import agent_names
-from cbo_gym.cli.output import JsonOption, print_json, print_table
+from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.task import Mode
 
@@ -29,7 +29,7 @@ def list_agents(
             callback=look_here,
         ),
     ] = None,
-    mode: Annotated[Mode | None, typer.Option(help="Only agents that play this feedback mode.")] = None,
+    mode: Annotated[Mode | None, typer.Option(metavar="MODE", help=MODE_HELP)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the agents: what each plays, its parameters and their defaults; of those that are named, all.
@@ -47,7 +47,7 @@ def list_agents(
     else:
         rows = [[card.name, _modes(card), ", ".join(map(_signature, card.parameters)), card.summary] for card in cards]
         header = ["agent", "plays", "parameters", "method"]
-        print_table("", header, rows, droppable=["method"], elsewhere="cbo-gym agents AGENT tells all")
+        left_out(print_table("", header, rows, droppable=["method"]), "cbo-gym agents AGENT tells all of one")
 
 
 def _cards(names: list[str]) -> list[AgentCard]:

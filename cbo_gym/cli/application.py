@@ -26,6 +26,7 @@ AGENT_HELP = (
 )
 PATTERN_HELP = " [b]'*'[/b] and [b]?[/b] stand for any text. Repeat for more."
 ENV_HELP = "Environment id, also with parameters: [b]'CBO/BinaryTree-v0(depth=3)'[/b]. See cbo-gym list."
+MODE_HELP = "Only this feedback mode: soft, hard, contextual, aggregated or masked."
 Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered number by default.")]
 
 Names = TypeVar("Names", str, list[str], None)
@@ -86,7 +87,8 @@ def look_here(names: Names) -> Names:
     So that a file of one's own is found wherever cbo-gym is started from, and one that happens to lie there neither
     takes the place of an installed module nor is run unless it is asked for.
     """
+    given: list[str] = [names] if isinstance(names, str) else names or []
     here = str(Path.cwd())
-    if any(":" in name for name in ([names] if isinstance(names, str) else names or ())) and here not in sys.path:
+    if any(":" in name for name in given) and here not in sys.path:
         sys.path.append(here)
     return names

@@ -1,38 +1,92 @@
-"""leaderboard, choose: what a sweep says."""
+"""leaderboard, compare, choose: what a sweep says."""
 
 from __future__ import annotations
 
 import shlex
+import sys
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from cbo_gym.cli.application import PATTERN_HELP, app
-from cbo_gym.cli.output import console, print_table
+from cbo_gym.cli.application import MODE_HELP, PATTERN_HELP, app
+from cbo_gym.cli.completion import agent_names, env_ids
+from cbo_gym.cli.layout import printable
+from cbo_gym.cli.output import (
+    CSV_HAS_THEM,
+    CsvOption,
+    Format,
+    JsonOption,
+    chosen_format,
+    left_out,
+    print_csv,
+    print_json,
+    print_table,
+    say,
+)
+from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from cbo_gym.evaluation.leaderboard import Leaderboard
+    from cbo_gym.evaluation.paired import Comparison
     from cbo_gym.evaluation.selection import Choice
 
-# fit 80 columns; the report has all
-TERMINAL_METRICS = ("average_regret", "score", "average_score", "seconds")
-TERMINAL_OVERALL = ("iqm", "average_score", "seconds")
+# on a narrow terminal the first go first
+LESS_IMPORTANT_METRICS = (
+    "cumulative_regret", "best_so_far_regret", "simple_regret", "seconds", "average_score", "score",
+)  # fmt: skip
+LESS_IMPORTANT_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
+OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")  # columns of a comparison
+FEW_SEEDS = 5
+FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")]
+
+
+class BoardTable(StrEnum):
+    """The tables of a leaderboard, by the names of the report's CSV files."""
+
+    OVERALL = "overall"
+    PER_ENV = "per_env"
+    PROFILES = "profiles"
+    IMPROVEMENT = "improvement"
+    CHOICES = "choices"
+    RUNS = "runs"
 
 
 @app.command("leaderboard")
 def print_leaderboard(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")],
-    out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report by default.")] = None,
-    modes: Annotated[list[Mode] | None, typer.Option("--mode", help="Only this mode. Repeat for more.")] = None,
-    envs: Annotated[list[str] | None, typer.Option("--env", "-e", help="Only this environment." + PATTERN_HELP)] = None,
+    folder: FolderArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the report goes; FOLDER/report by default, nowhere with --json and --csv."),
+    ] = None,
+    modes: Annotated[
+        list[Mode] | None, typer.Option("--mode", metavar="MODE", help=f"{MODE_HELP} Repeat for more.")
+    ] = None,
+    envs: Annotated[
+        list[str] | None,
+        typer.Option("--env", "-e", help="Only this environment." + PATTERN_HELP, autocompletion=env_ids),
+    ] = None,
     agents: Annotated[
-        list[str] | None, typer.Option("--agent", "-a", help="Only this agent, with any parameters." + PATTERN_HELP)
+        list[str] | None,
+        typer.Option(
+            "--agent", "-a", help="Only this agent, with any parameters." + PATTERN_HELP, autocompletion=agent_names
+        ),
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Also put the tables into this Markdown file, between its markers.")
+    ] = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    table: Annotated[
+        BoardTable | None,
+        typer.Option(
+            metavar="TABLE",
+            help=f"Which of the report's tables --csv prints: {', '.join(BoardTable)}. By default overall.",
+        ),
     ] = None,
 ) -> None:
     """Compare the agents of a sweep: print tables; write an HTML report, figures, CSV and Parquet files.
@@ -41,31 +95,79 @@ def print_leaderboard(
 
     Example: [b]cbo-gym leaderboard results --mode soft -a 'MCBO*' -a Random[/b]
     """
-    from cbo_gym.evaluation.folder import intact_runs, run_files
+    from cbo_gym.evaluation.folder import intact_runs
     from cbo_gym.evaluation.leaderboard import leaderboard
     from cbo_gym.evaluation.markdown import write_results
     from cbo_gym.evaluation.report import write_report
     from cbo_gym.progress import progress_bar
 
+    form = chosen_format(as_json, as_csv)
+    if table is not None and form is not Format.CSV:
+        raise ArgumentError("--table says which table --csv prints; give both, or neither")
+    target = out or (folder / "report" if form is Format.TEXT else None)
+    page = None
     with progress_bar() as progress:
-        paths = run_files(folder)
-        runs = intact_runs(progress.track(paths, description="runs"))
+        runs = intact_runs(progress.track(_run_files(folder), description="runs"))
         board = leaderboard(runs, modes=modes or (), envs=envs or (), agents=agents or ())
         if markdown is not None:
             write_results(markdown, board)
-        bar = progress.add_task("figures", total=None)
-        page = write_report(
-            board,
-            out or folder / "report",
-            on_figure=lambda done, total: progress.update(bar, completed=done, total=total),
-        )
-    _print_board(board)
-    console.print(f"Report: {page}", soft_wrap=True)
+        if target is not None:
+            bar = progress.add_task("figures", total=None)
+            page = write_report(
+                board, target, on_figure=lambda done, total: progress.update(bar, completed=done, total=total)
+            )
+    if form is Format.JSON:
+        print_json(_document(board))
+    elif form is Format.CSV:
+        sys.stdout.write(_tables(board)[table or BoardTable.OVERALL].write_csv())
+    else:
+        _print_board(board)
+        say(f"Report: {page}")
+
+
+def _run_files(folder: Path) -> list[Path]:
+    """The files of the runs in a folder.
+
+    Raises:
+        ArgumentError: if there are none, or no folder.
+    """
+    from cbo_gym.evaluation.folder import run_files
+
+    paths = run_files(folder)
+    if not paths:
+        raise ArgumentError(f"there are no runs in {folder}; cbo-gym sweep {shlex.quote(str(folder))} plays some")
+    return paths
+
+
+def _tables(board: Leaderboard) -> dict[BoardTable, pl.DataFrame]:
+    return {
+        BoardTable.OVERALL: board.overall,
+        BoardTable.PER_ENV: board.per_env,
+        BoardTable.PROFILES: board.profiles,
+        BoardTable.IMPROVEMENT: board.improvement,
+        BoardTable.CHOICES: board.choices,
+        BoardTable.RUNS: board.table,
+    }
+
+
+def _document(board: Leaderboard) -> dict[str, object]:
+    """The JSON document: tables as lists of rows, and what they leave out."""
+    from cbo_gym.evaluation.tables import incomplete_rows, provenance
+
+    tables = _tables(board)
+    shown = (BoardTable.OVERALL, BoardTable.PER_ENV, BoardTable.IMPROVEMENT, BoardTable.CHOICES)
+    return {
+        **{name.value: tables[name].to_dicts() for name in shown},
+        "incomplete": [{"what": what, "why": why} for what, why in incomplete_rows(board)],
+        "provenance": provenance(board),
+    }
 
 
 def _print_board(board: Leaderboard) -> None:
+    from cbo_gym.evaluation.leaderboard import METRICS
     from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.tables import (
+        OVERALL,
         SCORE_NOTE,
         SECONDS_NOTE,
         choice_table,
@@ -75,27 +177,114 @@ def _print_board(board: Leaderboard) -> None:
         provenance,
     )
 
+    gone: list[str] = []
     for env in board.per_env["env"].unique(maintain_order=True):
-        print_table(str(env), *env_table(board, str(env), TERMINAL_METRICS), note=SCORE_NOTE)
+        metrics = [METRICS[name] for name in LESS_IMPORTANT_METRICS]
+        gone += print_table(str(env), *env_table(board, str(env)), droppable=metrics)
         chosen = choice_table(board, str(env))
         if chosen.rows:
             print_table(f"Chosen on {env}", *chosen)
     for group in board.groups:
-        print_table(
-            f"{group.capitalize()}, over environments",
-            *overall_table(board, group, TERMINAL_OVERALL),
-            note=SCORE_NOTE,
-        )
+        numbers = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
+        gone += print_table(f"{group.capitalize()}, over environments", *overall_table(board, group), droppable=numbers)
     for what, why in incomplete_rows(board):
-        console.print(f"[yellow]{escape(what)}[/yellow]: {escape(last_line(why))}")
-    console.print(f"[dim]{SECONDS_NOTE} {escape(provenance(board))}[/dim]")
+        say(f"{printable(what)}: {last_line(why)}", "yellow")
+    left_out(gone, "the report has them, and --csv with --table")
+    say(f"{SCORE_NOTE} {SECONDS_NOTE} {printable(provenance(board))}", "dim")
+
+
+@app.command()
+def compare(
+    folder: FolderArgument,
+    agent: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="Label of an agent, or a name that one label fits.", autocompletion=agent_names
+        ),
+    ],
+    other: Annotated[str, typer.Argument(metavar="B", help="The one to compare it with.", autocompletion=agent_names)],
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Compare two agents over the seeds that both have finished: differences of their scores, A less B.
+
+    On each environment with a t-interval, and over all environments of a mode with one, wins and losses, and the
+    p-value of a paired permutation test. Intervals are 95 %.
+
+    Example: [b]cbo-gym compare results MCBO GP-UCB[/b]
+    """
+    from cbo_gym.evaluation.folder import intact_runs
+    from cbo_gym.evaluation.paired import TEST
+    from cbo_gym.evaluation.paired import compare as compared
+
+    form = chosen_format(as_json, as_csv)
+    found = compared(intact_runs(_run_files(folder)), agent, other)
+    if form is Format.JSON:
+        about = {"agent": found.agent, "other": found.other, "test": TEST, "unpaired": found.unpaired}
+        print_json(about | {"per_env": found.per_env.to_dicts(), "overall": found.overall.to_dicts()})
+    elif form is Format.CSV:
+        print_csv([*found.per_env.columns, *OVERALL_ONLY], _compared_rows(found))
+    else:
+        _print_comparison(found)
+
+
+def _compared_rows(found: Comparison) -> list[dict[str, object]]:
+    """The rows of each environment, then those over environments, in which ``env`` is empty and ``seeds`` too."""
+    overall = ({"mode": row["group"], **row} for row in found.overall.to_dicts())
+    names = [*found.per_env.columns, *OVERALL_ONLY]
+    return [{name: row.get(name) for name in names} for row in (*found.per_env.to_dicts(), *overall)]
+
+
+def _print_comparison(found: Comparison) -> None:
+    import polars as pl
+
+    from cbo_gym.evaluation.leaderboard import METRICS
+    from cbo_gym.evaluation.paired import COMPARED, TEST
+    from cbo_gym.evaluation.tables import with_interval
+
+    def cells(row: dict[str, Any]) -> list[str]:
+        difference = with_interval(row["difference"], row["difference_low"], row["difference_high"])
+        return [difference, *(str(row[name]) for name in ("wins", "ties", "losses"))]
+
+    counted = ["difference", "wins", "ties", "losses"]
+    gone: list[str] = []
+    for metric in COMPARED:
+        title = f"{METRICS[metric].capitalize()}: {found.agent} less {found.other}"
+        rows = found.per_env.filter(pl.col("metric") == metric).to_dicts()
+        lines = [[row["env"], str(row["seeds"]), *cells(row)] for row in rows]
+        print_table(title, ["environment", "seeds", *counted], lines)
+        rows = found.overall.filter(pl.col("metric") == metric).to_dicts()
+        lines = [
+            [row["group"], str(row["envs"]), str(row["pairs"]), *cells(row), f"{row['p_value']:.2g}"] for row in rows
+        ]
+        header = ["modes", "environments", "pairs", *counted, "p"]
+        gone += print_table("Over environments", header, lines, droppable=["pairs", "ties"])
+    left_out(gone, CSV_HAS_THEM)
+    least, fewest = max(found.overall["least_p_value"].to_list()), min(found.per_env["seeds"].to_list())
+    notes = [
+        "A difference above 0 is to the credit of the first. Wins count seeds on one environment, and environments "
+        f"over several. p: two-sided, {TEST}; with the fewest pairs here it cannot be below {least:.2g}.",
+    ]
+    if fewest < FEW_SEEDS:
+        notes.append("With so few seeds an interval rests on differences being about normal: play more to be sure.")
+    if found.unpaired:
+        notes.append(f"Left out: {found.unpaired} finished runs whose environment and seed the other agent lacks.")
+    say(" ".join(notes), "dim")
 
 
 @app.command()
 def choose(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")],
-    agent: Annotated[str, typer.Option("--agent", "-a", help="Agent, without the parameter to choose: [b]MCBO[/b].")],
+    folder: FolderArgument,
+    agent: Annotated[
+        str,
+        typer.Option(
+            "--agent",
+            "-a",
+            help="Agent, without the parameter to choose: [b]MCBO[/b].",
+            autocompletion=agent_names,
+        ),
+    ],
     parameter: Annotated[str, typer.Option(help="The parameter to choose: [b]beta[/b].")],
     metric: Annotated[
         str, typer.Option(help="[b]average_score[/b] (over all rounds) or [b]best[/b] (best expected reward so far).")
@@ -111,19 +300,19 @@ def choose(
 
     Example: [b]cbo-gym choose results --agent MCBO --parameter beta[/b]
     """
-    from cbo_gym.evaluation.folder import load_runs
+    from cbo_gym.evaluation.folder import intact_runs
     from cbo_gym.evaluation.selection import choose_parameter, write_choice
 
     runs = (
         run
-        for run in load_runs(folder)
+        for run in intact_runs(_run_files(folder))
         if (seeds is None or run.seed < seeds) and (horizon is None or run.horizon == horizon)
     )
     choice = choose_parameter(runs, agent, parameter, metric)
     _print_choice(choice)
     if write is not None:
         write_choice(write, choice, _command(context))
-        console.print(f"Written: {write}", soft_wrap=True)
+        say(f"Written: {write}")
 
 
 def _print_choice(choice: Choice) -> None:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, app, look_here
+from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, MODE_HELP, app, look_here
 from cbo_gym.cli.completion import env_ids, tags
 from cbo_gym.cli.output import (
+    CSV_HAS_THEM,
     CsvOption,
     Format,
     JsonOption,
     chosen_format,
     flat,
+    left_out,
     print_csv,
     print_json,
     print_table,
@@ -39,7 +41,7 @@ COMPUTED = ("id", "value", "standard_error", "action", "in_words", "random_value
 
 @app.command("list")
 def list_envs(
-    mode: Annotated[Mode | None, typer.Option(help="Only this feedback mode.")] = None,
+    mode: Annotated[Mode | None, typer.Option(metavar="MODE", help=MODE_HELP)] = None,
     tag: Annotated[str | None, typer.Option(help="Only environments with this tag.", autocompletion=tags)] = None,
     paper: Annotated[str | None, typer.Option(help="Only papers whose citation holds this text.")] = None,
     as_json: JsonOption = False,
@@ -66,7 +68,8 @@ def list_envs(
             ]
             for entry in chosen
         ]
-        print_table("", ["id", "mode", "horizon", "optimum", "tags"], rows, droppable=["horizon", "optimum", "mode"])
+        header = ["id", "mode", "horizon", "optimum", "tags"]
+        left_out(print_table("", header, rows, droppable=["horizon", "optimum", "mode"]), CSV_HAS_THEM)
 
 
 def _chosen(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEntry]:

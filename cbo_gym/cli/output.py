@@ -26,7 +26,7 @@ JsonOption = Annotated[
 CsvOption = Annotated[
     bool, typer.Option("--csv", help="Print CSV with a header, and nothing else on the standard output.")
 ]
-CSV_HAS_ALL = "--csv has them"
+CSV_HAS_THEM = "--csv has them"
 
 
 class Format(StrEnum):
@@ -64,16 +64,17 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     droppable: Sequence[str] = (),
-    elsewhere: str = CSV_HAS_ALL,
-) -> None:
+) -> list[str]:
     """Print a table as wide as the terminal allows, or in a pipe as it needs.
 
     Args:
-        title: stands above it.
+        title: stands above it; with one an empty line follows.
         header: titles of the columns; all empty for none.
         rows: as many cells each.
         droppable: titles of columns that may be left out where the terminal is narrow, the first to go first.
-        elsewhere: where these are then to be found.
+
+    Returns:
+        the titles that were left out, for :func:`left_out`.
     """
     lines = layout(header, rows, console.width if sys.stdout.isatty() else None, droppable)
     if title:
@@ -82,8 +83,15 @@ def print_table(
         console.print(Text(line, "bold"), soft_wrap=True, highlight=False)
     for line in lines.body:
         console.print(Text(line), soft_wrap=True, highlight=False)
-    if lines.dropped:
-        say(f"Left out for want of width: {', '.join(lines.dropped)}; {elsewhere}.", "dim")
+    if title:
+        console.print()
+    return lines.dropped
+
+
+def left_out(titles: Sequence[str], elsewhere: str) -> None:
+    """Say once which columns found no room, and where they are to be found."""
+    if titles:
+        say(f"Left out for want of width: {', '.join(dict.fromkeys(titles))}; {elsewhere}.", "dim")
 
 
 def print_json(document: object) -> None:

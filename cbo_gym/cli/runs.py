@@ -19,7 +19,7 @@ from cbo_gym.cli.application import (
     look_here,
 )
 from cbo_gym.cli.completion import agent_names, env_ids
-from cbo_gym.cli.output import console, print_table, say
+from cbo_gym.cli.output import console, left_out, print_table, say
 from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _print_plan(
     planned = forecast(plan(agents, envs, range(seeds), folder, horizon, recommend))
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
     rows = [_planned_row(pair) for pair in planned.pairs if pair.plays]
-    print_table("", header, rows, droppable=["guessed from"], elsewhere="a wider terminal or a pipe shows it")
+    left_out(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")
     for line in _planned_lines(planned, jobs):
         say(line)
 
@@ -225,11 +225,13 @@ def _planned_row(pair: Planned) -> list[str]:
 
 def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
     """The sums: runs, those that will be skipped, and the time."""
-    there, to_play = (sum(getattr(pair, name) for pair in planned.pairs) for name in ("there", "to_play"))
-    lines = [f"{there + to_play} runs: {there} there already, {to_play} to play."]
+    playing = [pair for pair in planned.pairs if pair.plays]
+    there, to_play = (sum(getattr(pair, name) for pair in playing) for name in ("there", "to_play"))
+    lines = [f"{to_play} runs to play, {there} there already."]
     if skipped := [pair for pair in planned.pairs if not pair.plays]:
         names = ", ".join(dict.fromkeys(pair.agent for pair in skipped))
-        lines.append(f"Listed as skipped, since modes do not fit: {len(skipped)} pairs, of {names}.")
+        runs = sum(pair.runs for pair in skipped)
+        lines.append(f"{runs} runs would only be listed as skipped, since modes do not fit: those of {names}.")
     if not to_play:
         return lines
     if planned.unknown == to_play:
