@@ -34,7 +34,7 @@ LAYERS = (
     ("specs",),
     ("exchange",),
     ("evaluation",),
-    ("testing", "cli"),
+    ("testing", "cli", "__main__"),
 )
 #: Agents know what the task tells and how to read it; of systems, problems and environments they know nothing.
 OPEN_TO_AGENTS = (

@@ -32,7 +32,7 @@ def list_agents(
     mode: Annotated[Mode | None, typer.Option(metavar="MODE", help=MODE_HELP)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the agents: what each plays, its parameters and their defaults; of those that are named, all.
+    """List the agents, what each plays and its parameters with defaults; of those that are named, tell all.
 
     Example: [b]cbo-gym agents GP-UCB MCBO[/b]
     """

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from cbo_gym.cli.layout import printable
 from cbo_gym.errors import CBOGymError
 from cbo_gym.version import __version__
 
@@ -56,7 +57,7 @@ def _of_a_file(error: Exception) -> TypeGuard[OSError]:
 
 def _say(kind: str, text: str) -> None:
     """One line on the error stream, above a progress bar if there is one."""
-    Console(stderr=True).print(f"{kind} {escape(' '.join(text.split()))}", soft_wrap=True)
+    Console(stderr=True).print(f"{kind} {escape(printable(' '.join(text.split())))}", soft_wrap=True)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

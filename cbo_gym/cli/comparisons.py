@@ -12,7 +12,6 @@ import typer
 
 from cbo_gym.cli.application import MODE_HELP, PATTERN_HELP, app
 from cbo_gym.cli.completion import agent_names, env_ids
-from cbo_gym.cli.layout import printable
 from cbo_gym.cli.output import (
     CSV_HAS_THEM,
     CsvOption,
@@ -122,7 +121,7 @@ def print_leaderboard(
         sys.stdout.write(_tables(board)[table or BoardTable.OVERALL].write_csv())
     else:
         _print_board(board)
-        say(f"Report: {page}")
+        say(f"Report: {page}", whole=True)
 
 
 def _run_files(folder: Path) -> list[Path]:
@@ -188,9 +187,9 @@ def _print_board(board: Leaderboard) -> None:
         numbers = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
         gone += print_table(f"{group.capitalize()}, over environments", *overall_table(board, group), droppable=numbers)
     for what, why in incomplete_rows(board):
-        say(f"{printable(what)}: {last_line(why)}", "yellow")
+        say(f"{what}: {last_line(why)}", "yellow")
     left_out(gone, "the report has them, and --csv with --table")
-    say(f"{SCORE_NOTE} {SECONDS_NOTE} {printable(provenance(board))}", "dim")
+    say(f"{SCORE_NOTE} {SECONDS_NOTE} {provenance(board)}", "dim")
 
 
 @app.command()
@@ -312,7 +311,7 @@ def choose(
     _print_choice(choice)
     if write is not None:
         write_choice(write, choice, _command(context))
-        say(f"Written: {write}")
+        say(f"Written: {write}", whole=True)
 
 
 def _print_choice(choice: Choice) -> None:

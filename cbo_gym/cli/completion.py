@@ -6,25 +6,25 @@ from collections.abc import Iterable
 
 
 def env_ids(incomplete: str) -> list[str]:
-    """Ids of environments that begin as typed, in upper or lower case."""
+    """Ids of environments that begin as typed."""
     from cbo_gym.registry import entries
 
     return _beginning(incomplete, (entry.id for entry in entries()))
 
 
 def tags(incomplete: str) -> list[str]:
-    """Tags of environments."""
+    """Tags of environments, likewise."""
     from cbo_gym.registry import entries
 
     return _beginning(incomplete, sorted({tag for entry in entries() for tag in entry.tags}))
 
 
 def agent_names(incomplete: str) -> list[str]:
-    """Names of installed agents."""
+    """Names of installed agents, likewise."""
     from cbo_gym.specs import known_agents
 
     return _beginning(incomplete, known_agents())
 
 
 def _beginning(typed: str, known: Iterable[str]) -> list[str]:
-    return [name for name in known if name.lower().startswith(typed.lower())]
+    return [name for name in known if name.startswith(typed)]

@@ -48,14 +48,15 @@ def chosen_format(as_json: bool, as_csv: bool) -> Format:
     return Format.JSON if as_json else Format.CSV if as_csv else Format.TEXT
 
 
-def say(text: str, style: str = "") -> None:
-    """A line of results, broken between words on a terminal; brackets in it are no markup."""
-    console.print(Text(text, style), highlight=False)
+def say(text: str, style: str = "", *, whole: bool = False) -> None:
+    """A line of results; brackets in it are no markup.
 
-
-def hint(text: str) -> None:
-    """What is no result: a line on the error stream."""
-    Console(stderr=True).print(Text(" ".join(text.split())), soft_wrap=True)
+    Args:
+        text: what is said. What cannot be printed in it is shown as its escape.
+        style: as Rich names it.
+        whole: leave it to the terminal to break the line, so that a path can be copied.
+    """
+    console.print(Text(printable(text), style), highlight=False, soft_wrap=whole or None)
 
 
 def print_table(
@@ -78,7 +79,7 @@ def print_table(
     """
     lines = layout(header, rows, console.width if sys.stdout.isatty() else None, droppable)
     if title:
-        say(printable(title), "bold")
+        say(title, "bold")
     for line in lines.header:
         console.print(Text(line, "bold"), soft_wrap=True, highlight=False)
     for line in lines.body:

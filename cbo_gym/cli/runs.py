@@ -19,7 +19,7 @@ from cbo_gym.cli.application import (
     look_here,
 )
 from cbo_gym.cli.completion import agent_names, env_ids
-from cbo_gym.cli.output import console, left_out, print_table, say
+from cbo_gym.cli.output import left_out, print_table, say
 from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -181,20 +181,20 @@ def sweep(
             task = progress.tasks[bar]
             _print_stopped(int(task.completed), None if task.total is None else int(task.total), out)
             raise typer.Exit(STOPPED) from None
-    console.print(
+    say(
         f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "
-        f"{count['resumed']} of them were there already. They are kept in {escape(f'{out}')}; "
-        f"next: cbo-gym leaderboard {escape(shlex.quote(str(out)))}",
-        soft_wrap=True,
+        f"{count['resumed']} of them were there already. They are kept in {out}; "
+        f"next: cbo-gym leaderboard {shlex.quote(str(out))}",
+        whole=True,
     )
     if count["failed"]:
-        console.print("The same command tries those that failed again.")
+        say("The same command tries those that failed again.")
         raise typer.Exit(1)
 
 
 def _print_stopped(done: int, total: int | None, folder: Path) -> None:
     kept = "No run was begun" if total is None else f"{done} of {total} runs have ended and are kept in {folder}"
-    console.print(f"Stopped. {escape(kept)}. The same command goes on where it was.", soft_wrap=True)
+    say(f"Stopped. {kept}. The same command goes on where it was.", whole=True)
 
 
 def _print_plan(
