@@ -1,22 +1,80 @@
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import cbo_gym
+from cbo_gym.agents.zoo import zoo
 from cbo_gym.cli import app
+from cbo_gym.cli.agent_cards import agent_card
+from cbo_gym.evaluation import evaluate
 from cbo_gym.evaluation.markdown import BEGIN, END
+from cbo_gym.evaluation.results import name_of, save_run
 from cbo_gym.registry import entries
 
 AGENT = "tests.helpers:Centre"
+MINE = """
+from cbo_gym import Agent, Mode
+
+class KeepBest(Agent):
+    \"\"\"Jumps around the best action.
+
+    Args:
+        width: of the jumps,
+            above 0.
+    \"\"\"
+
+    modes = frozenset({Mode.SOFT})
+
+    def __init__(self, width=0.1):
+        self.width = 1 / width
+
+    def act(self, observation):
+        return self.recommend()
+"""
+
+
+def run(*words, code=0, **environment):
+    done = CliRunner(env={"COLUMNS": "200", **environment}).invoke(app, list(words), prog_name="cbo-gym")
+    assert done.exit_code == code, done.output
+    return done
 
 
 def invoke(*words, code=0):
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(words))
-    assert done.exit_code == code, done.output
-    return " ".join(done.output.split())
+    return " ".join(run(*words, code=code).output.split())
 
 
-@pytest.mark.parametrize("command", ["list", "show", "run", "sweep", "leaderboard", "choose", "optimum"])
+def as_json(*words):
+    return json.loads(run(*words, "--json").stdout)
+
+
+def as_csv(*words):
+    return list(csv.DictReader(StringIO(run(*words, "--csv").stdout)))
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """A working folder with mine.py in it; what is found there is forgotten."""
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for path in tmp_path.glob("*.py"):
+        if path.stem not in sys.stdlib_module_names:
+            sys.modules.pop(path.stem, None)
+
+
+COMMANDS = ["list", "show", "optimum", "agents", "run", "sweep", "leaderboard", "compare", "choose"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_teaches_by_example(command):
     assert f"Example: cbo-gym {command}" in invoke(command, "--help")
 
@@ -35,6 +93,159 @@ def test_list_filters():
     nothing = invoke("list", "--tag", "none", code=2)
     for part in ("the modes are aggregated,", "the tags are", "noisy", "the papers are Aglietti"):
         assert part in nothing
+
+
+def test_every_line_of_a_table_is_whole_in_a_pipe():
+    lines = run("list", COLUMNS="40").stdout.splitlines()
+    assert len(lines) == 1 + len(entries())
+    assert all(", ".join(entry.tags) in line for entry, line in zip(entries(), lines[1:], strict=True))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_on_a_terminal_words_are_whole_and_without_colours_if_so_wished():
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment |= {"NO_COLOR": "1", "TERM": "xterm-256color"}
+    words = [sys.executable, "-m", "cbo_gym", "list"]
+    with subprocess.Popen(words, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        while chunk := _read(ours):
+            seen += chunk
+    os.close(ours)
+    assert process.returncode == 0
+    colours = re.compile(r"\x1b\[([0-9;]*)m")
+    text = seen.decode()
+    assert set(colours.findall(text)) <= {"0", "1", "2"}  # bold and dim are none
+    lines = colours.sub("", text).split("\r\n")
+    assert max(map(len, lines)) <= 80
+    shown = set(" ".join(lines).replace(",", " ").split())
+    assert {word for entry in entries() for word in (entry.id, *entry.tags)} <= shown
+    assert "Left out for want of width: horizon; --csv has them." in lines
+
+
+def _read(terminal):
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # Linux's way to say that it has ended
+        return b""
+
+
+def test_list_for_programs():
+    rows, lines = as_json("list", "--mode", "hard"), as_csv("list", "--mode", "hard")
+    assert [row["id"] for row in rows] == [line["id"] for line in lines]
+    entry = next(entry for entry in entries() if entry.id == "CBO/PSAGraph-v0")
+    row, line = ({one["id"]: one for one in found}[entry.id] for found in (rows, lines))
+    assert (row["mode"], row["horizon"], row["tags"]) == ("hard", entry.horizon, entry.tags)
+    assert row["optimum"] == float(line["optimum"]) == entry.optimum.value
+    assert line["tags"] == ", ".join(entry.tags)
+    assert list(row) == list(line)
+
+
+def test_show_for_programs():
+    shown = as_json("show", "CBO/CompleteGraph-v0")
+    assert shown["settable"][0] == {"name": "B", "low": -5.0, "high": 4.0}
+    (last,) = (node for node in shown["graph"] if node["reward"])
+    assert (last["node"], last["causes"], last["confounded_with"]) == ("Y", ["D", "E"], ["A", "B"])
+    fields = {line["field"]: line["value"] for line in as_csv("show", "CBO/CompleteGraph-v0")}
+    assert float(fields["optimum.value"]) == shown["optimum"]["value"]
+    assert fields["graph.6.causes"] == "D, E"
+
+
+def test_the_version_and_the_module():
+    assert run("--version").stdout == f"cbo-gym {cbo_gym.__version__}\n"
+    done = subprocess.run([sys.executable, "-m", "cbo_gym", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"cbo-gym {cbo_gym.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("show CBO/Alpine2-No", "CBO/Alpine2-Noisy-v0"),
+        ("run GP-", "GP-UCB"),
+        ("run GP-UCB CBO/Toy", "CBO/ToyGraph-v0"),
+        ("sweep results -a MC", "MCBO"),
+        ("compare results MC", "MCBO"),
+        ("agents --mode ha", "hard"),
+        ("list --tag health", "healthcare"),
+    ],
+)
+def test_completion(typed, completed):
+    words = f"cbo-gym {typed}"
+    environment = {"_CBO_GYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    assert completed in run(**environment).stdout.split()
+
+
+@pytest.mark.parametrize("name", zoo())
+def test_every_parameter_of_an_agent_has_a_meaning(name):
+    card = agent_card(name)
+    assert card.modes
+    assert card.source.endswith(".")
+    assert [one.name for one in card.parameters if not one.meaning] == []
+
+
+def test_agents_are_listed_with_their_parameters():
+    listed = invoke("agents")
+    assert all(name in listed for name in zoo())
+    assert "beta=0.5, device='cpu'" in listed
+    hard = as_json("agents", "--mode", "hard")
+    assert {"CBO", "GP-UCB", "Random"} <= {one["name"] for one in hard} < set(zoo())
+    told = invoke("agents", "GP-UCB")
+    for part in ("soft, hard, contextual", "beta=0.5 how many standard deviations", "black_box.gp_ucb:GPUCB", "2010"):
+        assert part in told
+    assert "did you mean 'GP-UCB'" in invoke("agents", "GP-UBC", code=2)
+
+
+def test_an_agent_in_a_file_of_the_working_directory(beside):
+    (mine,) = as_json("agents", "mine:KeepBest")
+    width = {"name": "width", "default": "0.1", "meaning": "of the jumps, above 0."}
+    assert (mine["modes"], mine["parameters"]) == (["soft"], [width])
+    words = ["sweep", "runs", "-a", "mine:KeepBest", "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
+    words += ["--horizon", "2", "--jobs", "1"]
+    assert "1 finished, 0 failed, 0 skipped" in invoke(*words[:4], *words[6:8], *words[10:], "--seeds", "1")
+    planned = invoke(*words, "--seeds", "2", "--dry-run")
+    assert "mine:KeepBest CBO/Dropwave-v0, T=2 2 1 1" in planned
+    assert "5 runs to play, 1 there already. 2 runs would only be listed as skipped" in planned
+    assert "This leaves out 4 runs of agents without a finished run" in planned
+    assert len(list((beside / "runs").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "agent", "message"),
+    [
+        ("fails.py", "import json\nx = 1\njson.loads('')", "fails:X", "JSONDecodeError: .* .line 3 of .*/fails.py"),
+        ("syntax.py", "x = 1\ny = (", "syntax:X", "line 2 of .*/syntax.py"),
+        ("calls.py", "import fails2", "calls:X", "No module named 'fails2' .line 1 of .*/calls.py"),
+        ("wave.py", "class X: pass", "wave:X", "found was .*wave.py, not your .*/wave.py: rename yours"),
+        ("other.py", "", "other.py:X", "name the module, without .py: other"),
+        ("other.py", "", "mine:KeepBest(width=0)", "ZeroDivisionError: .* .line 15 of .*/mine.py"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_place(beside, file, text, agent, message):
+    (beside / file).write_text(text)
+    assert re.search(message, invoke("run", agent, "CBO/Dropwave-v0", code=2))
+
+
+HOSTILE = ["x" * 200, "a$b<i>[red]c[/red]", "new\nline\x1b[31m"]
+
+
+def test_labels_cannot_break_what_is_printed(tmp_path):
+    for label in HOSTILE:
+        played = evaluate("Random", "CBO/Dropwave-v0", 0, horizon=2, label=label)
+        save_run(tmp_path / name_of(played), played)
+    folder = str(tmp_path)
+    assert {row["agent"] for row in as_json("leaderboard", folder)["overall"]} == set(HOSTILE)
+    assert {row["agent"] for row in as_csv("leaderboard", folder, "--table", "runs")} == set(HOSTILE)
+    shown = run("compare", folder, *HOSTILE[1:]).stdout
+    assert "a$b<i>[red]c[/red] less new\\nline\\x1b[31m" in shown
+    assert as_json("compare", folder, *HOSTILE[:2])["agent"] == HOSTILE[0]
+    assert not (tmp_path / "report").exists()
 
 
 def test_show_tells_all():
@@ -57,6 +268,10 @@ def test_show_tells_all():
         (["leaderboard", "nowhere"], "there is no folder nowhere"),
         (["choose", "nowhere", "-a", "MCBO", "--parameter", "beta"], "there is no folder nowhere"),
         (["optimum", "CBO/X-v0"], "not registered: CBO/X-v0"),
+        (["list", "--json", "--csv"], "give one of --json and --csv"),
+        (["leaderboard", "docs"], "there are no runs in docs; cbo-gym sweep docs plays some"),
+        (["compare", "docs", "A", "B"], "there are no runs in docs"),
+        (["leaderboard", "docs", "--table", "runs"], "--table says which table --csv prints"),
     ],
 )
 def test_errors_are_one_line_and_exit_2(words, message):
@@ -85,6 +300,20 @@ def test_sweep_then_leaderboard(tmp_path):
     assert "CBO/ToyGraph-v0, T=3" in printed
     assert "All modes, over environments" in printed
     assert (tmp_path / "runs" / "report" / "report.html").exists()
+
+    report = tmp_path / "runs" / "report"
+    for table in ("overall", "per_env"):
+        written = (report / f"{table}.csv").read_text()
+        assert run("leaderboard", folder, "--csv", "--table", table).stdout == written
+        rows = as_json("leaderboard", folder)[table]
+        assert [row["agent"] for row in rows] == [line["agent"] for line in csv.DictReader(StringIO(written))]
+    compared = as_json("compare", folder, "Random", AGENT)
+    assert [row["seeds"] for row in compared["per_env"]] == [2] * 4
+    lines = as_csv("compare", folder, "Random", AGENT)
+    assert [line["env"] for line in lines].count("") == len(compared["overall"]) == 6
+    text = invoke("compare", folder, "Random", AGENT)
+    assert f"Score of play: Random less {AGENT}" in text
+    assert "paired permutation test; with the fewest pairs here it cannot be below 0.5" in text
 
     readme = tmp_path / "README.md"
     readme.write_text(f"{BEGIN}\n{END}\n")
@@ -131,9 +360,11 @@ def test_sweep_then_choose(tmp_path):
 
 
 def test_optimum_prints_what_is_recorded():
-    assert "1 (standard error 0) at a0 = 0, a1 = 0, which is the action [0.5, 0.5]; random action 0.134136" in invoke(
-        "optimum", "CBO/Dropwave-v0"
-    )
+    printed = run("optimum", "CBO/Dropwave-v0").stdout
+    assert "1 (standard error 0) at a0 = 0, a1 = 0, which is the action [0.5, 0.5]; random action 0.134136" in printed
+    (found,), (line,) = as_json("optimum", "CBO/Dropwave-v0"), as_csv("optimum", "CBO/Dropwave-v0")
+    assert (found["value"], found["action"]) == (1.0, json.loads(line["action"])) == (1.0, [0.5, 0.5])
+    assert list(found) == list(line)
 
 
 def test_a_folder_is_no_file_for_a_run(tmp_path):
