@@ -97,7 +97,6 @@ def print_leaderboard(
     from cbo_gym.evaluation.folder import intact_runs
     from cbo_gym.evaluation.leaderboard import leaderboard
     from cbo_gym.evaluation.markdown import write_results
-    from cbo_gym.evaluation.report import write_report
     from cbo_gym.progress import progress_bar
 
     form = chosen_format(as_json, as_csv)
@@ -111,6 +110,8 @@ def print_leaderboard(
         if markdown is not None:
             write_results(markdown, board)
         if target is not None:
+            from cbo_gym.evaluation.report import write_report  # late: it draws, and documents need no figures
+
             bar = progress.add_task("figures", total=None)
             page = write_report(
                 board, target, on_figure=lambda done, total: progress.update(bar, completed=done, total=total)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -158,10 +159,15 @@ def _overall(rows: list[dict[str, object]]) -> Iterator[dict[str, object]]:
         groups = {ALL_MODES: list(by_env.values())} if len(modes) > 1 else {}
         groups |= {mode: [values for (own, _), values in by_env.items() if own == mode] for mode in modes}
         for group, differences in groups.items():
-            yield {"metric": metric, "group": group, **_over_envs(differences)}
+            yield {"metric": metric, "group": group, **over_envs(differences)}
 
 
-def _over_envs(differences: list[np.ndarray]) -> dict[str, object]:
+def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
+    """The columns of ``Comparison.overall`` from ``envs`` on.
+
+    Args:
+        differences: an array for each environment, of one number a seed.
+    """
     means = np.array([values.mean() for values in differences])
     half = _half_width_over_envs(differences)
     pairs = sum(map(len, differences))
