@@ -87,7 +87,7 @@ def test_intervals_hold_the_difference_and_p_values_are_no_smaller_than_they_say
         row = over_envs(differences)
         held += row["difference_low"] <= true <= row["difference_high"]
         small += row["p_value"] <= 0.05
-    assert 0.93 < held / 3000 < 0.975
+    assert (0.91 if true else 0.94) < held / 3000 < 0.975  # less than 0.95 where differences are skewed
     assert true or small / 3000 < 0.06
 
 
