@@ -31,6 +31,7 @@ class Mode(StrEnum):
     CONTEXTUAL = "contextual"
     AGGREGATED = "aggregated"
     MASKED = "masked"
+    DISCRETE = "discrete"
 
 
 class Round(NamedTuple):
@@ -181,3 +182,14 @@ class ContextualTask(ChoiceTask):
 
     contexts: tuple[str, ...]
     scopes: tuple[Scope, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteTask(Task):
+    """Discrete mode. The reward lies in [0, 1].
+
+    Args:
+        arms: the interventions, variable -> native value, in the order of the actions; ``{}`` is to only observe.
+    """
+
+    arms: tuple[Mapping[str, float], ...]

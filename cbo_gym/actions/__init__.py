@@ -4,6 +4,7 @@ Nothing here knows of problems or mechanisms, so agents may import all of it.
 """
 
 from cbo_gym.actions.codec import (
+    ArmCodec,
     BoxCodec,
     CellCodec,
     ChoiceCodec,
@@ -16,6 +17,7 @@ from cbo_gym.actions.domains import Domains, Interval
 from cbo_gym.actions.spaces import CellBox, Space, SparseBox, SuperArmSpace
 
 __all__ = [
+    "ArmCodec",
     "BoxCodec",
     "CellBox",
     "CellCodec",

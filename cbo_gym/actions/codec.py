@@ -9,7 +9,7 @@ means the same action to each. Agents find theirs in ``task.codec``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -230,6 +230,47 @@ class ChoiceCodec(Codec):
 
     def chosen(self, action: Action) -> int:
         return int(action[self.key])
+
+
+class ArmCodec(Codec):
+    """One of a list of interventions by its place; a point is a share of the list. Recorded by name, in native units.
+
+    Args:
+        arms: the interventions, variable -> native value.
+        choices: a name for each of the different sets of variables that they set, in the order of first appearance.
+    """
+
+    space: spaces.Discrete
+    dim = 1
+
+    def __init__(self, space: spaces.Discrete, arms: Sequence[Mapping[str, float]], choices: Sequence[str]) -> None:
+        super().__init__(space, Domains({}))
+        self.arms = tuple(arms)
+        self.choices = tuple(choices)
+        sets = list(dict.fromkeys(frozenset(arm) for arm in arms))
+        self._chosen = [sets.index(frozenset(arm)) for arm in arms]
+
+    def to_action(self, points: np.ndarray) -> Action:
+        count = len(self.arms)
+        return np.minimum(np.int64(count * points[..., 0]), count - 1)
+
+    def to_point(self, action: Action) -> np.ndarray:
+        return np.array([(int(action) + 0.5) / len(self.arms)])
+
+    def to_record(self, action: Action) -> Record:
+        return {name: float(value) for name, value in self.arms[int(action)].items()}
+
+    def from_record(self, record: Any) -> Action:
+        if record not in self.arms:
+            raise ArgumentError(f"none of the {len(self.arms)} arms is {record!r}")
+        return self.arms.index(record)
+
+    def to_text(self, record: Record) -> str:
+        assert isinstance(record, dict)
+        return f"do({_assigned(record.items())})"
+
+    def chosen(self, action: Action) -> int:
+        return self._chosen[int(action)]
 
 
 class PolicyCodec(ChoiceCodec):

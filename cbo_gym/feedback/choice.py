@@ -22,7 +22,21 @@ from cbo_gym.task import Action
 LONGEST_LIST = 4  # names that are written out
 
 
-class ChoiceFeedback(Feedback):
+class SettingFeedback(Feedback):
+    """Actions that set variables."""
+
+    def describe(self, intervention: Intervention) -> Description:
+        return {name: value for name, (_, value) in intervention.hard.items()}
+
+    def describe_batch(self, intervention: Intervention) -> Description:
+        described: Description = {}
+        for name, (mask, values) in intervention.hard.items():
+            described[name] = np.where(mask, values, 0.0)
+            described[f"_{name}"] = np.array(mask)
+        return described
+
+
+class ChoiceFeedback(SettingFeedback):
     """Actions ``Dict(<key>=Discrete(n), values=Box(0, 1, (n_manipulable,)))``.
 
     The whole number is the place of a set of variables in a list, the values are those of all manipulable variables,
@@ -107,16 +121,6 @@ class ChoiceFeedback(Feedback):
         }
         return Intervention(self._soft, hard)
 
-    def describe(self, intervention: Intervention) -> Description:
-        return {name: value for name, (_, value) in intervention.hard.items()}
-
-    def describe_batch(self, intervention: Intervention) -> Description:
-        described: Description = {}
-        for name, (mask, values) in intervention.hard.items():
-            described[name] = np.where(mask, values, 0.0)
-            described[f"_{name}"] = np.array(mask)
-        return described
-
     def acted_on(self) -> dict[str, str]:
         return dict.fromkeys(self._manipulable, "do")
 
@@ -136,3 +140,8 @@ class ChoiceFeedback(Feedback):
 def listed(names: Collection[str], what: str) -> str:
     """``X1, X2``; long lists are counted."""
     return f"{len(names)} {what}" if len(names) > LONGEST_LIST else ", ".join(sorted(names))
+
+
+def set_name(variables: Collection[str]) -> str:
+    """``{X1, X2}``, of a target set."""
+    return "{" + listed(variables, "variables") + "}"

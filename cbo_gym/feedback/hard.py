@@ -9,7 +9,7 @@ import numpy as np
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.choice import ChoiceFeedback, listed
+from cbo_gym.feedback.choice import ChoiceFeedback, set_name
 from cbo_gym.task import HardTask, Mode
 
 
@@ -45,7 +45,7 @@ class HardFeedback(ChoiceFeedback):
         return self.problem.targets
 
     def set_names(self) -> Sequence[str]:
-        return ["{" + listed(target, "variables") + "}" for target in self.problem.targets]
+        return list(map(set_name, self.problem.targets))
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """By default 2 random interventions on each target set."""

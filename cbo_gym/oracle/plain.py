@@ -30,6 +30,8 @@ SEARCH_POINTS = 2**6
 CLIMB_POINTS = 2**10
 CLIMB_STEP = 1e-5  # of the differences that stand for its gradient
 FIRST_POINTS = 2**3  # on which every action of an enumeration is tried
+MOST_STATES = 2**12  # of the noise, where all are gone through
+TIE_DECIMALS = 12  # to which expected rewards are equal
 DOUBT = 6.0  # standard errors behind the best at which enumeration drops an action; of 16 replicates, so Student's t
 # Of the searches in a box: changing few coordinates at a time finds the best of many local optima that differ in single
 # coordinates, as on Alpine2, and changing most of them follows narrow valleys.
@@ -111,7 +113,7 @@ class Oracle:
         if isinstance(stacked, np.ndarray):  # bandits play one action many times
             stacked, places = np.unique(stacked, axis=0, return_inverse=True)
             found = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
-            return Estimate(*(part[places.reshape(-1)] for part in found))
+            return Estimate(*(np.broadcast_to(part, len(stacked))[places.reshape(-1)] for part in found))
         found = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
         # a batch of nothing but observations holds no entry that shows its size
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
@@ -144,8 +146,8 @@ class Oracle:
 
         Axes in front of the batch's, the mode's own, are not counted.
         """
-        if self._is_exact(intervention):
-            value = self._rewards(intervention.expand(), self._no_noise)[..., 0]
+        value = self._exactly(intervention)
+        if value is not None:
             return Estimate(value, np.zeros_like(value))
         return self._refine(partial(self._quasi_monte_carlo, intervention), tolerance)
 
@@ -161,10 +163,36 @@ class Oracle:
                 return estimate
             points *= 4
 
+    def _exactly(self, intervention: Intervention) -> np.ndarray | None:
+        """E[Y | intervention] without an error: from one noiseless pass, or over all states of the noise; else None."""
+        if self._is_exact(intervention):
+            return self._rewards(intervention.expand(), self._no_noise)[..., 0]
+        if self._states is None:
+            return None
+        noise, probabilities = self._states
+        return self._reduced(intervention, noise, lambda rewards: rewards @ probabilities)
+
     def _is_exact(self, intervention: Intervention) -> bool:
         """Whether one noiseless pass gives the expectation."""
         linear = self.problem.noiseless_mean and not intervention.hard
         return linear or not self.scm.noisy
+
+    @cached_property
+    def _states(self) -> tuple[Draws, np.ndarray] | None:
+        """All values of the noise behind the reward with their probabilities; None where they are not few."""
+        behind = self.scm.noise_of_reward
+        some = np.array([0.5])  # of the noise of others any draw will do
+        atoms = [v.noise.atoms if v.name in behind else (v.noise.from_uniform(some), [1.0]) for v in self.scm.noisy]
+        known = [found for found in atoms if found is not None]
+        count = math.prod(len(values) for values, _ in known)
+        if len(known) < len(atoms) or count > MOST_STATES:
+            return None
+        noise, probabilities, rest = [], np.ones(count), np.arange(count)
+        for values, weights in known:
+            rest, place = np.divmod(rest, len(values))
+            noise.append(np.asarray(values)[place])
+            probabilities *= np.asarray(weights)[place]
+        return tuple(noise), probabilities
 
     @property
     def _no_noise(self) -> Draws:
@@ -184,18 +212,28 @@ class Oracle:
 
     def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
         """Means over each scrambling of the points, shape ``batch + (REPLICATES,)``."""
+
+        def means(rewards: np.ndarray) -> np.ndarray:
+            return rewards.reshape(-1, REPLICATES, points).mean(axis=2)
+
+        return self._reduced(intervention, self._noise(points), means)
+
+    def _reduced(
+        self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """What ``reduce`` makes of the rewards under each of a batch, shape ``(n, draws)``, some rows at a time."""
         own = intervention.batch_shape[: self.feedback.own_axes]
         shape = intervention.batch_shape[self.feedback.own_axes :]
         count = shape[0] if shape else 1
         batch = intervention.broadcast(shape) if shape else intervention.expand()
-        size = max(1, CHUNK // (REPLICATES * points * math.prod(own)))
-        noise = self._noise(points)
-        means = []
+        draws = math.prod(np.broadcast_shapes(*[column.shape for column in noise]))
+        size = max(1, CHUNK // (draws * math.prod(own)))
+        parts = []
         for start in range(0, count, size):
             part = batch.rows(slice(start, start + size)).expand()
-            rewards = self._rewards(part, noise)
-            means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
-        return np.concatenate(means).reshape(*shape, REPLICATES)
+            parts.append(reduce(self._rewards(part, noise).reshape(-1, draws)))
+        found = np.concatenate(parts)
+        return found.reshape((*shape, *found.shape[1:]))
 
     def _noise(self, points: int) -> Draws:
         if points not in self._noise_cache:
@@ -243,11 +281,15 @@ class Oracle:
         return Optimum(float(value[0]), best, float(error[0]), *random)
 
     def _best_of(self, actions: np.ndarray) -> Action:
-        """The best of an array of actions, all tried on the same noise.
+        """The best of an array of actions: the first with the greatest E[Y | a], where that is known exactly.
 
-        Only those within reach of the best go on to more points: actions whose difference from it, which common
-        noise makes far less uncertain than either mean, is at most ``DOUBT`` standard errors.
+        Elsewhere all are tried on the same noise, and only those within reach of the best go on to more points: actions
+        whose difference from it, which common noise makes far less uncertain than either mean, is at most ``DOUBT``
+        standard errors.
         """
+        known = self._exactly(self.feedback.decode_batch(actions))
+        if known is not None:
+            return actions[np.argmax(np.round(known, TIE_DECIMALS))]
         points = FIRST_POINTS
         while len(actions) > 1:
             means = self._replicates(self.feedback.decode_batch(actions), points)
@@ -276,8 +318,9 @@ class Oracle:
 
         def means(points: np.ndarray) -> np.ndarray:
             intervention = self.feedback.decode_batch(region.to_actions(points))
-            if self._is_exact(intervention):
-                return np.broadcast_to(self.mean_of(intervention).value, len(points))
+            exact = self._exactly(intervention)
+            if exact is not None:
+                return np.broadcast_to(exact, len(points))
             return np.broadcast_to(self._quasi_monte_carlo(intervention, count).value, len(points))
 
         return means
@@ -294,9 +337,11 @@ class Oracle:
             rows = slice(start, start + RANDOM_ACTIONS)
             chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
             intervention = self.feedback.decode_batch(chosen)
-            exact = self._is_exact(intervention)
-            part = self._no_noise if exact else tuple(column[rows] for column in noise)
-            parts.append(self._rewards(intervention.expand(), part).mean(axis=1))
+            exact = self._exactly(intervention)
+            if exact is None:
+                drawn = tuple(column[rows] for column in noise)
+                exact = self._rewards(intervention.expand(), drawn).mean(axis=1)
+            parts.append(np.atleast_1d(exact))
         rewards = np.concatenate(parts)
         return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(count))
 

@@ -30,6 +30,7 @@ from cbo_gym.scm.values import Composition, is_finite_number
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
 MOST_TARGETS = 1024
+MOST_ARMS = 2**14
 MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
 
@@ -105,10 +106,12 @@ class Problem:
             in [0, 1], where agents are told it; else None.
         super_arms: for a masked system; its soft parameters then have the domains (0, 1).
         contexts: what the contextual mode needs; None where there is none.
+        arms: the interventions of the discrete mode, variable -> native value; ``{}`` is to only observe. The reward
+            of a problem with arms lies in [0, 1], as bandit algorithms ask.
         outcomes: what counts of a round; None for the system's reward as the objective.
 
     Raises:
-        ArgumentError: if domains, null action, targets, scopes and SCM do not fit together.
+        ArgumentError: if domains, null action, targets, scopes, arms and SCM do not fit together.
     """
 
     name: str
@@ -127,6 +130,7 @@ class Problem:
     kernel: tuple[float, float] | None = None
     super_arms: SuperArms | None = None
     contexts: Contexts | None = None
+    arms: Sequence[Mapping[str, float]] = ()
     outcomes: Outcomes = field(default=None)  # type: ignore[assignment]  # see __post_init__
 
     def __post_init__(self) -> None:
@@ -154,7 +158,7 @@ class Problem:
         ]:
             require_interval(f"{self.name}: the domain of {what!r}", domain)
         settable = set(self.scm.nodes) - {self.scm.reward}
-        for name in [*self.manipulable, *frozenset().union(*self.targets)]:
+        for name in [*self.manipulable, *frozenset().union(*self.targets, *self.arms)]:
             if name not in settable:
                 raise ArgumentError(f"{self.name}: {name!r} cannot be set; choose from {sorted(settable)}")
         arms = self.super_arms
@@ -165,8 +169,18 @@ class Problem:
             )
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
+        self._check_arms()
         if self.contexts:
             self._check_contexts(self.contexts)
+
+    def _check_arms(self) -> None:
+        if len(self.arms) > MOST_ARMS:
+            raise ArgumentError(f"{self.name}: at most {MOST_ARMS} arms can be played; given {len(self.arms)}")
+        for place, arm in enumerate(self.arms):
+            if not all(map(is_finite_number, arm.values())):
+                raise ArgumentError(f"{self.name}: arm {place} must set variables to finite numbers; given {dict(arm)}")
+        if len({frozenset(arm.items()) for arm in self.arms}) < len(self.arms):
+            raise ArgumentError(f"{self.name}: the arms must be different interventions; two of {len(self.arms)} agree")
 
     def _check_contexts(self, contexts: Contexts) -> None:
         if self.scm.action_dim:

@@ -7,6 +7,7 @@ from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.model import StructuralCausalModel, Variable, own_noise
 from cbo_gym.scm.noise import (
     Arcsine,
+    Discrete,
     Distribution,
     DistributionFamily,
     Empirical,
@@ -24,6 +25,7 @@ __all__ = [
     "Arcsine",
     "CausalDiagram",
     "Component",
+    "Discrete",
     "Distribution",
     "DistributionFamily",
     "Empirical",

@@ -34,6 +34,8 @@ class Variable:
         actions: indices of the action coordinates (soft parameters) that the mechanism takes after the parents.
         noise: distribution of its own exogenous variable.
         observed: False for a latent variable, which no agent sees.
+        idle_parents: names of variables that are its causes in the diagram as well, although the mechanism does not
+            take them: a diagram says what may have an effect.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Variable:
     actions: tuple[int, ...] = ()
     noise: Distribution = field(default_factory=Zero)
     observed: bool = True
+    idle_parents: tuple[str, ...] = ()
 
 
 class StructuralCausalModel(System):
@@ -65,7 +68,7 @@ class StructuralCausalModel(System):
 
     def __init__(self, variables: Sequence[Variable], reward: str) -> None:
         by_name = {variable.name: variable for variable in variables}
-        edges = [(parent, v.name) for v in variables for parent in v.parents]
+        edges = [(parent, v.name) for v in variables for parent in (*v.parents, *v.idle_parents)]
         #: the diagram with the latent variables in it
         self.full_diagram = CausalDiagram([v.name for v in variables], edges)
         if reward not in by_name:
@@ -105,6 +108,14 @@ class StructuralCausalModel(System):
     @cached_property
     def driven(self) -> frozenset[str]:
         return frozenset(self.full_diagram.descendants(v.name for v in self.variables if v.actions))
+
+    @property
+    def noise_of_reward(self) -> frozenset[str]:
+        reaching = {self.reward}
+        for variable in reversed(self.variables):  # effects before causes
+            if variable.name in reaching:
+                reaching.update(variable.parents)
+        return frozenset(variable.name for variable in self.noisy if variable.name in reaching)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.variables, self.reward)

@@ -43,6 +43,11 @@ def _require_ends(low: float, high: float) -> None:
     _require_positive("high - low", high - low)
 
 
+def _require_weights(weights: Sequence[float]) -> None:
+    if min(weights) < 0 or not math.isclose(sum(weights), 1.0, abs_tol=1e-9):
+        raise ArgumentError(f"weights must be non-negative and sum to 1; given {weights}")
+
+
 def _finite_numbers(name: str, values: Sequence[float]) -> tuple[float, ...]:
     if isinstance(values, str) or not np.iterable(values) or not all(map(is_finite_number, values)):
         raise ArgumentError(f"{name} must be a list of finite numbers; given {values!r}")
@@ -63,6 +68,11 @@ class Distribution(ABC):
     @abstractmethod
     def from_uniform(self, uniforms: Array) -> Array:
         """Map independent U(0, 1) numbers to independent draws of the same shape."""
+
+    @property
+    def atoms(self) -> tuple[Sequence[float], Sequence[float]] | None:
+        """The values that can be drawn and their probabilities, where they are finitely many; else None."""
+        return None
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Array:
         """Independent draws of shape ``size``."""
@@ -141,8 +151,7 @@ class GaussianMixture(Distribution):
             object.__setattr__(self, field, _finite_numbers(field, getattr(self, field)))
         if not len(self.weights) == len(self.means) == len(self.stds) >= 1:
             raise ArgumentError("weights, means and stds must have one entry a component, at least one")
-        if min(self.weights) < 0 or not math.isclose(sum(self.weights), 1.0, abs_tol=1e-9):
-            raise ArgumentError(f"weights must be non-negative and sum to 1; given {self.weights}")
+        _require_weights(self.weights)
         for std in self.stds:
             _require_positive("every std", std)
 
@@ -256,6 +265,37 @@ class Empirical(Distribution):
 
     def from_uniform(self, uniforms: Array) -> Array:
         return np.interp(uniforms, np.linspace(0.0, 1.0, len(self.quantiles)), self.quantiles)
+
+
+@dataclass(frozen=True)
+class Discrete(Distribution):
+    """Finitely many values. ``weights`` are their probabilities and sum to 1; some may be 0."""
+
+    values: Sequence[float]
+    weights: Sequence[float]
+
+    def __post_init__(self) -> None:
+        for field in ("values", "weights"):  # tuples keep the dataclass hashable
+            object.__setattr__(self, field, _finite_numbers(field, getattr(self, field)))
+        if not len(self.values) == len(self.weights) >= 1:
+            raise ArgumentError("values and weights must have one entry a value, at least one")
+        _require_weights(self.weights)
+
+    @property
+    def mean(self) -> float:
+        return float(np.dot(self.weights, self.values))
+
+    @property
+    def std(self) -> float:
+        return float(np.sqrt(np.dot(self.weights, np.square(np.array(self.values) - self.mean))))
+
+    @property
+    def atoms(self) -> tuple[Sequence[float], Sequence[float]]:
+        return self.values, self.weights
+
+    def from_uniform(self, uniforms: Array) -> Array:
+        edges = np.cumsum(self.weights)[:-1]
+        return np.asarray(self.values)[np.searchsorted(edges, uniforms, side="right")]
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,11 @@ class System(ABC):
         """The variables whose values may depend on the soft parameters."""
         return self.nodes
 
+    @property
+    def noise_of_reward(self) -> frozenset[str]:
+        """Those of ``noisy`` on whose draws the reward may depend, by name."""
+        return frozenset(variable.name for variable in self.noisy)
+
     def draw_noise(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> tuple[np.ndarray, ...]:
         """Independent exogenous draws: for each of ``noisy`` an array of shape ``size``."""
         return tuple(v.noise.sample(rng, size) for v in self.noisy)

@@ -1,0 +1,93 @@
+"""Discrete mode: the action is one of a list of interventions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+
+from cbo_gym.actions import ArmCodec
+from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.reading import as_index, as_whole_numbers
+from cbo_gym.errors import ArgumentError
+from cbo_gym.feedback.base import Region
+from cbo_gym.feedback.choice import SettingFeedback, set_name
+from cbo_gym.problems import Problem
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Action, DiscreteTask, Mode
+
+ARM = "the arm"
+
+
+class DiscreteFeedback(SettingFeedback):
+    """A bandit with finitely many arms, each of them a hard intervention ``do(X_I = x_I)``.
+
+    ## Action space
+    ``Discrete(K)``: the place of an intervention in the problem's list, which agents are told. Soft parameters, where
+    the problem has any, stay at its null action.
+
+    ## Observation space
+    ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
+
+    ## Reward
+    The value of the reward variable in this round, in [0, 1].
+
+    ## References
+    Lattimore, Lattimore & Reid (2016), sec. 2; Lee & Bareinboim (2018), sec. 2.
+    """
+
+    mode = Mode.DISCRETE
+    task_class = DiscreteTask
+    codec: ArmCodec
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        soft = tuple(problem.to_native(problem.null_action).tolist())
+        self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in problem.arms]
+        self._settable = tuple(dict.fromkeys(name for arm in problem.arms for name in arm))
+        #: of each variable, which arms set it, and to what
+        self._masks = {name: np.array([name in arm for arm in problem.arms]) for name in self._settable}
+        self._values = {name: np.array([arm.get(name, 0.0) for arm in problem.arms]) for name in self._settable}
+
+    def make_codec(self) -> ArmCodec:
+        arms = self.problem.arms
+        if not arms:
+            raise ArgumentError(f"{self.problem.name} lists no arms, so it has no discrete mode")
+        sets = dict.fromkeys(frozenset(arm) for arm in arms)
+        return ArmCodec(spaces.Discrete(len(arms)), arms, list(map(set_name, sets)))
+
+    def decode(self, action: Action) -> Intervention:
+        return self._arms[as_index(action, len(self._arms), ARM)]
+
+    def decode_batch(self, actions: Actions) -> Intervention:
+        chosen = as_whole_numbers(actions, ARM)
+        inside = (chosen >= 0) & (chosen < len(self._arms))
+        if chosen.ndim != 1 or not inside.all():
+            wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"
+            raise InvalidAction(f"the arms must be whole numbers from 0 to {len(self._arms) - 1}, (n,); given {wrong}")
+        masks = {name: mask[chosen] for name, mask in self._masks.items()}
+        hard = {name: (mask, self._values[name][chosen]) for name, mask in masks.items() if mask.any()}
+        return Intervention(self._soft, hard)
+
+    def acted_on(self) -> dict[str, str]:
+        return dict.fromkeys(self._settable, "do")
+
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
+        if observational and {} not in self.problem.arms:
+            raise ArgumentError(f"{self.problem.name} has no arm that only observes; give observational=0")
+        observing = [list(self.problem.arms).index({})] * observational
+        return np.concatenate([observing, rng.integers(len(self._arms), size=random or 0)]).astype(np.int64)
+
+    def regions(self) -> list[Region]:
+        return []
+
+    def all_actions(self) -> np.ndarray:
+        return np.arange(len(self._arms))
+
+    def task_fields(self) -> dict[str, Any]:
+        return {"arms": tuple(dict(arm) for arm in self.problem.arms)}
+
+
+FEEDBACK = DiscreteFeedback

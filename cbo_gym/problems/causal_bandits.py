@@ -1,0 +1,225 @@
+"""Binary systems with finitely many arms: Lattimore's parallel bandits, and the graphs of Lee & Bareinboim (2018).
+
+All variables are 0 or 1. Exclusive or is addition modulo 2; ``_exceeds`` makes a variable 1 with a probability that may
+hang on one cause.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import Problem
+from cbo_gym.scm import Discrete, Floats, StructuralCausalModel, Variable, own_noise
+from cbo_gym.scm.values import is_finite_number
+
+LATTIMORE = "Lattimore, Lattimore & Reid (2016), Causal bandits: learning good interventions via causal inference"
+LEE = "Lee & Bareinboim (2018), Structural causal bandits: where to intervene?"
+Arm = dict[str, float]
+
+
+def _bernoulli(probability: float) -> Discrete:
+    return Discrete([0.0, 1.0], [1.0 - probability, probability])
+
+
+# Lattimore, Lattimore & Reid --------------------------------------------------------------------------------
+
+
+def _exceeds(cause: Floats, u: Floats) -> Floats:
+    return 1.0 * (cause > u)
+
+
+def _given_cause(without: float, with_it: float) -> Discrete:
+    """Noise with which ``_exceeds`` gives 1 with these probabilities where the cause is 0, and where it is 1."""
+    return Discrete([-0.5, 0.5, 1.5], [without, with_it - without, 1.0 - with_it])
+
+
+def _single_arms(names: list[str]) -> list[Arm]:
+    """To set one variable, or none."""
+    return [{}, *({name: value} for name in names for value in (0.0, 1.0))]
+
+
+def _reward_of_first(causes: list[str], share: float, epsilon: float) -> Variable:
+    """1 with probability 1/2 + epsilon where the first cause is 1; so rare where it is 0 that the mean is 1/2.
+
+    To the graph every cause is a parent. ``share`` is P(X1 = 1).
+    """
+    loss = epsilon * share / (1.0 - share)
+    noise = _given_cause(0.5 - loss, 0.5 + epsilon)
+    return Variable("Y", _exceeds, causes[:1], noise=noise, idle_parents=tuple(causes[1:]))
+
+
+def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
+    whole_number("causes", causes, at_least=2)
+    whole_number("rare", rare, at_least=1)
+    if rare >= causes:
+        raise ArgumentError(f"rare must be less than the number of causes, {causes}; given {rare}")
+    if not (is_finite_number(epsilon) and 0.0 < epsilon <= 0.5):
+        raise ArgumentError(f"epsilon must be a number above 0 and at most 0.5; given {epsilon!r}")
+    return [f"X{i}" for i in range(1, causes + 1)]
+
+
+def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: float = 0.3) -> Problem:
+    """ParallelBandit: independent causes X1, ..., XN of one reward; an arm sets one of them, or none.
+
+    The first ``rare`` causes are seldom 1, the others half of the time. So what observing does not show are the effects
+    of few arms, m(q) = ``rare`` of them where q is 0. Only X1 matters: E[Y | do(X1 = 1)] = 1/2 + epsilon, and every
+    other arm earns 1/2, or less if it sets X1 to 0.
+
+    Args:
+        causes: number N, at least 2.
+        rare: number of rare causes, at least 1 and less than ``causes``.
+        q: P(X = 1) of each of them, from 0 to 1/2.
+        epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+    names = _check_causes(causes, rare, epsilon)
+    if not (is_finite_number(q) and 0.0 <= q <= 0.5):
+        raise ArgumentError(f"q must be a number from 0 to 0.5; given {q!r}")
+    shares = [q] * rare + [0.5] * (causes - rare)
+    variables = [
+        *(Variable(name, own_noise, noise=_bernoulli(share)) for name, share in zip(names, shares, strict=True)),
+        _reward_of_first(names, q, epsilon),
+    ]
+    return Problem(
+        name="ParallelBandit",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description=f"{causes} independent binary causes of one reward, {rare} of them seldom 1; one matters.",
+        citation=f"{LATTIMORE}, sec. 3 and 5",
+        arms=_single_arms(names),
+        noise_known=False,
+    )
+
+
+RARELY = 1e-5
+SHARE_OF_Z = 0.4
+COMMON = (0.4, 0.65)  # P(X = 1 | Z) of a cause that is not rare
+
+
+def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> Problem:
+    """ConfoundedBandit: the causes of a parallel bandit share a cause Z, which is seen and may be set.
+
+    P(Z = 1) = 0.4. The first ``rare`` causes are 1 with probability 0.00001, the others with 0.4 where Z = 0 and 0.65
+    where Z = 1. The reward is that of :func:`parallel_bandit`.
+
+    Args:
+        causes: number N, at least 2.
+        rare: number of rare causes, at least 1 and less than ``causes``.
+        epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+    names = _check_causes(causes, rare, epsilon)
+    chances = [(RARELY, RARELY)] * rare + [COMMON] * (causes - rare)
+    variables = [
+        Variable("Z", own_noise, noise=_bernoulli(SHARE_OF_Z)),
+        *(
+            Variable(name, _exceeds, ("Z",), noise=_given_cause(*chance))
+            for name, chance in zip(names, chances, strict=True)
+        ),
+        _reward_of_first(names, RARELY, epsilon),
+    ]
+    return Problem(
+        name="ConfoundedBandit",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description=f"{causes} binary causes of one reward with a common cause, {rare} of them seldom 1; one matters.",
+        citation=f"{LATTIMORE}, sec. 5; constants: the published program's experiment 6",
+        arms=_single_arms(["Z", *names]),
+        noise_known=False,
+    )
+
+
+# Lee & Bareinboim -------------------------------------------------------------------------------------------
+
+
+def _all_arms(names: list[str]) -> list[Arm]:
+    """Every way of setting every set of variables, smaller sets first."""
+    sets = [chosen for size in range(len(names) + 1) for chosen in combinations(names, size)]
+    return [dict(zip(chosen, values, strict=True)) for chosen in sets for values in product((0.0, 1.0), repeat=len(chosen))]
+
+
+def _latent(name: str, probability: float) -> Variable:
+    return Variable(name, own_noise, noise=_bernoulli(probability), observed=False)
+
+
+def _problem(name: str, variables: list[Variable], description: str, section: str) -> Problem:
+    scm = StructuralCausalModel(variables, reward="Y")
+    return Problem(
+        name=name,
+        scm=scm,
+        description=description,
+        citation=f"{LEE}, {section}; constants: the published program, seed 0",
+        arms=_all_arms(list(scm.nodes[:-1])),
+        noise_known=False,
+    )
+
+
+def _odd(*bits: Floats) -> Floats:
+    """Exclusive or."""
+    return sum(bits) % 2.0
+
+
+def _even(*bits: Floats) -> Floats:
+    return (1.0 + sum(bits)) % 2.0
+
+
+def _either_or_both(first: Floats, second: Floats, u: Floats) -> Floats:
+    return 1.0 - (1.0 - u) * (1.0 - first * second)
+
+
+def markovian_bandit() -> Problem:
+    """MarkovianBandit: Z1 and Z2 cause X1 and X2, which cause the reward; nothing is confounded.
+
+    The one set that can be optimal is that of the reward's parents.
+    """
+    variables = [
+        Variable("Z1", own_noise, noise=_bernoulli(0.54)),
+        Variable("Z2", own_noise, noise=_bernoulli(0.44)),
+        Variable("X1", _odd, ("Z1", "Z2"), noise=_bernoulli(0.54)),
+        Variable("X2", _even, ("Z1", "Z2"), noise=_bernoulli(0.67)),
+        Variable("Y", _either_or_both, ("X1", "X2"), noise=_bernoulli(0.58)),
+    ]
+    return _problem("MarkovianBandit", variables, "Five binary variables without confounding.", "sec. 5, task 1")
+
+
+def iv_bandit() -> Problem:
+    """IVBandit: the instrumental variable Z moves X, which is confounded with the reward; to set X is never best."""
+    variables = [
+        _latent("U", 0.51),
+        Variable("Z", own_noise, noise=_bernoulli(0.6)),
+        Variable("X", _odd, ("U", "Z"), noise=_bernoulli(0.11)),
+        Variable("Y", _even, ("U", "X"), noise=_bernoulli(0.15)),
+    ]
+    return _problem("IVBandit", variables, "An instrument, a treatment and a confounded reward.", "sec. 5, task 2")
+
+
+def xyzw_bandit() -> Problem:
+    """XYZWBandit: Z -> X -> Y <- W, where X and W are confounded, and Z and Y are."""
+    variables = [
+        _latent("UWX", 0.51),
+        _latent("UYZ", 0.54),
+        Variable("W", _odd, ("UWX",), noise=_bernoulli(0.07)),
+        Variable("Z", _odd, ("UYZ",), noise=_bernoulli(0.05)),
+        Variable("X", _even, ("Z", "UWX"), noise=_bernoulli(0.06)),
+        Variable("Y", _odd, ("UYZ", "X", "W"), noise=_bernoulli(0.06)),
+    ]
+    return _problem("XYZWBandit", variables, "Four binary variables, two pairs of them confounded.", "Fig. 3")
+
+
+def xyzwst_bandit() -> Problem:
+    """XYZWSTBandit: the same with S -> W, and T a cause of X and Y."""
+    variables = [
+        _latent("UWX", 0.51),
+        _latent("UYZ", 0.54),
+        Variable("S", own_noise, noise=_bernoulli(0.45)),
+        Variable("T", own_noise, noise=_bernoulli(0.81)),
+        Variable("W", _odd, ("UWX", "S"), noise=_bernoulli(0.07)),
+        Variable("Z", _odd, ("UYZ",), noise=_bernoulli(0.05)),
+        Variable("X", _even, ("Z", "UWX", "T"), noise=_bernoulli(0.06)),
+        Variable("Y", _odd, ("UYZ", "X", "W", "T"), noise=_bernoulli(0.06)),
+    ]
+    return _problem("XYZWSTBandit", variables, "Six binary variables, two pairs of them confounded.", "sec. 5, task 3")
