@@ -10,6 +10,12 @@ from cbo_gym.agents.cells.gpoo import GPOO as GPOO
 from cbo_gym.agents.cells.gptree import GPTree as GPTree
 from cbo_gym.agents.cells.stooo import AVEStoOO as AVEStoOO
 from cbo_gym.agents.cells.stooo import StoOO as StoOO
+from cbo_gym.agents.discrete.parallel_bandit import ParallelBandit as ParallelBandit
+from cbo_gym.agents.discrete.successive_rejects import SuccessiveRejects as SuccessiveRejects
+from cbo_gym.agents.discrete.thompson import POMISTS as POMISTS
+from cbo_gym.agents.discrete.thompson import TS as TS
+from cbo_gym.agents.discrete.ucb import POMISUCB as POMISUCB
+from cbo_gym.agents.discrete.ucb import UCB as UCB
 from cbo_gym.agents.intervention_sets.cabo import CaBO as CaBO
 from cbo_gym.agents.intervention_sets.cbo import CBO as CBO
 from cbo_gym.agents.networks.eifn import EIFN as EIFN
@@ -36,10 +42,14 @@ __all__ = [
     "IGPUCB",
     "MCBO",
     "METS",
+    "POMISTS",
+    "POMISUCB",
     "SEMUCB",
     "SGB",
     "SSEMUCB",
     "SSEMUCBJO",
+    "TS",
+    "UCB",
     "AVEStoOO",
     "AskTell",
     "CaBO",
@@ -49,8 +59,10 @@ __all__ = [
     "GPNetworkModel",
     "GPTree",
     "Optuna",
+    "ParallelBandit",
     "Random",
     "SSEMUCBNorm",
     "StableBaselines3",
     "StoOO",
+    "SuccessiveRejects",
 ]

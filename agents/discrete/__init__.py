@@ -1,0 +1,1 @@
+"""Methods for discrete feedback: bandits with finitely many interventions."""

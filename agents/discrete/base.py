@@ -1,0 +1,90 @@
+"""What the bandit algorithms have in common: which arms they consider, and what each has earned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+
+from cbo_gym.agent import Agent, UnsupportedModeError
+from cbo_gym.agents.toolbox.arguments import require_word
+from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.scopes import is_minimal, pomis
+from cbo_gym.task import Action, DiscreteTask, Info, Mode, Observation
+
+Sets = Literal["all", "minimal", "possibly_optimal"]
+SETS: tuple[Sets, ...] = ("all", "minimal", "possibly_optimal")
+
+
+class ArmAgent(Agent):
+    """Base class of methods that know an arm by its rewards. Plays discrete tasks.
+
+    Args:
+        sets: of which sets of variables arms are considered: of "all"; of the "minimal" intervention sets, none of
+            whose variables is idle once the others are set; or of the "possibly_optimal" ones among these (POMIS).
+            See Lee & Bareinboim (2018), Definitions 1 and 2.
+
+    Attributes:
+        considered: places of the arms among which it chooses, in random order.
+        counts: how often each of the task's arms was played.
+        sums: the sum of each one's rewards.
+
+    Raises:
+        ArgumentError: for another word; by :meth:`update` for a reward outside [0, 1].
+        UnsupportedModeError: by :meth:`reset`, if a possibly optimal set that is to be considered has no arms.
+    """
+
+    modes = frozenset({Mode.DISCRETE})
+    task: DiscreteTask
+    considered: np.ndarray
+
+    def __init__(self, sets: Sets = "all") -> None:
+        require_word("sets", sets, SETS)
+        self.sets: Sets = sets
+
+    def setup(self, seed: int) -> None:
+        self.counts = np.zeros(len(self.task.arms))
+        self.sums = np.zeros(len(self.task.arms))
+        self.considered = self.rng.permutation(arms_of(self.task, self.sets))
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        if not 0.0 <= reward <= 1.0:
+            raise ArgumentError(f"{type(self).__name__} needs rewards in [0, 1]; {self.task.env_id} gave {reward}")
+        super().update(action, observation, reward, info)
+        self.counts[int(action)] += 1.0
+        self.sums[int(action)] += reward
+
+    def recommend(self) -> Action:
+        """The considered arm with the highest estimate; of equals, any."""
+        if not self.history:
+            return super().recommend()
+        return self.considered[np.argmax(self.means()[self.considered])]
+
+    def means(self) -> np.ndarray:
+        """Estimates of every arm's expected reward: the mean with one success and one failure added."""
+        return (self.sums + 1.0) / (self.counts + 2.0)
+
+    def estimated_rewards(self) -> np.ndarray:
+        return self.means()[[int(past.action) for past in self.history]]
+
+
+def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
+    """The places of the task's arms on one of the kinds of sets.
+
+    Raises:
+        UnsupportedModeError: if the possibly optimal sets are asked for and one of them has no arm, so that the best
+            arm may be another.
+    """
+    targets = [frozenset(arm) for arm in task.arms]
+    offered = dict.fromkeys(targets)
+    chosen: Iterable[frozenset[str]] = offered
+    if sets == "minimal":
+        chosen = {target for target in offered if is_minimal(task.diagram, task.reward, target)}
+    if sets == "possibly_optimal":
+        chosen = pomis(task.diagram, task.reward, frozenset[str]().union(*targets))
+        if missing := [sorted(target) for target in chosen if target not in offered]:
+            first = min(missing)
+            named = f"{len(first)} variables at once" if len(first) > 4 else f"{{{', '.join(first)}}}"
+            raise UnsupportedModeError(f"{task.env_id} has no arms that set {named}, which may be optimal")
+    return [place for place, target in enumerate(targets) if target in chosen]

@@ -1,0 +1,83 @@
+"""The parallel bandit algorithm of Lattimore, Lattimore & Reid (2016), Algorithm 1: observe first, then fill the gaps.
+
+All variables are independent causes of the reward, so that P(Y | do(X = x)) = P(Y | X = x): to observe tells of every
+arm that the system would play by itself. For half of the horizon nothing is set. Then the arms that were seen least are
+played in turn: as many as m, the smallest number for which all others were seen in at least 1 / (m + 1) of the rounds.
+It looks for the best arm at the end, not for rewards on the way.
+
+Departure: the paper plays the arms seen in at most 1 / m of the rounds, which with m = 2 are half of those that are
+seen half of the time; the published program plays the m rarest, and so does this.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cbo_gym.agent import UnsupportedModeError
+from cbo_gym.agents.discrete.base import ArmAgent
+from cbo_gym.task import Action, Info, Observation
+
+
+class ParallelBandit(ArmAgent):
+    """Observation for half of the horizon, then the arms that were rarely seen. Plays discrete tasks.
+
+    The graph must be that of a parallel bandit: independent causes of the reward, arms that set one of them, and one
+    that sets none.
+
+    Raises:
+        UnsupportedModeError: by :meth:`reset`, for another graph or other arms.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        task = self.task
+        causes = task.nodes[:-1]
+        if task.diagram.bidirected or task.diagram.directed != {(name, task.reward) for name in causes}:
+            raise UnsupportedModeError(f"ParallelBandit needs independent causes of the reward; {task.env_id} has others")
+        if {} not in task.arms or any(len(arm) > 1 for arm in task.arms):
+            raise UnsupportedModeError(f"ParallelBandit needs arms that set one variable or none; not {task.env_id}")
+        self._observing = task.arms.index({})
+        pairs = [next(iter(arm.items()), (task.reward, np.nan)) for arm in task.arms]
+        self._node = np.array([task.nodes.index(name) for name, _ in pairs])
+        self._value = np.array([value for _, value in pairs])
+        self._rare: np.ndarray | None = None
+        #: how often each arm's value was seen while nothing was set, and the rewards then
+        self._seen, self._seen_sums = np.zeros(len(task.arms)), np.zeros(len(task.arms))
+
+    def act(self, observation: Observation) -> Action:
+        played = len(self.history) - len(self.task.initial_data)
+        if played < self.task.horizon // 2:
+            return self._observing
+        if self._rare is None:
+            self._rare = rarest(self._seen / self._seen[self._observing])
+        return self._rare[played % len(self._rare)]
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        if int(action) == self._observing:
+            agrees = np.asarray(observation["nodes"])[self._node] == self._value
+            agrees[self._observing] = True
+            self._seen += agrees
+            self._seen_sums += reward * agrees
+
+    def means(self) -> np.ndarray:
+        """What the rarest arms earned when they were played; of the others what was earned when they were seen."""
+        played = np.zeros(len(self.counts), dtype=bool)
+        if self._rare is not None:
+            played[self._rare] = self.counts[self._rare] > 0.0
+        counts = np.where(played, self.counts, self._seen)
+        return np.where(counts > 0.0, np.where(played, self.sums, self._seen_sums) / np.maximum(counts, 1.0), -np.inf)
+
+
+def rarest(shares: np.ndarray) -> np.ndarray:
+    """The places of the arms that observing tells too little of: the m rarest.
+
+    Args:
+        shares: of the rounds in which each arm's value was seen, shape ``(K,)``; one of them is 1.
+    """
+    order = np.argsort(shares, kind="stable")
+    enough = shares[order] >= 1.0 / np.arange(1, len(shares) + 1)
+    return order[: max(1, int(np.argmax(enough)))]

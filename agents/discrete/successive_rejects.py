@@ -1,0 +1,42 @@
+"""Successive rejects (Audibert, Bubeck & Munos 2010, sec. 3): the best arm after a known number of rounds.
+
+There are K - 1 phases. In each, the arms that are left are played equally often, and the one with the lowest mean is
+dropped. What is left of the horizon goes to the last arm.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cbo_gym.agents.discrete.base import ArmAgent, Sets
+from cbo_gym.task import Action, Observation
+
+
+class SuccessiveRejects(ArmAgent):
+    """Equal play of the arms that are left, without the worst after each phase. Plays discrete tasks.
+
+    Args:
+        sets: of which sets of variables arms are considered, see :class:`~cbo_gym.agents.discrete.base.ArmAgent`.
+
+    Raises:
+        ArgumentError: for another word.
+    """
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        count = len(self.considered)
+        weight = 0.5 + (1.0 / np.arange(2, count + 1)).sum()
+        spare = max(0, self.task.horizon - count)
+        #: rounds that each arm left has been played for at the end of each phase
+        self._goals = [max(1, math.ceil(spare / (weight * left))) for left in range(count, 1, -1)]
+
+    def act(self, observation: Observation) -> Action:
+        while len(self.considered) > 1:
+            played = self.counts[self.considered]
+            place = int(played.argmin())
+            if played[place] < self._goals[-len(self.considered) + 1]:
+                return self.considered[place]
+            self.considered = np.delete(self.considered, self.means()[self.considered].argmin())
+        return self.considered[0]

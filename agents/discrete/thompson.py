@@ -1,0 +1,44 @@
+"""Thompson sampling with Beta posteriors on the arms of a causal bandit; POMIS-TS (Lee & Bareinboim 2018, sec. 5).
+
+The prior of every arm is uniform. A reward between 0 and 1 counts as a success with that probability (Agrawal & Goyal
+2012, Algorithm 2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cbo_gym.agents.discrete.base import ArmAgent
+from cbo_gym.task import Action, Info, Observation
+
+
+class TS(ArmAgent):
+    """Thompson sampling for rewards in [0, 1]. Plays discrete tasks.
+
+    Args:
+        sets: of which sets of variables arms are considered, see :class:`~cbo_gym.agents.discrete.base.ArmAgent`.
+
+    Raises:
+        ArgumentError: for another word.
+    """
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        self._successes = np.ones(len(self.task.arms))
+        self._failures = np.ones(len(self.task.arms))
+
+    def act(self, observation: Observation) -> Action:
+        drawn = self.rng.beta(self._successes[self.considered], self._failures[self.considered])
+        return self.considered[drawn.argmax()]
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        success = reward == 1.0 or (reward > 0.0 and self.rng.random() < reward)
+        (self._successes if success else self._failures)[int(action)] += 1.0
+
+
+class POMISTS(TS):
+    """Thompson sampling over the arms that can be optimal in some system on the graph. Plays discrete tasks."""
+
+    def __init__(self) -> None:
+        super().__init__(sets="possibly_optimal")
