@@ -106,7 +106,7 @@ def own_copy(space: spaces.Space[Any], given: Any, what: str = "the action") -> 
         keys = tuple(space)
         return {key: own_copy(space[key], part, key) for key, part in zip(keys, as_entries(given, keys), strict=True)}
     if isinstance(space, spaces.Discrete):
-        whole = as_whole_numbers(given, what)
+        whole = as_whole_numbers(given, what.removeprefix("the "))
         return whole.copy() if whole.ndim else int(whole)
     numbers = as_numbers(given, what).copy()
     if isinstance(space, spaces.MultiBinary) and ((numbers == 0.0) | (numbers == 1.0)).all():

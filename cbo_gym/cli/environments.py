@@ -36,6 +36,7 @@ LISTED = (
     "id", "mode", "horizon", "optimum", "optimum_standard_error", "random_value", "random_standard_error", "tags",
     "paper", "section",
 )  # fmt: skip
+MOST_SHOWN = 27  # arms
 COMPUTED = ("id", "value", "standard_error", "action", "in_words", "random_value", "random_standard_error")
 
 
@@ -156,6 +157,7 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
         "actions": [_bounds(name, ends) for name, ends in zip(names, domains.intervals, strict=True)],
         "settable": [_bounds(name, ends) for name, ends in settable.items()],
         "scopes": [name_scope(scope) for scope in scopes],
+        "arms": [codec.to_text(dict(arm)) for arm in problem.arms],
         "optimum": {
             "value": best.value,
             "standard_error": best.standard_error,
@@ -195,6 +197,8 @@ def _fields(shown: dict[str, Any]) -> list[tuple[str, str]]:
         *((one["name"], _range(one)) for one in shown["actions"]),
         *((f"do({one['name']})", _range(one)) for one in shown["settable"]),
         *((f"scope {i}", scope) for i, scope in enumerate(shown["scopes"])),
+        *((f"arm {i}", arm) for i, arm in enumerate(shown["arms"][:MOST_SHOWN])),
+        *([("...", f"{more} more arms")] if (more := len(shown["arms"]) - MOST_SHOWN) > 0 else []),
         ("optimum", f"{best['value']:.6g} (standard error {best['standard_error']:.1g})"),
         ("reached at", best["in_words"]),
         ("random action", f"{best['random_value']:.6g} (standard error {best['random_standard_error']:.1g})"),

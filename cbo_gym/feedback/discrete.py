@@ -18,7 +18,6 @@ from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, DiscreteTask, Mode
 
-ARM = "the arm"
 
 
 class DiscreteFeedback(SettingFeedback):
@@ -59,10 +58,10 @@ class DiscreteFeedback(SettingFeedback):
         return ArmCodec(spaces.Discrete(len(arms)), arms, list(map(set_name, sets)))
 
     def decode(self, action: Action) -> Intervention:
-        return self._arms[as_index(action, len(self._arms), ARM)]
+        return self._arms[as_index(action, len(self._arms), "the arm")]
 
     def decode_batch(self, actions: Actions) -> Intervention:
-        chosen = as_whole_numbers(actions, ARM)
+        chosen = as_whole_numbers(actions, "arm")
         inside = (chosen >= 0) & (chosen < len(self._arms))
         if chosen.ndim != 1 or not inside.all():
             wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"

@@ -326,7 +326,14 @@ class Oracle:
         return means
 
     def _random_value(self, count: int = 2**14) -> tuple[float, float]:
-        """Mean and standard error of E[Y | a] over random actions a, each met by a few noise draws of its own."""
+        """Mean and standard error of E[Y | a] over random actions a, each met by a few noise draws of its own.
+
+        Without an error where all actions can be gone through: spaces of finitely many sample them uniformly.
+        """
+        every = self.feedback.all_actions()
+        known = None if every is None else self._exactly(self.feedback.decode_batch(every))
+        if known is not None:
+            return float(known.mean()), 0.0
         space = batch_space(self.feedback.action_space, count)
         space.seed(self._seed)
         rng = np.random.default_rng(self._seed)
