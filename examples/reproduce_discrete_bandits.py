@@ -1,0 +1,292 @@
+"""Causal bandits with finitely many interventions: where to intervene, and what observing is worth.
+
+* ``pomis.png``: cumulative regret on the four graphs of Lee & Bareinboim (2018), after their Fig. 5, of kl-UCB and
+  Thompson sampling on all sets of variables, on the minimal intervention sets, and on the possibly optimal ones.
+* ``parallel.png``: simple regret on the parallel bandit of Lattimore, Lattimore & Reid (2016): over m and over T as in
+  their Fig. 2 and 4, and the worst over epsilon, which by their Theorem 1 grows like the square root of m / T.
+
+Tables go to CSV files beside them. Intervals are 95 %: t-intervals over seeds; of slopes and of the worst over epsilon
+bootstrap intervals over seeds. Stopped, it goes on where it was.
+
+    python examples/reproduce_discrete_bandits.py            # everything: an hour on one core
+    python examples/reproduce_discrete_bandits.py --quick    # fewer of everything: half a minute
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cbo_gym import make_task, sweep
+from cbo_gym.evaluation import load_runs
+from cbo_gym.evaluation.leaderboard import half_width
+from cbo_gym.oracle import oracle_of
+from cbo_gym.specs import Spec, create_agent
+
+GRAPHS = ("Markovian", "IV", "XYZW", "XYZWST")
+SETS = {"all": "all", "minimal": "minimal", "possibly_optimal": "possibly optimal"}
+COLOURS = {"all": "tab:blue", "minimal": "tab:orange", "possibly_optimal": "tab:green"}
+DASHES = {"UCB": "--", "TS": "-"}
+FIRST_REPORTED = 200  # seed; smaller ones were played while the agents were written
+
+FINDERS = ("ParallelBandit", "SuccessiveRejects", "UCB")  # of one best arm
+MARKERS = {"ParallelBandit": "o", "SuccessiveRejects": "s", "UCB": "^"}
+AGENT_SEED = 10**6  # apart from the environment's
+RESAMPLED = 2000
+
+
+# Cumulative regret ------------------------------------------------------------------------------------------
+
+
+def pomis_agents() -> dict[str, tuple[str, str]]:
+    """Label -> (algorithm, sets)."""
+    return {f"{algorithm}(sets={kind!r})": (algorithm, kind) for algorithm in DASHES for kind in SETS}
+
+
+def play_graphs(folder: Path, graphs: Sequence[str], seeds: range, horizon: int, jobs: int) -> dict[str, dict]:
+    """Graph -> agent -> cumulative regrets, a row a seed."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for graph in graphs:
+        env = f"CBO/{graph}Bandit-v0"
+        sweep(list(pomis_agents()), [env], seeds, folder / graph, horizon=horizon, recommend="end", n_jobs=jobs)
+        rows: dict[str, dict[int, np.ndarray]] = {}
+        for run in load_runs(folder / graph):
+            if run.status == "finished" and run.horizon == horizon and run.seed in seeds:
+                rows.setdefault(run.agent, {})[run.seed] = run.table["cumulative_regret"].to_numpy()
+        found[graph] = {agent: np.stack([of[seed] for seed in sorted(of)]) for agent, of in rows.items()}
+        print(f"{graph}: played", flush=True)
+    return found
+
+
+def regret_table(curves: dict[str, dict]) -> pl.DataFrame:
+    """Final regrets, and how they compare with those on all sets, seed by seed."""
+    rows = []
+    for graph, of_agents in curves.items():
+        for agent, (algorithm, kind) in pomis_agents().items():
+            last = of_agents[agent][:, -1]
+            saved = of_agents[f"{algorithm}(sets='all')"][:, -1] - last
+            rows.append(
+                {
+                    "graph": graph,
+                    "algorithm": algorithm,
+                    "sets": SETS[kind],
+                    "seeds": len(last),
+                    "regret": last.mean(),
+                    "half_width": float(half_width(last)),
+                    "worst": last.max(),
+                    "less_than_all": saved.mean(),
+                    "less_half_width": float(half_width(saved)),
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+def draw_regrets(curves: dict[str, dict]) -> Figure:
+    figure = Figure(figsize=(3.3 * len(curves) + 0.4, 3.6), layout="constrained")
+    for axis, (graph, of_agents) in zip(np.atleast_1d(figure.subplots(1, len(curves))), curves.items(), strict=True):
+        for agent, (algorithm, kind) in pomis_agents().items():
+            values = of_agents[agent]
+            rounds, mean, half = np.arange(1, values.shape[1] + 1), values.mean(axis=0), half_width(values)
+            label = f"{algorithm}, {SETS[kind]}"
+            axis.plot(rounds, mean, DASHES[algorithm], color=COLOURS[kind], label=label, linewidth=1.5)
+            axis.fill_between(rounds, mean - half, mean + half, color=COLOURS[kind], alpha=0.15, linewidth=0)
+        axis.set(title=f"{graph}Bandit", xlabel="Round t")
+        axis.grid(True, alpha=0.3)
+        axis.margins(x=0.01)
+    figure.axes[0].set_ylabel("Cumulative regret")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
+    return figure
+
+
+# Simple regret ----------------------------------------------------------------------------------------------
+
+
+class Setting(NamedTuple):
+    """A parallel bandit of 50 causes: m of them are never 1 by themselves."""
+
+    m: int
+    horizon: int
+    epsilon: float
+
+
+class Memory:
+    """Simple regrets by agent and setting, an entry a seed; kept in a file of each."""
+
+    def __init__(self, folder: Path, seeds: range) -> None:
+        self.folder, self.seeds = folder, seeds
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def regrets(self, agent: str, setting: Setting) -> np.ndarray:
+        named = "-".join(map(str, (agent, *setting, self.seeds.start, self.seeds.stop)))
+        path = self.folder / f"{named}.npy"
+        if not path.exists():
+            np.save(path, simple_regrets(agent, setting, self.seeds))
+        return np.load(path)
+
+    def table(self, agent: str, settings: Sequence[Setting]) -> np.ndarray:
+        """Shape ``(settings, seeds)``."""
+        return np.stack([self.regrets(agent, setting) for setting in settings])
+
+
+def simple_regrets(name: str, setting: Setting, seeds: range) -> np.ndarray:
+    """What the arm recommended after the last round lacks, an entry a seed. The plain loop, which is all it takes."""
+    env = gym.make("CBO/ParallelBandit-v0", rare=setting.m, epsilon=setting.epsilon).unwrapped
+    task = make_task(env, 0, horizon=setting.horizon)
+    expected = oracle_of(env).expected_rewards(list(range(len(task.arms)))).value
+    agent = create_agent(Spec.parse(name))
+    found = []
+    for seed in seeds:
+        agent.reset(task, AGENT_SEED + seed)
+        observation, _ = env.reset(seed=seed)
+        for _ in range(setting.horizon):
+            action = agent.act(observation)
+            observation, reward, _, _, info = env.step(action)
+            agent.update(action, observation, float(reward), info)
+        found.append(expected.max() - expected[int(agent.recommend())])
+    return np.array(found)
+
+
+class Worst(NamedTuple):
+    """The worst mean simple regret over epsilon, with a bootstrap interval, at each value of ``x``."""
+
+    x: np.ndarray
+    value: np.ndarray
+    resampled: np.ndarray  # shape (RESAMPLED, len(x))
+
+    @property
+    def interval(self) -> np.ndarray:
+        """Low and high, shape ``(2, len(x))``."""
+        return np.quantile(self.resampled, [0.025, 0.975], axis=0)
+
+    @property
+    def slope(self) -> tuple[float, float, float]:
+        """Of the logarithm over that of ``x``: the least squares line's, and its interval."""
+        each = np.polyfit(np.log(self.x), np.log(np.maximum(self.resampled, 1e-9)).T, 1)[0]
+        own = np.polyfit(np.log(self.x), np.log(np.maximum(self.value, 1e-9)), 1)[0]
+        return float(own), *np.quantile(each, [0.025, 0.975]).tolist()
+
+
+def worst_over_epsilon(memory: Memory, agent: str, groups: dict[float, Sequence[Setting]]) -> Worst:
+    rng = np.random.default_rng(0)
+    values, resampled = [], []
+    for settings in groups.values():
+        table = memory.table(agent, settings)
+        drawn = rng.integers(table.shape[1], size=(RESAMPLED, table.shape[1]))
+        values.append(table.mean(axis=1).max())
+        resampled.append(table[:, drawn].mean(axis=2).max(axis=0))
+    return Worst(np.array(list(groups), dtype=float), np.array(values), np.stack(resampled, axis=1))
+
+
+class Plan(NamedTuple):
+    """What is played on the parallel bandit."""
+
+    over_m: Sequence[Setting]
+    over_t: Sequence[Setting]
+    worst_over_t: dict[float, Sequence[Setting]]
+    worst_over_m: dict[float, Sequence[Setting]]
+
+
+def make_plan(quick: bool) -> Plan:
+    epsilons = (0.1, 0.4) if quick else (0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.044)
+    horizons = (110, 220) if quick else (100, 200, 400, 800, 1600)
+    of_m = (2, 32) if quick else (2, 4, 8, 16, 32)
+    long = 220 if quick else 800
+    return Plan(
+        [Setting(m, long // 2 if quick else 400, 0.3) for m in (of_m if quick else (2, 4, 8, 16, 24, 32, 40, 48))],
+        [Setting(2, t, 0.3) for t in (horizons if quick else (100, 150, 200, 300, 400, 600))],
+        {t: [Setting(2, t, epsilon) for epsilon in epsilons] for t in horizons},
+        {m: [Setting(m, long, epsilon) for epsilon in epsilons] for m in of_m},
+    )
+
+
+def draw_parallel(memory: Memory, plan: Plan) -> tuple[Figure, pl.DataFrame, pl.DataFrame]:
+    figure = Figure(figsize=(13.5, 3.6), layout="constrained")
+    axes = figure.subplots(1, 4)
+    rows: list[dict] = []
+    slopes: list[dict] = []
+    _draw_means(axes[0], memory, plan.over_m, "m", "m", rows)
+    _draw_means(axes[1], memory, plan.over_t, "horizon", "T", rows)
+    _draw_worst(axes[2], memory, plan.worst_over_t, "T", -0.5, slopes)
+    _draw_worst(axes[3], memory, plan.worst_over_m, "m", 0.5, slopes)
+    axes[0].set_ylabel("Simple regret")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure, pl.DataFrame(rows), pl.DataFrame(slopes)
+
+
+def _draw_means(
+    axis: Axes, memory: Memory, settings: Sequence[Setting], field: str, name: str, rows: list[dict]
+) -> None:
+    for place, agent in enumerate(FINDERS):
+        table = memory.table(agent, settings)
+        mean, half = table.mean(axis=1), half_width(table, axis=1)
+        x = [getattr(setting, field) for setting in settings]
+        axis.errorbar(x, mean, half, marker=MARKERS[agent], color=f"C{place}", label=agent, capsize=2, linewidth=1)
+        rows += [
+            {"agent": agent, **setting._asdict(), "regret": m, "half_width": h}
+            for setting, m, h in zip(settings, mean, half, strict=True)
+        ]
+    fixed = settings[0]
+    title = f"epsilon = {fixed.epsilon}, " + (f"T = {fixed.horizon}" if name == "m" else f"m = {fixed.m}")
+    axis.set(xlabel=name, title=title, ylim=(0.0, None))
+    axis.grid(True, alpha=0.3)
+
+
+def _draw_worst(
+    axis: Axes, memory: Memory, groups: dict[float, Sequence[Setting]], name: str, theory: float, slopes: list[dict]
+) -> None:
+    for place, agent in enumerate(FINDERS):
+        if name == "m" and agent != FINDERS[0]:
+            continue  # the others know nothing of m
+        worst = worst_over_epsilon(memory, agent, groups)
+        low, high = worst.interval
+        bars = np.maximum([worst.value - low, high - worst.value], 0.0)
+        axis.errorbar(worst.x, worst.value, bars, marker=MARKERS[agent], color=f"C{place}", capsize=2, linewidth=1)
+        slope, below, above = worst.slope
+        slopes.append({"agent": agent, "over": name, "slope": slope, "low": below, "high": above, "theory": theory})
+        slopes[-1] |= {f"at {x:g}": value for x, value in zip(worst.x, worst.value, strict=True) if name == "T"}
+        if agent == FINDERS[0]:
+            line = worst.value[0] * (worst.x / worst.x[0]) ** theory
+            axis.plot(worst.x, line, ":", color="grey")
+            axis.annotate(f"slope {theory:g}", (worst.x[-1], line[-1]), color="grey", ha="right", va="bottom")
+    fixed = next(iter(groups.values()))[0]
+    title = "worst over epsilon, " + (f"T = {fixed.horizon}" if name == "m" else f"m = {fixed.m}")
+    axis.set(xlabel=name, title=title, xscale="log", yscale="log")
+    axis.grid(True, which="both", alpha=0.3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="2 seeds and few rounds: half a minute")
+    parser.add_argument("--out", type=Path, default=Path("results/discrete_bandits"), help="folder of runs and figures")
+    parser.add_argument("--horizon", type=int, default=10_000, help="rounds on the four graphs")
+    parser.add_argument("--seeds", type=int, default=30, help="on the four graphs")
+    parser.add_argument("--runs", type=int, default=200, help="seeds on the parallel bandit")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
+    given = parser.parse_args()
+    graphs, horizon, seeds, runs = GRAPHS, given.horizon, given.seeds, given.runs
+    if given.quick:
+        graphs, horizon, seeds, runs = GRAPHS[1:2], 60, 2, 3
+    reported = range(FIRST_REPORTED, FIRST_REPORTED + seeds)
+    curves = play_graphs(given.out / "runs", graphs, reported, horizon, 1 if given.quick else given.jobs)
+    draw_regrets(curves).savefig(given.out / "pomis.png", dpi=150)
+    regrets = regret_table(curves)
+    memory = Memory(given.out / "parallel", range(FIRST_REPORTED, FIRST_REPORTED + runs))
+    figure, means, slopes = draw_parallel(memory, make_plan(given.quick))
+    figure.savefig(given.out / "parallel.png", dpi=150)
+    for name, table in (("pomis", regrets), ("parallel", means), ("slopes", slopes)):
+        table.write_csv(given.out / f"{name}.csv")
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, float_precision=3, tbl_width_chars=150):
+        print(regrets, means, slopes, sep="\n")
+    print(f"Figures and tables are in {given.out}")
+
+
+if __name__ == "__main__":
+    main()
