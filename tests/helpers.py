@@ -14,7 +14,7 @@ from cbo_gym import Agent, Mode
 
 
 class Centre(Agent):
-    """Plays the centre of the box, the last target set or first scope, the middle half as a cell, or the first arms."""
+    """Plays the centre of the box, the last target set or first scope, the middle half as a cell, the first arms or the middle one."""
 
     modes = frozenset(Mode)
 
@@ -28,6 +28,8 @@ class Centre(Agent):
             return np.array([[0.25], [0.75]]) * np.ones(self.task.action_space.shape)
         if self.task.mode is Mode.MASKED:
             return (np.arange(len(self.task.action_domains)) < self.task.super_arm_size).astype(np.int8)
+        if self.task.mode is Mode.DISCRETE:
+            return len(self.task.arms) // 2
         return np.full(self.task.action_space.shape, 0.5)
 
 

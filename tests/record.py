@@ -42,10 +42,13 @@ PLAYED_BY_AGENTS = (
     "CBO/CoCaFig1-v0",
     "CBO/GPBandit1-v0",
     "CBO/SSEMPeriodic-v0",
+    "CBO/IVBandit-v0",
+    "CBO/ParallelBandit-v0",
 )
 OF_TASKS = (
     "env_id", "mode", "nodes", "reward", "horizon", "action_nodes", "action_domains", "null_action",
     "max_interventions", "manipulable", "targets", "contexts", "scopes", "kernel", "super_arm_size",
+    "arms",
 )  # fmt: skip
 OF_MODES = {"aggregated": ("arity", "representative_points", "integral"), "masked": ("signal_range",)}
 

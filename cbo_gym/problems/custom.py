@@ -32,6 +32,7 @@ def custom_problem(
     contexts: Iterable[str] = (),
     scopes: Iterable[Mapping[str, Iterable[str]]] | None = None,
     noise_given: NoiseGiven | None = None,
+    arms: Iterable[Mapping[str, float]] = (),
     latent: Iterable[str] = (),
     name: str = "Custom",
     description: str = "",
@@ -70,6 +71,8 @@ def custom_problem(
             that they do not affect.
         noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.base.Contexts`. None where every
             context tells one noise, as :class:`~cbo_gym.problems.abduction.Abduction` finds it.
+        arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
+            ``{}`` to only observe. The reward must then lie in [0, 1].
         latent: variables that are not observed.
         name: of the problem.
         description: for users.
@@ -110,6 +113,7 @@ def custom_problem(
         manipulable=manipulable,
         targets=may_be_set,
         contexts=_contexts(scm, seen, scopes, noise_given, may_be_set),
+        arms=_arms(arms),
     )
 
 
@@ -143,6 +147,12 @@ def _targets(given: Iterable[Iterable[str]]) -> list[frozenset[str]]:
     if not isinstance(given, Iterable) or isinstance(given, str):
         raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {given!r}")
     return [frozenset(_names("every set of targets", target)) for target in given]
+
+
+def _arms(given: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
+    if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
+        raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {given!r}")
+    return [_mapping("every arm", arm) for arm in given]
 
 
 def _require_known(what: str, names: Iterable[str], mechanisms: Mapping[str, object]) -> None:

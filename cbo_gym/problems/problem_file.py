@@ -37,6 +37,7 @@ class _ProblemFile(StrictModel):
     targets: list[list[str]] | None = None
     contexts: list[str] = []
     scopes: list[dict[str, list[str]]] | None = None
+    arms: list[dict[str, float]] = []
 
 
 def load_problem(path: str | Path) -> Problem:
@@ -53,7 +54,7 @@ def load_problem(path: str | Path) -> Problem:
 
     Equations know arithmetic, comparisons and the functions of :mod:`cbo_gym.problems.expression`. ``noise`` is a
     standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order.
-    ``targets``, ``contexts`` and ``scopes`` are those of :func:`~cbo_gym.problems.custom.custom_problem`.
+    ``targets``, ``contexts``, ``scopes`` and ``arms`` are those of :func:`~cbo_gym.problems.custom.custom_problem`.
 
     Raises:
         ArgumentError: naming the file and what is wrong in it.
@@ -85,6 +86,7 @@ def _build(parsed: _ProblemFile) -> Problem:
         targets=parsed.targets,
         contexts=parsed.contexts,
         scopes=parsed.scopes,
+        arms=parsed.arms,
         latent=[name for name, entry in variables.items() if not entry.observed],
         name=parsed.name,
         description=parsed.description,
