@@ -52,8 +52,8 @@ class DiscreteFeedback(SettingFeedback):
 
     def make_codec(self) -> ArmCodec:
         arms = self.problem.arms
-        if not arms:
-            raise ArgumentError(f"{self.problem.name} lists no arms, so it has no discrete mode")
+        if not any(arms):
+            raise ArgumentError(f"{self.problem.name} lists no arms that set variables, so it has no discrete mode")
         sets = dict.fromkeys(frozenset(arm) for arm in arms)
         return ArmCodec(spaces.Discrete(len(arms)), arms, list(map(set_name, sets)))
 
@@ -67,8 +67,9 @@ class DiscreteFeedback(SettingFeedback):
             wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"
             raise InvalidAction(f"the arms must be whole numbers from 0 to {len(self._arms) - 1}, (n,); given {wrong}")
         masks = {name: mask[chosen] for name, mask in self._masks.items()}
-        hard = {name: (mask, self._values[name][chosen]) for name, mask in masks.items() if mask.any()}
-        return Intervention(self._soft, hard)
+        first = self._settable[0]  # is kept, so that a batch of nothing but observations shows its size
+        kept = {name: mask for name, mask in masks.items() if name == first or mask.any()}
+        return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})
 
     def acted_on(self) -> dict[str, str]:
         return dict.fromkeys(self._settable, "do")

@@ -113,7 +113,7 @@ class Oracle:
         if isinstance(stacked, np.ndarray):  # bandits play one action many times
             stacked, places = np.unique(stacked, axis=0, return_inverse=True)
             found = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
-            return Estimate(*(np.broadcast_to(part, len(stacked))[places.reshape(-1)] for part in found))
+            return Estimate(*(part[places.reshape(-1)] for part in found))
         found = self.mean_of(self.feedback.decode_batch(stacked), tolerance)
         # a batch of nothing but observations holds no entry that shows its size
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))

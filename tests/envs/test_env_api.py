@@ -20,7 +20,8 @@ from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries()]
 NOISY = [env_id for env_id in IDS if gym.make(env_id).unwrapped.scm.noisy]
-CONTINUOUS = [env_id for env_id in NOISY if env_id != "CBO/TrainDelay-v0"]  # its signals have atoms
+DISCRETE = [entry.id for entry in entries() if entry.mode == "discrete"]
+CONTINUOUS = [env_id for env_id in NOISY if env_id not in ("CBO/TrainDelay-v0", *DISCRETE)]  # whose noise has atoms
 LONGER_THAN_A_BLOCK = 300  # rounds; noise is drawn 256 rounds at a time
 
 
@@ -69,6 +70,8 @@ def test_spaces(env_id: str) -> None:
     box = env.action_space["values"] if env.mode in ("hard", "contextual") else env.action_space
     if env.mode == "masked":
         assert box.shape == (env.scm.action_dim,)
+    elif env.mode == "discrete":
+        assert box == gym.spaces.Discrete(len(env.problem.arms))
     else:
         assert box.dtype == np.float64
         assert (box.low == 0).all()

@@ -159,6 +159,10 @@ def malformed(good: Any, space: gym.Space[Any], batch: bool) -> Iterator[Any]:
         count = space[key].n  # type: ignore[index]
         others = no_index_batches(good[key], count) if batch else no_indices(count)
         yield from ({**good, key: other} for other in others)
+    elif isinstance(space, gym.spaces.Discrete) and batch:
+        some = no_index_batches(good, int(space.n))  # whole numbers are a batch, however many they are
+        yield from (other for other in some if not (type(other) is np.ndarray and other.dtype == good.dtype))
+        yield good[None]
     elif isinstance(space, gym.spaces.Discrete):
         yield from no_indices(int(space.n))
     else:

@@ -136,6 +136,8 @@ def test_the_corners_of_the_box_are_valid(entry) -> None:
         elif entry.mode == "masked":
             action[:] = 0
             action[: int(corner * env.feedback.super_arm_size)] = 1
+        elif entry.mode == "discrete":
+            action = int(corner * (env.action_space.n - 1))
         else:
             action[:] = corner
         assert np.isfinite(env.step(action)[0]["nodes"]).all()
