@@ -14,7 +14,9 @@ from cbo_gym import Agent, Mode
 
 
 class Centre(Agent):
-    """Plays the centre of the box, the last target set or first scope, the middle half as a cell, the first arms or the middle one."""
+    """Plays the centre of the box, the last target set or first scope, the middle half as a cell, the first base arms,
+    or the arm in the middle.
+    """
 
     modes = frozenset(Mode)
 

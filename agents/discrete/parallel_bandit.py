@@ -36,7 +36,7 @@ class ParallelBandit(ArmAgent):
         task = self.task
         causes = task.nodes[:-1]
         if task.diagram.bidirected or task.diagram.directed != {(name, task.reward) for name in causes}:
-            raise UnsupportedModeError(f"ParallelBandit needs independent causes of the reward; {task.env_id} has others")
+            raise UnsupportedModeError(f"ParallelBandit needs independent causes of the reward; not {task.env_id}")
         if {} not in task.arms or any(len(arm) > 1 for arm in task.arms):
             raise UnsupportedModeError(f"ParallelBandit needs arms that set one variable or none; not {task.env_id}")
         self._observing = task.arms.index({})

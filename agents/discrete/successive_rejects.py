@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from cbo_gym.agents.discrete.base import ArmAgent, Sets
+from cbo_gym.agents.discrete.base import ArmAgent
 from cbo_gym.task import Action, Observation
 
 

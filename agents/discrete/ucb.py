@@ -4,7 +4,8 @@ Every arm is played once, in random order; then the one with the greatest q for 
 
     count * kl(mean, q) <= log t + 3 log log t
 
-holds, kl between Bernoulli distributions. On the possibly optimal arms this is POMIS-UCB (Lee & Bareinboim 2018, sec. 5).
+holds, kl between Bernoulli distributions. On the possibly optimal arms this is POMIS-UCB (Lee & Bareinboim 2018,
+sec. 5).
 """
 
 from __future__ import annotations

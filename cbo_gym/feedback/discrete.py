@@ -19,7 +19,6 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, DiscreteTask, Mode
 
 
-
 class DiscreteFeedback(SettingFeedback):
     """A bandit with finitely many arms, each of them a hard intervention ``do(X_I = x_I)``.
 

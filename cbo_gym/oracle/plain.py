@@ -226,7 +226,7 @@ class Oracle:
         shape = intervention.batch_shape[self.feedback.own_axes :]
         count = shape[0] if shape else 1
         batch = intervention.broadcast(shape) if shape else intervention.expand()
-        draws = math.prod(np.broadcast_shapes(*[column.shape for column in noise]))
+        draws = math.prod(np.broadcast_shapes(*map(np.shape, noise)))
         size = max(1, CHUNK // (draws * math.prod(own)))
         parts = []
         for start in range(0, count, size):

@@ -47,7 +47,7 @@ def _reward_of_first(causes: list[str], share: float, epsilon: float) -> Variabl
     """
     loss = epsilon * share / (1.0 - share)
     noise = _given_cause(0.5 - loss, 0.5 + epsilon)
-    return Variable("Y", _exceeds, causes[:1], noise=noise, idle_parents=tuple(causes[1:]))
+    return Variable("Y", _exceeds, tuple(causes[:1]), noise=noise, idle_parents=tuple(causes[1:]))
 
 
 def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
@@ -139,7 +139,7 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
 def _all_arms(names: list[str]) -> list[Arm]:
     """Every way of setting every set of variables, smaller sets first."""
     sets = [chosen for size in range(len(names) + 1) for chosen in combinations(names, size)]
-    return [dict(zip(chosen, values, strict=True)) for chosen in sets for values in product((0.0, 1.0), repeat=len(chosen))]
+    return [dict(zip(chosen, bits, strict=True)) for chosen in sets for bits in product((0.0, 1.0), repeat=len(chosen))]
 
 
 def _latent(name: str, probability: float) -> Variable:

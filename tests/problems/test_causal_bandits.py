@@ -37,8 +37,10 @@ def expected(problem: Problem) -> np.ndarray:
     return oracle_for(make_feedback(problem, "discrete")).expected_rewards(list(range(len(problem.arms)))).value
 
 
-def summed(problem: Problem, chances: dict[str, float], mechanisms: dict[str, Callable[[Bits], int]]) -> list[float]:
-    """E[Y | arm] by going through all exogenous bits, with exclusive or as Python has it."""
+def summed(
+    problem: Problem, places: range, chances: dict[str, float], mechanisms: dict[str, Callable[[Bits], int]]
+) -> list[float]:
+    """E[Y | arm] of some arms by going through all exogenous bits, with exclusive or as Python has it."""
 
     def states() -> Iterator[tuple[Bits, float]]:
         for bits in itertools.product((0, 1), repeat=len(chances)):
@@ -46,7 +48,7 @@ def summed(problem: Problem, chances: dict[str, float], mechanisms: dict[str, Ca
             yield dict(zip(chances, bits, strict=True)), float(np.prod(weights))
 
     totals = []
-    for arm in problem.arms:
+    for arm in (problem.arms[place] for place in places):
         total = 0.0
         for bits, weight in states():
             for name, mechanism in mechanisms.items():
@@ -111,7 +113,8 @@ def test_the_graphs_of_lee_and_bareinboim(
     problem: Problem, chances: dict[str, float], mechanisms: dict[str, Callable[[Bits], int]], optimal: set
 ) -> None:
     found = expected(problem)
-    np.testing.assert_allclose(found, summed(problem, chances, mechanisms), atol=1e-12)
+    some = range(0, len(problem.arms), 1 + len(problem.arms) // 50)
+    np.testing.assert_allclose(found[some], summed(problem, some, chances, mechanisms), atol=1e-12)
     assert len(problem.arms) == 3 ** (len(problem.scm.nodes) - 1)
     assert pomis(problem.scm.diagram, "Y") == optimal
     best = {frozenset(arm) for arm, value in zip(problem.arms, found, strict=True) if value > found.max() - 1e-12}
@@ -176,11 +179,14 @@ def test_expectations_over_finite_noise_are_exact_and_others_are_not() -> None:
     arms = [{}, {"X": 0.0}, {"X": 0.5, "W": 3.0}]
     for noise, is_exact in ((Discrete([0.0, 0.5, 1.0], [0.5, 0.2, 0.3]), True), (Normal(0.4, 0.01), False)):
         oracle = Oracle(make_feedback(Problem("P", system(noise), "", "", arms=arms), "discrete"))
-        found = oracle.expected_rewards([2, 0, 1, 0])
+        found = oracle.expected_rewards([2, 0, 1, 0], tolerance=1.0)
         assert (found.standard_error.max() == 0.0) == is_exact
         assert found.value == pytest.approx([0.2, 0.3, 0.0, 0.3], abs=1e-12 if is_exact else 0.01)
-        assert oracle.optimum.action == 0
-        assert oracle.optimum.random_value == pytest.approx(0.5 / 3, abs=1e-12 if is_exact else 0.01)
+        assert oracle.expected_rewards([0, 0], tolerance=1.0).value.tolist() == found.value[[1, 1]].tolist()
+        if is_exact:
+            best = oracle.optimum
+            assert (best.action, best.value, best.random_value) == (0, pytest.approx(0.3), pytest.approx(0.5 / 3))
+            assert best.standard_error == best.random_standard_error == 0.0
 
 
 @pytest.mark.parametrize(
@@ -218,6 +224,6 @@ def test_a_system_of_ones_own_has_arms_in_python_and_in_yaml(tmp_path) -> None:
         make_feedback(cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise), "discrete")
     with pytest.raises(ArgumentError, match="arms must be a list of mappings"):
         cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise, arms={"X": 1.0})
+    one = make_feedback(cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise, arms=[{"X": 1.0}]), "discrete")
     with pytest.raises(ArgumentError, match="has no arm that only observes; give observational=0"):
-        one = cbo_gym.custom_problem(mechanisms, reward="Y", noise=noise, arms=[{"X": 1.0}])
-        make_feedback(one, "discrete").initial_actions(np.random.default_rng(0), 1, 0)
+        one.initial_actions(np.random.default_rng(0), 1, 0)

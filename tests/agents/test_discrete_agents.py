@@ -1,0 +1,203 @@
+"""Bandit algorithms on discrete tasks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy.special import rel_entr
+
+import cbo_gym
+from cbo_gym import UnsupportedModeError, agents
+from cbo_gym.agents.discrete.base import ArmAgent, arms_of
+from cbo_gym.agents.discrete.parallel_bandit import rarest
+from cbo_gym.agents.discrete.ucb import confidence, upper_bound
+from cbo_gym.errors import ArgumentError
+from cbo_gym.oracle import oracle_of
+from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
+from cbo_gym.task import DiscreteTask
+from cbo_gym.testing import check_agent
+from tests.agents.helpers import make, play
+from tests.scm.discrete import greatest_lead, random_scm
+
+
+def task_of(env_id: str, rounds: int = 100, **kwargs: Any) -> DiscreteTask:
+    task = make(env_id, 0, rounds, **kwargs)[1]
+    assert isinstance(task, DiscreteTask)
+    return task
+
+
+@pytest.mark.parametrize("agent", ["UCB", "TS(sets='minimal')", "POMIS-UCB", "POMIS-TS", "SuccessiveRejects"])
+def test_agents_keep_their_contract(agent: str) -> None:
+    check_agent(agent, "CBO/XYZWBandit-v0", rounds=40)
+
+
+def test_the_parallel_bandit_keeps_its_contract() -> None:
+    check_agent("ParallelBandit", "CBO/ParallelBandit-v0(causes=4)", rounds=40)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "counts"),  # of all arms, those on minimal sets, and on possibly optimal ones
+    [("Markovian", (81, 49, 4)), ("IV", (9, 5, 4)), ("XYZW", (27, 15, 7)), ("XYZWST", (243, 75, 16))],
+)
+def test_arms_on_fewer_sets(env_id: str, counts: tuple[int, int, int]) -> None:
+    task = task_of(f"CBO/{env_id}Bandit-v0")
+    found = tuple(len(arms_of(task, kind)) for kind in ("all", "minimal", "possibly_optimal"))
+    minimal = minimal_intervention_sets(task.diagram, task.reward)
+    assert found[1] == sum(2 ** len(target) for target in minimal)
+    assert found == counts
+    assert set(arms_of(task, "possibly_optimal")) < set(arms_of(task, "minimal")) < set(arms_of(task, "all"))
+
+
+@pytest.mark.parametrize("env_id", ["IV", "XYZW"])
+def test_the_possibly_optimal_sets_are_those_that_are_best_in_some_system(env_id: str) -> None:
+    diagram = task_of(f"CBO/{env_id}Bandit-v0").diagram
+    rng = np.random.default_rng(0)
+    scope = {s: frozenset((name, frozenset[str]()) for name in s) for s in minimal_intervention_sets(diagram, "Y")}
+    optimal = pomis(diagram, "Y")
+    for one in optimal:
+        rivals = [scope[other] for other in scope if other != one]
+        assert greatest_lead(diagram, "Y", scope[one], rivals, rng, [(40, 40)]) > 1e-3
+    for _ in range(50):
+        values = dict(zip(scope, random_scm(diagram, "Y", rng).best_values(diagram, scope.values()), strict=True))
+        assert max(values[one] for one in optimal) >= max(values.values()) - 1e-12
+
+
+def test_upper_bounds_solve_their_equation() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        count = int(rng.integers(1, 3000))
+        mean, divergence = int(rng.integers(0, count + 1)) / count, rng.uniform(1.0, 18.0) / count
+        bound = upper_bound(mean, divergence)
+        assert mean < bound <= 1.0 or mean == bound == 1.0
+        if bound < 1.0 - 1e-9:
+            reached = rel_entr(mean, bound) + rel_entr(1.0 - mean, 1.0 - bound)
+            assert reached == pytest.approx(divergence, rel=1e-6)
+    assert confidence(10) == pytest.approx(math.log(10) + 3.0 * math.log(math.log(10)))
+
+
+def test_ucb_plays_the_arm_with_the_greatest_bound() -> None:
+    env, task = make("CBO/XYZWBandit-v0", 0, 200)
+    agent = agents.UCB()
+    agent.reset(task, 1)
+    observation, _ = env.reset(seed=0)
+    for t in range(1, 201):
+        action = agent.act(observation)
+        if t <= len(task.arms):
+            assert agent.counts[action] == 0
+        else:
+            means = agent.sums / agent.counts
+            bounds = [upper_bound(m, confidence(t) / n) for m, n in zip(means, agent.counts, strict=True)]
+            assert bounds[int(action)] == max(bounds)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(action, observation, float(reward), info)
+    assert agent.counts.sum() == 200
+
+
+def regret_of(agent: ArmAgent, env_id: str, seeds: range, rounds: int) -> np.ndarray:
+    env = gym.make(env_id)
+    expected = oracle_of(env).expected_rewards(list(range(int(env.action_space.n)))).value  # type: ignore[attr-defined]
+    task = task_of(env_id, rounds)
+    played = [play(agent, env, task, seed)[0] for seed in seeds]
+    return np.array([(expected.max() - expected[[int(a) for a in actions]]).sum() for actions in played])
+
+
+@pytest.mark.parametrize("name", ["UCB", "TS"])
+def test_fewer_arms_mean_less_regret(name: str) -> None:
+    everything, few = (
+        regret_of(getattr(agents, name)(sets=kind), "CBO/XYZWBandit-v0", range(3), 500)
+        for kind in ("all", "possibly_optimal")
+    )
+    assert few.max() < everything.min()
+
+
+def test_a_reward_between_0_and_1_counts_in_part() -> None:
+    task = task_of("CBO/IVBandit-v0")
+    agent = agents.TS()
+    agent.reset(task, 0)
+    for _ in range(400):
+        agent.update(3, {"nodes": np.zeros(3)}, 0.25, {})
+    assert agent._successes[3] - 1 == pytest.approx(100, abs=40)
+    assert agent._successes[3] + agent._failures[3] == 402
+    for reward in (-0.1, 1.5, math.nan):
+        with pytest.raises(ArgumentError, match=r"TS needs rewards in \[0, 1\]; CBO/IVBandit-v0 gave"):
+            agent.update(3, {"nodes": np.zeros(3)}, reward, {})
+
+
+def test_the_parallel_bandit_observes_and_then_plays_what_it_has_not_seen() -> None:
+    env, task = make("CBO/ParallelBandit-v0", 0, 201, causes=10, rare=3)
+    agent = agents.ParallelBandit()
+    played = [task.arms[int(action)] for action in play(agent, env, task, 0)[0]]
+    assert played[:100] == [{}] * 100
+    later = played[100:]
+    assert {tuple(arm.items()) for arm in later} == {((f"X{i}", 1.0),) for i in (1, 2, 3)}
+    assert {later.count(arm) for arm in later} <= {33, 34}
+    assert task.arms[int(agent.recommend())] == {"X1": 1.0}
+    seen = agent.means()[[task.arms.index({f"X{i}": 0.0}) for i in (1, 2, 3)]]
+    np.testing.assert_array_equal(seen, np.mean([past.reward for past in agent.history[:100]]))  # always so
+
+
+@pytest.mark.parametrize(
+    ("shares", "found"),
+    [
+        ([1.0, 0.5, 0.5], [1]),
+        ([1.0, 0.0, 1.0, 0.5, 0.5], [1]),
+        ([1.0, 0.0, 1.0, 0.01, 0.99, 0.5, 0.5], [1, 3]),
+        ([1.0, 0.2, 0.8, 0.2, 0.8, 0.2, 0.8], [1, 3, 5]),
+    ],
+)
+def test_the_rarest_arms(shares: list[float], found: list[int]) -> None:
+    assert rarest(np.array(shares)).tolist() == found
+
+
+def test_successive_rejects_shares_its_rounds() -> None:
+    env, task = make("CBO/IVBandit-v0", 0, 500)
+    agent = agents.SuccessiveRejects()
+    play(agent, env, task, 0)
+    weight = 0.5 + sum(1.0 / i for i in range(2, 10))
+    goals = [math.ceil((500 - 9) / (weight * left)) for left in range(9, 1, -1)]
+    assert sorted(agent.counts)[:7] == goals[:7]
+    assert agent.counts.sum() == 500
+    assert len(agent.considered) == 1
+    assert task.arms[int(agent.recommend())] == {"Z": 0.0}
+
+
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_fewer_rounds_than_arms(rounds: int) -> None:
+    for agent in (agents.SuccessiveRejects(), agents.UCB(), agents.TS()):
+        env, task = make("CBO/IVBandit-v0", 0, rounds)
+        play(agent, env, task, 0)
+        assert int(agent.recommend()) in range(9)
+
+
+def test_tasks_that_do_not_fit_are_refused() -> None:
+    for agent, env_id, message in (
+        (agents.POMISUCB(), "CBO/ParallelBandit-v0", "has no arms that set 50 variables at once, which may be optimal"),
+        (agents.ParallelBandit(), "CBO/ConfoundedBandit-v0", "needs independent causes of the reward"),
+        (agents.ParallelBandit(), "CBO/IVBandit-v0", "needs independent causes of the reward"),
+        (agents.UCB(), "CBO/ToyGraph-v0", "UCB plays discrete"),
+        (agents.CBO(), "CBO/IVBandit-v0", "CBO plays hard"),
+    ):
+        with pytest.raises(UnsupportedModeError, match=message):
+            agent.reset(make(env_id, 0, 10)[1], 0)
+    task = task_of("CBO/ParallelBandit-v0", causes=2, rare=1)
+    with pytest.raises(UnsupportedModeError, match="needs arms that set one variable or none"):
+        agents.ParallelBandit().reset(replace(task, arms=task.arms[1:]), 0)
+    with pytest.raises(UnsupportedModeError, match=r"no arms that set \{X1, X2\}, which may be optimal"):
+        agents.POMISTS().reset(task, 0)
+    with pytest.raises(ArgumentError, match=r"sets must be one of .*; given 'minimum'; did you mean 'minimal'"):
+        agents.UCB(sets="minimum")  # type: ignore[arg-type]
+
+
+def test_initial_data_count_and_arms_that_are_not_considered_are_no_harm() -> None:
+    env = gym.make("CBO/IVBandit-v0")
+    sizes = cbo_gym.registry.InitialData(observational=2, random=20)
+    task = cbo_gym.make_task(env, 0, horizon=30, initial_data=sizes)
+    agent = agents.POMISUCB()
+    actions, _ = play(agent, env, task, 0)
+    assert agent.counts.sum() == 52
+    assert {frozenset(task.arms[int(action)]) for action in actions} == {frozenset("X"), frozenset("Z")}
