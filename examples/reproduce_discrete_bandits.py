@@ -195,15 +195,14 @@ class Plan(NamedTuple):
 
 
 def make_plan(quick: bool) -> Plan:
-    epsilons = (0.1, 0.4) if quick else (0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.044)
-    horizons = (110, 220) if quick else (100, 200, 400, 800, 1600)
-    of_m = (2, 32) if quick else (2, 4, 8, 16, 32)
-    long = 220 if quick else 800
+    epsilons = (0.1, 0.3) if quick else (0.5, 0.3, 0.2, 0.125, 0.08, 0.05)
+    horizons = (110, 220) if quick else (100, 200, 400, 800)
+    of_m, usual = ((2, 32), 110) if quick else ((2, 4, 8, 16, 32), 400)
     return Plan(
-        [Setting(m, long // 2 if quick else 400, 0.3) for m in (of_m if quick else (2, 4, 8, 16, 24, 32, 40, 48))],
-        [Setting(2, t, 0.3) for t in (horizons if quick else (100, 150, 200, 300, 400, 600))],
+        [Setting(m, usual, 0.3) for m in of_m],
+        [Setting(2, t, 0.3) for t in horizons],
         {t: [Setting(2, t, epsilon) for epsilon in epsilons] for t in horizons},
-        {m: [Setting(m, long, epsilon) for epsilon in epsilons] for m in of_m},
+        {m: [Setting(m, usual, epsilon) for epsilon in epsilons] for m in of_m},
     )
 
 
@@ -268,7 +267,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/discrete_bandits"), help="folder of runs and figures")
     parser.add_argument("--horizon", type=int, default=10_000, help="rounds on the four graphs")
     parser.add_argument("--seeds", type=int, default=30, help="on the four graphs")
-    parser.add_argument("--runs", type=int, default=200, help="seeds on the parallel bandit")
+    parser.add_argument("--runs", type=int, default=100, help="seeds on the parallel bandit")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     given = parser.parse_args()
     graphs, horizon, seeds, runs = GRAPHS, given.horizon, given.seeds, given.runs
