@@ -238,7 +238,8 @@ def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, see
     * Mechanisms give the same on single numbers and on arrays, and finite values; the same noise gives the same round.
     * One action means the same alone and in a batch, and comes back from its point and its record.
     * Observations lie in their space; the vectorised environment plays what the scalar ones play.
-    * The reward depends on the action. No random action is better than ``optimal_action``, where that is given.
+    * The reward depends on the action. No random action is better than ``optimal_action`` or
+      ``optimal_do``, where these are given.
     * A known composition gives the reward, where no noise enters it.
 
     Args:
@@ -379,8 +380,9 @@ def _check_rewards(feedback: Feedback, seed: int) -> None:
         above = found.value - reached.value - 6.0 * (found.standard_error + reached.standard_error)
         if above.max() > 1e-9 * np.ptp(found.value):
             better = actions[int(above.argmax())]
+            claimed = "optimal_do" if feedback.mode is Mode.HARD else "optimal_action"
             raise ContractError(
-                f"{where}: optimal_action has the expected reward {reached.value[0]}, and {better!r} "
+                f"{where}: {claimed} has the expected reward {reached.value[0]}, and {better!r} "
                 f"{found.value[above.argmax()]}"
             )
     _check_composition(feedback, where, seed)

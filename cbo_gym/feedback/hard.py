@@ -10,7 +10,7 @@ import numpy as np
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.choice import ChoiceFeedback, set_name
-from cbo_gym.task import HardTask, Mode
+from cbo_gym.task import Action, HardTask, Mode
 
 
 class HardFeedback(ChoiceFeedback):
@@ -54,6 +54,10 @@ class HardFeedback(ChoiceFeedback):
         others = [index for index in range(len(self.problem.targets)) if index != empty]
         chosen = np.repeat([empty, *others], [observational, *[each] * len(others)])
         return {"target": chosen, "values": rng.random((len(chosen), len(self.domains)))}
+
+    def known_maximiser(self) -> Action | None:
+        best = self.problem.optimal_do
+        return None if best is None else self.codec.from_record(best)
 
     def task_fields(self) -> dict[str, Any]:
         return {**super().task_fields(), "targets": tuple(self.problem.targets)}

@@ -97,6 +97,8 @@ class Problem:
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
         targets: the sets that a hard intervention may set, the empty set included.
         optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate, where one is known in closed form.
+        optimal_do: the native values, by variable, of a hard intervention that maximises E[Y | do] over all targets,
+            where theory gives one.
         noiseless_mean: True if, for every soft action, E[Y | a] is the reward without noise (zero-mean noise
             that enters the reward linearly).
         composition: the reward as a *known* function of the other observed nodes (name -> value; plain operators
@@ -124,6 +126,7 @@ class Problem:
     manipulable: Mapping[str, Interval] = field(default_factory=dict)
     targets: Sequence[frozenset[str]] = ()
     optimal_action: Sequence[float] | None = None
+    optimal_do: Mapping[str, float] | None = None
     noiseless_mean: bool = False
     composition: Composition | None = None
     noise_known: bool = True
@@ -169,6 +172,8 @@ class Problem:
             )
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
+        if self.optimal_do is not None:
+            self._check_optimal_do(self.optimal_do)
         self._check_arms()
         if self.contexts:
             self._check_contexts(self.contexts)
@@ -181,6 +186,14 @@ class Problem:
                 raise ArgumentError(f"{self.name}: arm {place} must set variables to finite numbers; given {dict(arm)}")
         if len({frozenset(arm.items()) for arm in self.arms}) < len(self.arms):
             raise ArgumentError(f"{self.name}: the arms must be different interventions; two of {len(self.arms)} agree")
+
+    def _check_optimal_do(self, best: Mapping[str, float]) -> None:
+        if frozenset(best) not in self.targets or not all(
+            _within(value, self.manipulable[name]) for name, value in best.items()
+        ):
+            raise ArgumentError(
+                f"{self.name}: optimal_do must set one of the targets to values in their domains; given {dict(best)}"
+            )
 
     def _check_contexts(self, contexts: Contexts) -> None:
         if self.scm.action_dim:
@@ -217,6 +230,10 @@ class Problem:
     def to_native(self, action: ArrayLike) -> np.ndarray:
         """Map a soft action of shape ``(..., q)`` from [0, 1] to native units."""
         return self.domains.points_to_native(action)
+
+
+def _within(value: Any, interval: Interval) -> bool:
+    return is_finite_number(value) and interval[0] <= value <= interval[1]
 
 
 def require_interval(what: str, given: object) -> None:

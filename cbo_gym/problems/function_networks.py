@@ -8,10 +8,12 @@ the parameters stay at the null action.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from cbo_gym.arguments import whole_number
 from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
@@ -134,27 +136,35 @@ def _rosenbrock_next(previous: Floats, x: Floats, y: Floats, u: Floats) -> Float
     return _valley(x, y) + previous + u
 
 
-def rosenbrock(noise_std: float = 0.0) -> Problem:
-    """Rosenbrock: partial sums along a chain of four nodes; neighbours share an action.
+def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
+    """Rosenbrock: partial sums along a chain of ``dim - 1`` nodes, of which neighbours share an action.
 
     Args:
         noise_std: standard deviation of the noise on each node (1 in the paper's noisy version).
+        dim: number of actions, at least 2 (5 in the paper; Huang et al. 2026 have 3 and 7 as well).
+
+    Raises:
+        ArgumentError: if ``dim`` is no whole number of at least 2.
     """
+    dim = whole_number("dim", dim, at_least=2)
     noise = gaussian_noise(noise_std)
-    names = ["X0", "X1", "X2", "Y"]
-    reachable = {f"X{i}": (_valley(-2.0, -2.0) * (i + 1), 0.0) for i in range(3)}
+    names = [*(f"X{i}" for i in range(dim - 2)), "Y"]
+    reachable = {name: (_valley(-2.0, -2.0) * i, 0.0) for i, name in enumerate(names[:-1], start=1)}
     variables = [Variable(names[0], _rosenbrock_first, (), (0, 1), noise)]
-    variables += [Variable(names[i], _rosenbrock_next, (names[i - 1],), (i, i + 1), noise) for i in range(1, 4)]
+    variables += [
+        Variable(name, _rosenbrock_next, (previous,), (i, i + 1), noise)
+        for i, (previous, name) in enumerate(pairwise(names), start=1)
+    ]
     scm = StructuralCausalModel(variables, reward="Y")
     return Problem(
         name="Rosenbrock",
         scm=scm,
         description="The negated Rosenbrock valley, summed along a chain.",
         citation=CITATION,
-        action_domains=[(-2.0, 2.0)] * 5,
+        action_domains=[(-2.0, 2.0)] * dim,
         manipulable=reachable,
         targets=minimal_targets(scm, reachable),
-        optimal_action=(0.75,) * 5,
+        optimal_action=(0.75,) * dim,
         noiseless_mean=True,
     )
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cbo_gym.problems.base import Problem, minimal_targets
-from cbo_gym.scm import Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
+from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
 
 AGLIETTI = "Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
 
 
-def _toy_middle(x0: Floats, u: Floats) -> Floats:
+def toy_middle(x0: Floats, u: Floats) -> Floats:
+    """ToyGraph's node in the middle."""
     return np.exp(-x0) + u
 
 
-def _toy_reward(x1: Floats, u: Floats) -> Floats:
+def toy_reward(x1: Floats, u: Floats) -> Floats:
+    """ToyGraph's reward, negated."""
     return np.exp(-0.05 * x1) - np.cos(x1) - u
 
 
@@ -23,8 +27,8 @@ def toy_graph() -> Problem:
     """ToyGraph: the chain X0 -> X1 -> Y with unit noise; best set at X1."""
     variables = [
         Variable("X0", own_noise, noise=UNIT),
-        Variable("X1", _toy_middle, ("X0",), noise=UNIT),
-        Variable("Y", _toy_reward, ("X1",), noise=UNIT),
+        Variable("X1", toy_middle, ("X0",), noise=UNIT),
+        Variable("Y", toy_reward, ("X1",), noise=UNIT),
     ]
     scm = StructuralCausalModel(variables, reward="Y")
     manipulable = {"X0": (-5.0, 5.0), "X1": (-5.0, 20.0)}
@@ -125,30 +129,44 @@ def _complete_reward(d: Floats, e: Floats, confounder_1: Floats, confounder_2: F
     return -(of_nodes + confounder_1 + np.exp(-confounder_2) + u)
 
 
+COMPLETE_DOMAINS = {"B": (-5.0, 4.0), "D": (-5.0, 5.0), "E": (-6.0, 3.0)}
+
+
+def complete_variables(
+    between: Distribution, reward: Callable[..., Floats], reward_noise: Distribution
+) -> list[Variable]:
+    """The system behind CompleteGraph: two latent confounders, A <-> Y and B <-> Y, and F are standard normal.
+
+    Args:
+        between: noise of A, B, C, D and E.
+        reward: of ``(d, e, confounder_1, confounder_2, u)``.
+        reward_noise: distribution of ``u``.
+    """
+    return [
+        Variable("U1", own_noise, noise=UNIT, observed=False),
+        Variable("U2", own_noise, noise=UNIT, observed=False),
+        Variable("F", own_noise, noise=UNIT),
+        Variable("A", _complete_a, ("F", "U1"), noise=between),
+        Variable("B", _complete_b, ("U2",), noise=between),
+        Variable("C", _complete_c, ("B",), noise=between),
+        Variable("D", _complete_d, ("C",), noise=between),
+        Variable("E", _complete_e, ("A", "C"), noise=between),
+        Variable("Y", reward, ("D", "E", "U1", "U2"), noise=reward_noise),
+    ]
+
+
 def complete_graph() -> Problem:
     """CompleteGraph: seven observed variables, two latent confounders (A <-> Y and B <-> Y).
 
     The targets are the minimal intervention sets over the manipulable B, D and E; {B, E} is among them without
     being possibly optimal.
     """
-    variables = [
-        Variable("U1", own_noise, noise=UNIT, observed=False),
-        Variable("U2", own_noise, noise=UNIT, observed=False),
-        Variable("F", own_noise, noise=UNIT),
-        Variable("A", _complete_a, ("F", "U1"), noise=UNIT),
-        Variable("B", _complete_b, ("U2",), noise=UNIT),
-        Variable("C", _complete_c, ("B",), noise=UNIT),
-        Variable("D", _complete_d, ("C",), noise=UNIT),
-        Variable("E", _complete_e, ("A", "C"), noise=UNIT),
-        Variable("Y", _complete_reward, ("D", "E", "U1", "U2"), noise=UNIT),
-    ]
-    scm = StructuralCausalModel(variables, reward="Y")
-    manipulable = {"B": (-5.0, 4.0), "D": (-5.0, 5.0), "E": (-6.0, 3.0)}
+    scm = StructuralCausalModel(complete_variables(UNIT, _complete_reward, UNIT), reward="Y")
     return Problem(
         name="CompleteGraph",
         scm=scm,
         description="Seven variables and two latent confounders; the reward is the negated one of the paper.",
         citation=f"{AGLIETTI}, sec. 4.2",
-        manipulable=manipulable,
-        targets=minimal_targets(scm, manipulable),
+        manipulable=COMPLETE_DOMAINS,
+        targets=minimal_targets(scm, COMPLETE_DOMAINS),
     )

@@ -1,0 +1,283 @@
+"""Systems on which Huang et al. (2026) compare methods, in their survey and the program published with it.
+
+Its function networks and its healthcare graph are those of :mod:`cbo_gym.problems.function_networks` and
+:mod:`cbo_gym.problems.hard_graphs`. All but ecology are minimised there; here the reward is negated. Ecology and
+protein are linear: the survey's least-squares fits to 46 rows of a coral reef and to 853 cells (Sachs et al. 2005).
+The targets are the minimal intervention sets; the survey tries all non-empty subsets of what may be set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbo_gym.actions import Interval
+from cbo_gym.problems.base import Columns, Contexts, Problem, minimal_targets
+from cbo_gym.problems.contextual import make_scope
+from cbo_gym.problems.hard_graphs import COMPLETE_DOMAINS, complete_variables, toy_middle, toy_reward
+from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable, Zero, own_noise
+
+SURVEY = "Huang, Le, Ma & Tran (2026), Causal Bayesian Optimization: Foundations, Methods, and Applications"
+UNIT = Normal(0.0, 1.0)
+TENTH = Normal(0.0, 0.1)
+CHAIN_OPTIMUM = 1.0 + 3.0 * math.sqrt(2.0 / math.pi)  # 1 + 3 E|X|
+
+
+def _system(
+    name: str,
+    variables: list[Variable],
+    manipulable: Mapping[str, Interval],
+    description: str,
+    optimal_do: Mapping[str, float] | None = None,
+    contexts: Contexts | None = None,
+) -> Problem:
+    scm = StructuralCausalModel(variables, reward="Y")
+    return Problem(
+        name=name,
+        scm=scm,
+        description=description,
+        citation=SURVEY,
+        manipulable=manipulable,
+        targets=minimal_targets(scm, manipulable),
+        optimal_do=optimal_do,
+        contexts=contexts,
+    )
+
+
+# Chains of three --------------------------------------------------------------------------------------------
+
+
+def _toy_chain(root: Distribution, noise: Distribution) -> list[Variable]:
+    return [
+        Variable("X", own_noise, noise=root),
+        Variable("Z", toy_middle, ("X",), noise=noise),
+        Variable("Y", toy_reward, ("Z",), noise=noise),
+    ]
+
+
+def toy_graph() -> Problem:
+    """SurveyToyGraph: ToyGraph with a uniform root and a tenth of the noise; best set at Z."""
+    return _system(
+        "SurveyToyGraph",
+        _toy_chain(Uniform(-5.0, 5.0), TENTH),
+        {"X": (-5.0, 5.0), "Z": (-5.0, 20.0)},
+        "A chain of three variables with little noise.",
+    )
+
+
+def synthetic_2() -> Problem:
+    """SurveySynthetic2: ToyGraph with narrow domains; Z cannot be set to where it is best, so X is."""
+    return _system(
+        "SurveySynthetic2",
+        _toy_chain(UNIT, UNIT),
+        {"X": (-3.0, 2.0), "Z": (-1.0, 1.0)},
+        "A chain of three variables; the middle one can only be set to poor values.",
+    )
+
+
+# Two latent confounders -------------------------------------------------------------------------------------
+
+
+def _synthetic_reward(d: Floats, e: Floats, confounder_1: Floats, confounder_2: Floats, u: Floats) -> Floats:
+    return -(np.cos(d) + np.sin(e) + confounder_1 + confounder_2 * u)
+
+
+def synthetic() -> Problem:
+    """SurveySynthetic: the graph of CompleteGraph without noise between, and a reward without its linear terms.
+
+    Y = -(cos D + sin E + U1 + 0.1 U2 N), so that cos D = sin E = -1 is best: 2.
+    """
+    return _system(
+        "SurveySynthetic",
+        complete_variables(Zero(), _synthetic_reward, TENTH),
+        COMPLETE_DOMAINS,
+        "Seven variables and two latent confounders, little noise of their own.",
+        optimal_do={"D": math.pi, "E": -0.5 * math.pi},
+    )
+
+
+# A product with an unseen sign ------------------------------------------------------------------------------
+
+
+def _drift(x: Floats, u: Floats) -> Floats:
+    return u - 0.5 * x
+
+
+def _chain_reward(x: Floats, w: Floats, z: Floats, u: Floats) -> Floats:
+    return w + 3.0 * z * x + u
+
+
+def _context_is_root(contexts: Columns, uniforms: Columns) -> Columns:
+    return {"X": contexts["X"]}
+
+
+def _sign_of_context(contexts: Columns) -> Columns:
+    return {"W": np.ones_like(contexts["X"]), "Z": np.sign(contexts["X"])}
+
+
+def chain() -> Problem:
+    """SurveyChain: Z multiplies the variable that drives it, so a number does not help and a policy does.
+
+    Y = W + 3 Z X + N with X ~ N. Set to numbers, W = 1 and any Z earn 1. Where Z may follow X, which is the contextual
+    mode, Z = sign X earns 1 + 3 E|X| = 1 + 3 sqrt(2 / pi) (the survey's chain_soft).
+    """
+    followed = make_scope({"W": (), "Z": ("X",)})
+    scopes = [followed, make_scope({"Z": ("X",)}), make_scope({"W": ()}), frozenset()]
+    variables = [
+        Variable("X", own_noise, noise=UNIT),
+        Variable("W", own_noise, noise=UNIT),
+        Variable("Z", _drift, ("X",), noise=UNIT),
+        Variable("Y", _chain_reward, ("X", "W", "Z"), noise=UNIT),
+    ]
+    return _system(
+        "SurveyChain",
+        variables,
+        {"W": (-1.0, 1.0), "Z": (-1.0, 1.0)},
+        "A product of two variables, one of which has mean zero and can be seen, not set.",
+        optimal_do={"W": 1.0, "Z": 0.0},
+        contexts=Contexts(("X",), scopes, _context_is_root, _sign_of_context, "W = 1, Z = sign X", value=CHAIN_OPTIMUM),
+    )
+
+
+def _weight(w: Floats, u: Floats) -> Floats:
+    return w
+
+
+def _policy(x: Floats, angle: Floats, shift: Floats, u: Floats) -> Floats:
+    return np.clip(np.tan(angle) * x + shift, -1.0, 1.0)
+
+
+def chain_policy() -> Problem:
+    """SurveyChainPolicy: SurveyChain, where the action is a policy: Z = tan(angle) X + shift, cut off at -1 and 1.
+
+    The steepest angle is Z = sign X, which is optimal among all policies. The survey's policies, sums of sines and
+    cosines with one scale and one phase, reach 1.214 at best (by quadrature), not the optimum that they are scored by.
+    """
+    variables = [
+        Variable("X", own_noise, noise=UNIT),
+        Variable("W", _weight, (), (0,)),
+        Variable("Z", _policy, ("X",), (1, 2)),
+        Variable("Y", _chain_reward, ("X", "W", "Z"), noise=UNIT),
+    ]
+    return Problem(
+        name="SurveyChainPolicy",
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description="How steeply one variable follows another, with whose product it is rewarded.",
+        citation=SURVEY,
+        action_domains=[(-1.0, 1.0), (-0.5 * math.pi, 0.5 * math.pi), (-1.0, 1.0)],
+        action_names=["W", "angle", "shift"],
+        null_action=(0.5, 0.5, 0.5),
+        optimal_action=(1.0, 1.0, 0.5),
+    )
+
+
+# Epidemiology -----------------------------------------------------------------------------------------------
+
+
+def _load(t: Floats, u: Floats) -> Floats:
+    return np.exp(0.5 * t + u)
+
+
+def _response(t: Floats, load: Floats, u: Floats) -> Floats:
+    return 4.0 + load * t
+
+
+def _negated_outcome(b: Floats, t: Floats, load: Floats, response: Floats, u: Floats) -> Floats:
+    return -(0.5 + np.cos(4.0 * t) + np.sin(2.0 * response - load) + b + u)
+
+
+def epidemiology() -> Problem:
+    """SurveyEpidemiology: a reward that waves in L, the faster the larger L is, until nothing is left of it on average.
+
+    E[Y | do(L, B)] holds (cos(8 + 15 L) - cos(8 + 7 L)) / (8 L), so all that L may gain lies in the first thousandth of
+    its domain.
+    """
+    variables = [
+        Variable("B", own_noise, noise=Uniform(-1.0, 1.0)),
+        Variable("T", own_noise, noise=Uniform(4.0, 8.0)),
+        Variable("L", _load, ("T",), noise=UNIT),
+        Variable("R", _response, ("T", "L")),
+        Variable("Y", _negated_outcome, ("B", "T", "L", "R"), noise=UNIT),
+    ]
+    return _system(
+        "SurveyEpidemiology",
+        variables,
+        {"L": (0.479, 801.787), "B": (-0.994, 0.999)},
+        "A load that acts on the reward through a sine of growing frequency, and a behaviour that adds to it.",
+        optimal_do={"L": 1.1284516055996028, "B": -0.994},  # the highest peak, found to rounding
+    )
+
+
+# Linear systems ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Affine:
+    """The mechanism ``intercept + slopes . parents + noise``."""
+
+    intercept: float
+    slopes: tuple[float, ...]
+
+    def __call__(self, *args: Floats) -> Floats:
+        *parents, u = args
+        return sum([slope * x for slope, x in zip(self.slopes, parents, strict=True)], self.intercept + u)
+
+
+def _linear(name: str, intercept: float, std: float, **slopes: float) -> Variable:
+    """A variable that is linear in its parents, which the keywords name, with normal noise."""
+    return Variable(name, Affine(intercept, tuple(slopes.values())), tuple(slopes), noise=Normal(0.0, std))
+
+
+def ecology() -> Problem:
+    """SurveyEcology: calcification of a coral reef; T and D have no effect on it.
+
+    Linear: nutrients N at their highest, chlorophyll C at its highest and saturation O at its lowest are best.
+    """
+    variables = [
+        _linear("E", 24.184130, 3.220405),
+        _linear("S", 36.591624, 0.149197),
+        _linear("N", 0.492065, 1.592408),
+        _linear("T", 2357.893696, 27.609355),
+        _linear("X", 18.798174, 28.896639, E=15.797384),
+        _linear("C", 0.373420, 0.039295, N=-0.002400),
+        _linear("L", 6665.081996, 1546.913034, C=-10737.462582),
+        _linear("P", 8.427706, 0.005258258, X=-0.000965531),
+        _linear("D", 2131.672107, 18.412100, X=-0.216560),
+        _linear("O", 3.245248, 0.036957978, E=0.094332, S=0.006753921, X=-0.005737087),
+        _linear("Y", 211.422555, 1.073340, L=-3.012577e-5, N=0.016679591, P=-25.719277, O=-0.500403),
+    ]
+    domains = {"N": (-2.0, 5.0), "O": (2.0, 4.0), "C": (0.0, 1.0), "T": (2200.0, 2500.0), "D": (1950.0, 2100.0)}
+    return _system(
+        "SurveyEcology",
+        variables,
+        domains,
+        "A linear model of eleven variables of a coral reef; the reward is its net calcification.",
+        optimal_do={"N": 5.0, "C": 1.0, "O": 2.0},
+    )
+
+
+def protein() -> Problem:
+    """SurveyProtein: signalling proteins of a cell; the reward is negated Erk, on which Akt has no effect.
+
+    Linear: PKA at its lowest and Mek at its highest are best.
+    """
+    variables = [
+        Variable("PKC", own_noise, noise=Uniform(1.0, 106.0)),
+        _linear("PKA", 554.390731, 427.437996, PKC=0.841152557),
+        _linear("Raf", 62.199046, 41.768782, PKC=-0.177745091, PKA=-0.000379207522),
+        _linear("Mek", -1.090275, 16.695866, PKC=0.0396624572, PKA=-0.000652026685, Raf=0.520844705),
+        _linear("P38", 15.144328, 13.111163, PKC=1.234783290, PKA=0.000590540236),
+        _linear("Jnk", 52.953603, 42.074715, PKC=-0.764801188, PKA=-0.00530609682),
+        _linear("Akt", -31.110747, 113.959504, PKA=0.128905329),
+        _linear("Y", 23.248743, 82.760198, PKA=-0.0817067325, Mek=0.0298858143),
+    ]
+    return _system(
+        "SurveyProtein",
+        variables,
+        {"PKC": (0.5, 106.5), "PKA": (1.45, 4491.5), "Mek": (0.5, 389.5), "Akt": (1.2, 3555.5)},
+        "A linear model of eight signalling proteins of a cell; the reward is the negated amount of Erk.",
+        optimal_do={"PKA": 1.45, "Mek": 389.5},
+    )
