@@ -31,7 +31,7 @@ LAYERS = (
     ("wrappers",),
     ("sb3",),
     ("agents",),
-    ("specs",),
+    ("specs", "suites"),
     ("exchange",),
     ("evaluation",),
     ("testing", "cli", "__main__"),

@@ -71,7 +71,7 @@ def package(tmp_path_factory):
     root = tmp_path_factory.mktemp("package")
     for folder in ("agents", "cbo_gym"):
         copytree(ROOT / folder, root / folder, symlinks=True, ignore=ignore_patterns("__pycache__"))
-    for name in ("envs_registry.yaml", "pyproject.toml"):
+    for name in ("envs_registry.yaml", "suites.yaml", "pyproject.toml"):
         copyfile(ROOT / name, root / name)
     for path, text in (file for recipe in recipes() for file in recipe):
         target = root / path

@@ -242,6 +242,7 @@ def test_the_registry_is_package_data(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         names = {
             "cbo_gym/envs_registry.yaml",
+            "cbo_gym/suites.yaml",
             "cbo_gym/problems/chemostat.yaml",
             "cbo_gym/problems/train_delay.yaml",
             "cbo_gym/py.typed",

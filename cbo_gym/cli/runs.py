@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -20,12 +21,14 @@ from cbo_gym.cli.application import (
 )
 from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import left_out, print_table, say
+from cbo_gym.cli.suites import SuiteOption, SuiteSeeds, grid
 from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
     from cbo_gym.evaluation.forecast import Forecast, Planned
     from cbo_gym.evaluation.results import Recommend, Run
     from cbo_gym.evaluation.sweep import Backend
+    from cbo_gym.suites import Suite
 
 RecommendOption = Annotated[
     str,
@@ -105,10 +108,11 @@ def sweep(
         typer.Option("--agent", "-a", help=AGENT_HELP + PATTERN_HELP, autocompletion=agent_names, callback=look_here),
     ],
     envs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option("--env", "-e", help=ENV_HELP + PATTERN_HELP, autocompletion=env_ids, callback=look_here),
-    ],
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 5,
+    ] = None,
+    suite: SuiteOption = None,
+    seeds: SuiteSeeds = None,
     horizon: Horizon = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one a core.")] = -1,
     backend: Annotated[
@@ -139,14 +143,17 @@ def sweep(
     writes FOLDER, so no shared disk is needed.
 
     Example: [b]cbo-gym sweep results -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
+
+    A whole suite: [b]cbo-gym sweep results -a Random -a CBO --suite survey2026[/b]
     """
     from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.sweep import sweep as run_sweep
     from cbo_gym.progress import progress_bar
 
     when = cast("Recommend", recommend)  # which the sweep checks, as it does the backend
+    chosen, counted = grid(suite, envs, seeds)
     if dry_run:
-        _print_plan(agents, envs, seeds, out, horizon, when, jobs if backend == "joblib" else None)
+        _print_plan(agents, chosen, counted, out, horizon, when, jobs if backend == "joblib" else None)
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
@@ -164,8 +171,8 @@ def sweep(
         try:
             count = run_sweep(
                 agents,
-                envs,
-                range(seeds),
+                chosen,
+                counted,
                 out,
                 horizon=horizon,
                 recommend=when,
@@ -199,8 +206,8 @@ def _print_stopped(done: int, total: int | None, folder: Path) -> None:
 
 def _print_plan(
     agents: list[str],
-    envs: list[str],
-    seeds: int,
+    envs: Sequence[str] | Suite,
+    seeds: Sequence[int] | None,
     folder: Path,
     horizon: int | None,
     recommend: Recommend,
@@ -209,7 +216,7 @@ def _print_plan(
     from cbo_gym.evaluation.forecast import forecast
     from cbo_gym.evaluation.sweep import plan
 
-    planned = forecast(plan(agents, envs, range(seeds), folder, horizon, recommend))
+    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend))
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
     rows = [_planned_row(pair) for pair in planned.pairs if pair.plays]
     left_out(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")

@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import aggregate
 from cbo_gym.evaluation.folder import load_runs
+from cbo_gym.evaluation.gap import GAPS, gaps_of
 from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score, selection_frequencies
 from cbo_gym.evaluation.results import SECONDS, Run
 from cbo_gym.specs import matches
@@ -40,6 +41,8 @@ METRICS = {
     "seconds": "seconds a round",
 }
 
+NUMBERS = (*METRICS, *GAPS)
+
 
 @dataclass(frozen=True)
 class Leaderboard:
@@ -52,11 +55,13 @@ class Leaderboard:
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`METRICS` its mean over seeds and ``<metric>_half``, half the
-            width of its 95 % t-interval (null with one seed).
+            width of its 95 % t-interval (null with one seed); the same for the columns :data:`GAPS`, which are null
+            after fewer rounds than they name.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``;
             of the normalised score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``,
             of the score averaged over all rounds the mean ``average_score``, each with its interval; ``seconds`` a
-            round and ``run_seconds`` a run. Agents with all environments of the group come first, then by ``iqm``.
+            round and ``run_seconds`` a run; the mean of each of :data:`GAPS` with its interval, null where a run lacks
+            it. Agents with all environments of the group come first, then by ``iqm``.
         profiles: performance profiles: ``group``, ``agent``, ``threshold``, the ``fraction`` of runs with a score
             above it, and its interval.
         improvement: for each ordered pair of a group the ``probability`` that a run of ``agent`` scores higher than
@@ -173,7 +178,7 @@ def final_numbers(run: Run) -> dict[str, object]:
         "sources": _pairs(run.sources),
         "libraries": _pairs(run.libraries),
         "recommend": run.recommend,
-        **dict.fromkeys(METRICS),
+        **dict.fromkeys([*METRICS, *GAPS]),
         "run_seconds": None,
         **dict.fromkeys(SECONDS),
         "error": run.error,
@@ -188,6 +193,7 @@ def final_numbers(run: Run) -> dict[str, object]:
         seconds = run.seconds_a_round
         row |= {"seconds": seconds, "run_seconds": run.reset_seconds + seconds * run.horizon}
         row |= {name: run.table[name].mean() for name in SECONDS}
+        row |= gaps_of(run)
     return row
 
 
@@ -218,13 +224,13 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
     rows = tried.group_by(["mode", "env", "agent"]).agg(
         (pl.col("status") == "finished").sum().alias("seeds"),
         (pl.col("status") == "failed").sum().alias("failed"),
-        *(pl.col(name).cast(pl.Float64).mean() for name in METRICS),
-        *(pl.col(name).cast(pl.Float64).std().alias(f"{name}_half") for name in METRICS),
+        *(pl.col(name).cast(pl.Float64).mean() for name in NUMBERS),
+        *(pl.col(name).cast(pl.Float64).std().alias(f"{name}_half") for name in NUMBERS),
     )
     seeds = rows["seeds"].to_numpy()
     factor = pl.Series(_t_factor(np.maximum(seeds, 2)))
-    halves = rows.with_columns(pl.col(f"{name}_half") * factor for name in METRICS)
-    pairs = [column for name in METRICS for column in (name, f"{name}_half")]
+    halves = rows.with_columns(pl.col(f"{name}_half") * factor for name in NUMBERS)
+    pairs = [column for name in NUMBERS for column in (name, f"{name}_half")]
     ordered = halves.select("mode", "env", "agent", "seeds", "failed", *pairs)
     return ordered.sort(["env", "average_regret", "agent"], nulls_last=True)
 
@@ -308,9 +314,9 @@ def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
     envs, rows = np.unique(runs["place"].to_numpy(), return_inverse=True)
     seeds, columns = np.unique(runs["seed"].to_numpy(), return_inverse=True)
     values = {}
-    for name in ("score", "average_score", "seconds", "run_seconds"):
+    for name in ("score", "average_score", "seconds", "run_seconds", *GAPS):
         values[name] = np.full((len(envs), len(seeds)), np.nan)
-        values[name][rows, columns] = runs[name].to_numpy()
+        values[name][rows, columns] = runs[name].cast(pl.Float64).to_numpy()
     scores = values["score"]
     draws = aggregate.bootstrap_weights(scores, BOOTSTRAP_DRAWS, rng)
     return _Sample(envs, values, aggregate.equal_weights(scores), draws)
@@ -327,7 +333,19 @@ def _overall(sample: _Sample, envs: int) -> dict[str, object]:
         row[name] = float(statistic(scores, sample.equal))
         low, high = aggregate.interval(statistic(scores, sample.draws))
         row |= _ends(name, float(low), float(high), sample.has_interval)
-    return row | {name: float(aggregate.mean(values[name], sample.equal)) for name in ("seconds", "run_seconds")}
+    row |= {name: float(aggregate.mean(values[name], sample.equal)) for name in ("seconds", "run_seconds")}
+    for name in GAPS:
+        row |= _gap_over_envs(sample, name)
+    return row
+
+
+def _gap_over_envs(sample: _Sample, name: str) -> dict[str, float | None]:
+    scores = sample.values[name]
+    if np.isnan(scores[sample.equal > 0]).any():  # of fewer runs it would be another mean
+        return {name: None, **_ends(name, 0.0, 0.0, False)}
+    low, high = aggregate.interval(aggregate.mean(scores, sample.draws))
+    value = float(aggregate.mean(scores, sample.equal))
+    return {name: value, **_ends(name, float(low), float(high), sample.has_interval)}
 
 
 def _ends(name: str, low: float, high: float, known: bool) -> dict[str, float | None]:

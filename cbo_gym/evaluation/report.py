@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.leaderboard import Leaderboard, env_label
 from cbo_gym.evaluation.plots import (
     choice_curves,
@@ -170,7 +171,7 @@ def _page(board: Leaderboard, figures: dict[str, bytes]) -> str:
 <p>{escape(INTRODUCTION)}</p>
 <nav>{navigation}</nav>
 {groups}
-<h2 id="envs">Per environment</h2>{envs}
+{_gaps(board)}<h2 id="envs">Per environment</h2>{envs}
 <h2 id="coverage">What was run</h2>{_table(coverage_table(board))}
 <h2 id="incomplete">Failed and skipped</h2>{_incomplete(incomplete_rows(board))}
 <script>{SCRIPT}</script></body></html>
@@ -191,6 +192,12 @@ def _group(board: Leaderboard, group: str, figures: dict[str, bytes]) -> str:
 {_table(overall_table(board, group))}{NOTE}<div class="figures">{images}</div>
 <details><summary>Probability of improvement, with intervals</summary>{pairs}</details>
 """
+
+
+def _gaps(board: Leaderboard) -> str:
+    tables = "".join(f"<h3>{escape(title)}</h3>{_table(table)}" for title, table in gap_tables(board))
+    note = f'<p class="note">{escape(GAP_NOTE)}</p>'
+    return f'<h2 id="gap">GAP and PA-GAP</h2>{note}{tables}' if tables else ""
 
 
 def _env(board: Leaderboard, env: str, figures: dict[str, bytes]) -> str:

@@ -81,6 +81,7 @@ def evaluate(
         oracle = oracle_of(made)
         table = _score(played, asked, oracle)
         optimum = oracle.optimum
+        initial_expected, initial_reward = _initial_best(task, oracle)
     finally:
         made.close()
     return Run(
@@ -96,6 +97,8 @@ def evaluate(
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,
         random_value=optimum.random_value,
+        initial_expected=initial_expected,
+        initial_reward=initial_reward,
         choices=oracle.feedback.codec.choices,
         table=table,
     )
@@ -183,6 +186,21 @@ def _text_of(error: BaseException) -> str:
 def problem_of(env: gym.Env[Observation, Action]) -> object:
     """What an environment was made with as its problem: an import path, a YAML file's path, or a Problem."""
     return env.spec.kwargs.get("problem") if env.spec is not None else None
+
+
+def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
+    """Among the initial data the best expected reward, and the best reward observed of an intervention.
+
+    An action is taken for what it does: observations, whose values mean nothing, are one action; and none that is
+    recorded as empty intervenes.
+    """
+    if not task.initial_data:
+        return oracle.optimum.random_value, float("nan")
+    records = [oracle.feedback.codec.to_record(past.action) for past in task.initial_data]
+    distinct = {str(record): past.action for record, past in zip(records, task.initial_data, strict=True)}
+    expected = oracle.expected_rewards(list(distinct.values())).value
+    rewards = [past.reward for record, past in zip(records, task.initial_data, strict=True) if record]
+    return float(expected.max()), max(rewards, default=float("nan"))
 
 
 def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:

@@ -30,6 +30,7 @@ from cbo_gym.evaluation.results import Recommend, Run, Status, asked_after, name
 from cbo_gym.evaluation.runner import evaluate, problem_of
 from cbo_gym.registry import entries
 from cbo_gym.specs import Spec, create_agent, expand, make_env, usable_agents
+from cbo_gym.suites import Suite
 
 Backend = Literal["joblib", "dask"]
 
@@ -68,8 +69,8 @@ class Job:
 
 def sweep(
     agents: Iterable[str],
-    envs: Iterable[str],
-    seeds: Iterable[int],
+    envs: Iterable[str] | Suite,
+    seeds: Iterable[int] | None,
     folder: Path | str,
     *,
     horizon: int | None = None,
@@ -92,10 +93,11 @@ def sweep(
 
     Args:
         agents: names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed ones.
-        envs: environment ids, with parameters where wanted; ``"CBO/Alpine2*"`` stands for all that fit.
-        seeds: at least 0 each.
+        envs: environment ids, with parameters where wanted; ``"CBO/Alpine2*"`` stands for all that fit. Or a suite,
+            ``cbo_gym.suites.load("survey2026")``.
+        seeds: at least 0 each; None for those of the suite.
         folder: where the runs are kept.
-        horizon: number of rounds; None for the registered ones.
+        horizon: number of rounds; None for those of the suite, else the registered ones.
         recommend: after which rounds agents are asked for their recommendations, see
             :func:`cbo_gym.evaluation.evaluate`.
         n_jobs: processes at a time; -1 for one a core. Of a cluster, the workers decide.
@@ -231,13 +233,19 @@ def _kept_worker(limits: Limits, sources: object) -> Worker:
 
 def plan(
     agents: Iterable[str],
-    envs: Iterable[str],
-    seeds: Iterable[int],
+    envs: Iterable[str] | Suite,
+    seeds: Iterable[int] | None,
     folder: Path,
     horizon: int | None = None,
     recommend: Recommend = "every",
 ) -> list[Job]:
     """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
+    if isinstance(envs, Suite):
+        seeds = range(envs.seeds) if seeds is None else seeds
+        horizon = envs.horizon if horizon is None else horizon
+        envs = envs.environments
+    if seeds is None:
+        raise ArgumentError("give the seeds; only a suite has seeds of its own")
     agent_specs = [Spec.parse(text) for text in expand(agents, usable_agents)]
     env_specs = [Spec.parse(text) for text in expand(envs, lambda: [entry.id for entry in entries()])]
     seed_list = list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in seeds))

@@ -1,0 +1,84 @@
+"""suites: named lists of environments; and the options by which a sweep takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from cbo_gym.cli.application import app
+from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
+from cbo_gym.errors import ArgumentError
+from cbo_gym.registry import find_entry
+from cbo_gym.specs import Spec
+from cbo_gym.suites import Suite, load, load_all
+
+SEEDS = 5
+JSON_HAS_THEM = "--json has them"
+SuiteOption = Annotated[
+    str | None, typer.Option(help="Environments, rounds and seeds of a suite, see cbo-gym suites; options override.")
+]
+SuiteSeeds = Annotated[
+    int | None, typer.Option(min=1, help=f"Number of seeds, counted from 0: the suite's, else {SEEDS}, by default.")
+]
+
+
+def grid(
+    suite: str | None, envs: Sequence[str] | None, seeds: int | None
+) -> tuple[Sequence[str] | Suite, Sequence[int] | None]:
+    """What a sweep plays, and with which seeds; None for the suite's.
+
+    Raises:
+        ArgumentError: unless exactly one of suite and environments is given; if there is no such suite.
+    """
+    if (suite is None) == (not envs):
+        raise ArgumentError("give environments by --env, or a suite by --suite, one of the two")
+    if suite is not None:
+        return load(suite), None if seeds is None else range(seeds)
+    return envs or (), range(SEEDS if seeds is None else seeds)
+
+
+@app.command()
+def suites(
+    name: Annotated[str | None, typer.Argument(help="Only this suite, with its environments.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the suites: named lists of environments, one for each paper and one of all.
+
+    Example: [b]cbo-gym suites survey2026[/b]
+    """
+    chosen = load_all() if name is None else (load(name),)
+    if as_json:
+        print_json([{**suite.model_dump(), "environments": suite.labels()} for suite in chosen])
+    elif name is None:
+        rows = [
+            [suite.name, str(len(suite.labels())), _rounds(suite), str(suite.seeds), suite.metric, suite.title]
+            for suite in chosen
+        ]
+        header = ["name", "environments", "rounds", "seeds", "metric", "title"]
+        left_out(print_table("", header, rows, droppable=["title", "metric"]), JSON_HAS_THEM)
+    else:
+        _print_suite(chosen[0])
+
+
+def _print_suite(suite: Suite) -> None:
+    say(f"{suite.name}: {suite.title}", "bold")
+    for text in (suite.description, suite.paper):
+        if text:
+            say(text)
+    say(f"{_rounds(suite)} rounds, {suite.seeds} seeds, compared by {suite.metric}")
+    header = ["environment", "mode", "optimum", *(["its paper's reference"] if suite.references else [])]
+    left_out(print_table("", header, [_row(suite, label) for label in suite.labels()]), JSON_HAS_THEM)
+
+
+def _rounds(suite: Suite) -> str:
+    return "registered" if suite.horizon is None else str(suite.horizon)
+
+
+def _row(suite: Suite, label: str) -> list[str]:
+    spec = Spec.parse(label)
+    entry = find_entry(spec.name)
+    known = entry.optimum if entry and not spec.parameters else None  # parameters may change it
+    row = [label, str(entry.mode) if entry else "", f"{known.value:.6g}" if known else ""]
+    return [*row, f"{suite.references[label]:.6g}" if label in suite.references else ""] if suite.references else row

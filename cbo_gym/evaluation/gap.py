@@ -1,0 +1,99 @@
+"""GAP and PA-GAP, by which Huang et al. (2026) compare methods: pure functions on arrays, and the numbers of one run.
+
+From the best values so far b_1, ..., b_B of the rounds, what there was before, b_0, and a reference r, both speak of
+i_t = (b_t - b_0) / (r - b_0), cut off at 0 and 1. The survey takes the best *observed* reward, whose luck grows with
+the noise, and references that are often no expectation of any action. Here they come in two versions:
+
+* on expected rewards, with the true optimum: b_t is the best E[Y | a] of an action played so far, b_0 that of the
+  initial data (without any, of a random action);
+* by the survey's convention, columns ``survey_...``: b_t is the best reward observed so far, b_0 that of the initial
+  data's interventions, r the reference that the environment's suite states, else the optimum.
+
+Either has its limits. GAP gives half of itself to the round of the last improvement, however small that was, so that a
+method which improves to the end is paid less than one that stops. PA-GAP is at most (B + 1) / (2 B). In contextual
+mode, where every round has its own best reward, b_t is the optimum less the least regret of a round so far.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.regret import TIE_DECIMALS
+from cbo_gym.evaluation.results import Run
+from cbo_gym.suites import own_references
+
+Array = np.ndarray
+
+BUDGETS = (100, 50, 20)
+EXPECTED, SURVEY = "", "survey_"
+#: the columns of both versions
+GAPS = tuple(
+    f"{version}{name}_{budget}" for version in (EXPECTED, SURVEY) for name in ("gap", "pa_gap") for budget in BUDGETS
+)
+
+
+def improvements(values: Array, initial: float, reference: float) -> Array:
+    """(b_t - b_0) / (r - b_0) of the best of b_0 and the values so far, at least 0 and not yet cut off at 1.
+
+    Where b_0 is the reference or better, what improves on it counts as all of the way, as the survey has it.
+
+    Args:
+        values: of the rounds, on the last axis, at least one.
+        initial: b_0.
+        reference: r.
+
+    Raises:
+        ArgumentError: without rounds.
+    """
+    values = np.asarray(values, dtype=float)
+    if not values.shape[-1]:
+        raise ArgumentError("GAP needs at least one round")
+    gained = np.maximum(np.maximum.accumulate(values, axis=-1) - initial, 0.0)
+    possible = reference - initial
+    return gained / possible if possible > 0.0 else np.where(gained > 0.0, 1.0 + gained, 0.0)
+
+
+def gap(values: Array, initial: float, reference: float) -> Array:
+    """(i_B + (B - t*) / B) / (1 + (B - 1) / B), t* the first round with the best value; B where none is above b_0.
+
+    Args and errors as of :func:`improvements`; values that agree to nine decimals of r - b_0 are equal.
+
+    Returns:
+        in [0, 1], of the values' shape less the last axis.
+    """
+    gained = improvements(values, initial, reference).round(TIE_DECIMALS)
+    budget = gained.shape[-1]
+    best = gained[..., -1]
+    first = np.where(best > 0.0, np.argmax(gained == best[..., None], axis=-1) + 1, budget)
+    return (np.minimum(best, 1.0) + (budget - first) / budget) / (1.0 + (budget - 1.0) / budget)
+
+
+def path_aware_gap(values: Array, initial: float, reference: float) -> Array:
+    """PA-GAP: the mean over rounds t of i_t (B - t + 1) / B. Arguments, result and errors as of :func:`gap`."""
+    gained = np.minimum(improvements(values, initial, reference), 1.0)
+    budget = gained.shape[-1]
+    return (gained * (np.arange(budget, 0, -1) / budget)).mean(axis=-1)
+
+
+def gaps_of(run: Run) -> dict[str, float | None]:
+    """The columns :data:`GAPS` of one finished run; None where it has fewer rounds, or did not keep b_0."""
+    found: dict[str, float | None] = dict.fromkeys(GAPS)
+    if not math.isnan(run.initial_expected):
+        best = run.optimum - run.table["best_so_far_regret"].to_numpy()
+        found |= _at_budgets(EXPECTED, best, run.initial_expected, run.optimum)
+    if not math.isnan(run.initial_reward):
+        reference = own_references().get(run.env, run.optimum)
+        found |= _at_budgets(SURVEY, run.table["reward"].to_numpy(), run.initial_reward, reference)
+    return found
+
+
+def _at_budgets(version: str, values: Array, initial: float, reference: float) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for budget in BUDGETS:
+        if budget <= len(values):
+            found[f"{version}gap_{budget}"] = float(gap(values[:budget], initial, reference))
+            found[f"{version}pa_gap_{budget}"] = float(path_aware_gap(values[:budget], initial, reference))
+    return found
