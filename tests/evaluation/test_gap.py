@@ -1,0 +1,126 @@
+"""GAP and PA-GAP by hand, and where they stand in the leaderboard."""
+
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import polars as pl
+import pytest
+
+from cbo_gym import evaluate, leaderboard, make_task
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation import load_run
+from cbo_gym.evaluation.gap import GAPS, gap, gaps_of, path_aware_gap
+from cbo_gym.evaluation.gap_tables import gap_tables
+from cbo_gym.evaluation.report import _gaps
+from cbo_gym.evaluation.results import save_run
+from cbo_gym.oracle import oracle_of
+
+HALFWAY = [0.0, 2.0, 1.0, 6.0]  # of the way from 2 to 10: nothing, nothing, nothing, half
+
+
+def test_by_hand():
+    # i = 0, 0, 0, 1/2 and t* = 4 of B = 4
+    assert gap(HALFWAY, 2.0, 10.0) == pytest.approx((0.5 + 0.0) / 1.75)
+    assert path_aware_gap(HALFWAY, 2.0, 10.0) == pytest.approx(0.5 * (1 / 4) / 4)
+    # i = 1/4, 1/2, 1/2, 1/2 and t* = 2
+    assert gap([4.0, 6.0, 6.0, 3.0], 2.0, 10.0) == pytest.approx((0.5 + 2 / 4) / 1.75)
+    assert path_aware_gap([4.0, 6.0, 6.0, 3.0], 2.0, 10.0) == pytest.approx((0.25 * 4 + 0.5 * (3 + 2 + 1)) / 4 / 4)
+
+
+@pytest.mark.parametrize("rounds", [1, 4, 100])
+def test_the_ends_of_the_scales(rounds):
+    best = np.full(rounds, 1.0)
+    assert gap(best, 0.0, 1.0) == pytest.approx(1.0)
+    assert path_aware_gap(best, 0.0, 1.0) == pytest.approx((rounds + 1) / (2 * rounds))
+    assert gap(-best, 0.0, 1.0) == path_aware_gap(-best, 0.0, 1.0) == 0.0
+
+
+def test_luck_beyond_the_reference_is_cut_off_but_tells_when_it_came():
+    assert gap([1.0, 3.0], 0.0, 2.0) == pytest.approx((1.0 + 0.0) / 1.5)
+    assert path_aware_gap([1.0, 3.0], 0.0, 2.0) == pytest.approx((0.5 * 2 / 2 + 1.0 * 1 / 2) / 2)
+
+
+def test_a_start_at_the_reference_or_beyond():
+    """As the survey has it: all of the way with any improvement, else none."""
+    assert gap([1.0, 2.5], 2.0, 2.0) == pytest.approx(1.0 / 1.5)
+    assert gap([1.0, 2.0], 2.0, 1.0) == 0.0
+    assert path_aware_gap([2.5, 1.0], 2.0, 2.0) == pytest.approx(0.75)
+
+
+def test_many_runs_at_once():
+    values = np.random.default_rng(0).normal(size=(3, 5, 20))
+    for function in (gap, path_aware_gap):
+        found = function(values, -1.0, 2.0)
+        assert found.shape == (3, 5)
+        assert found[1, 2] == function(values[1, 2], -1.0, 2.0)
+        assert ((found >= 0.0) & (found <= 1.0)).all()
+
+
+def test_improvements_by_rounding_are_none():
+    assert gap([0.5, 0.5 + 1e-12], 0.0, 1.0) == gap([0.5, 0.5], 0.0, 1.0)
+
+
+def test_without_rounds():
+    with pytest.raises(ArgumentError, match="at least one round"):
+        gap([], 0.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def played():
+    return evaluate("Random", "CBO/SurveyHealthcare-v0", 3, horizon=20)
+
+
+def test_what_a_run_keeps_of_its_start(played, tmp_path):
+    env = gym.make("CBO/SurveyHealthcare-v0")
+    initial = make_task(env, 3).initial_data
+    expected = oracle_of(env).expected_rewards([past.action for past in initial[-4:]]).value  # one observed, three set
+    assert played.initial_expected == pytest.approx(expected.max(), abs=1e-6)
+    assert played.initial_reward == max(past.reward for past in initial[-3:])
+    save_run(tmp_path / "r.parquet", played)
+    assert load_run(tmp_path / "r.parquet").initial_reward == played.initial_reward
+
+
+def test_both_versions_of_one_run(played):
+    found = gaps_of(played)
+    assert list(found) == list(GAPS)
+    expected = played.table["expected_reward"].to_numpy()
+    assert found["gap_20"] == pytest.approx(gap(expected, played.initial_expected, played.optimum))
+    rewards = played.table["reward"].to_numpy()
+    assert found["survey_pa_gap_20"] == path_aware_gap(rewards, played.initial_reward, -4.0401)
+    assert found["gap_50"] is found["survey_gap_100"] is None
+
+
+def test_without_initial_data_the_start_is_a_random_action():
+    run = evaluate("Random", "CBO/SurveyChain-Contextual-v0", 0, horizon=20)
+    assert run.initial_expected == run.random_value
+    assert np.isnan(run.initial_reward)
+    found = gaps_of(run)
+    assert found["gap_20"] > 0.0
+    assert found["survey_gap_20"] is None
+
+
+def test_columns_tables_and_report(played):
+    runs = [replace(played, agent=agent, seed=seed) for agent in "AB" for seed in (0, 1)]
+    long = replace(played, agent="A", seed=2, initial_expected=float("nan"), initial_reward=float("nan"))
+    board = leaderboard(runs)
+    assert board.per_env["gap_20"].to_list() == [pytest.approx(gaps_of(played)["gap_20"])] * 2
+    assert board.per_env["gap_100"].to_list() == [None, None]
+    row = board.overall.row(0, named=True)
+    assert row["survey_gap_20"] == row["survey_gap_20_low"] == pytest.approx(gaps_of(played)["survey_gap_20"])
+    assert leaderboard([*runs, long]).overall.filter(pl.col("agent") == "A")["gap_20"].to_list() == [None]
+    titles = [title for title, _ in gap_tables(board)]
+    assert titles == [
+        "Hard, over environments: expected",
+        "Hard, over environments: the survey's convention",
+        "CBO/SurveyHealthcare-v0, T=20: expected",
+        "CBO/SurveyHealthcare-v0, T=20: the survey's convention",
+    ]
+    header, rows = gap_tables(board)[2][1]
+    assert header == ["agent", "GAP at 20", "PA-GAP at 20"]
+    assert [row[0] for row in rows] == ["A", "B"]
+    assert _gaps(board).count("<table>") == 4
+
+
+def test_environments_of_other_suites_have_no_table(played):
+    assert gap_tables(leaderboard([replace(played, env="CBO/ToyGraph-v0")])) == []

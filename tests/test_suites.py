@@ -1,0 +1,116 @@
+"""Suites: what the package has, what a broken file says, and sweeps of them."""
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cbo_gym import suites, sweep
+from cbo_gym.cli import app
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.leaderboard import METRICS
+from cbo_gym.registry import entries
+from cbo_gym.suites import Metric, Suite, SuiteError, load, load_all
+
+GOOD = {
+    "name": "mine",
+    "title": "Two",
+    "description": "Two environments.",
+    "environments": ["CBO/Rosenbrock-v0(dim=3)", "CBO/Dropwave-v?"],
+    "horizon": 2,
+    "seeds": 2,
+    "metric": "score",
+}
+AGENT = "Random"
+
+
+def written(path, *items):
+    path.write_text(yaml.safe_dump(list(items)))
+    return path
+
+
+def invoke(*words, code=0):
+    done = CliRunner(env={"COLUMNS": "120"}).invoke(app, list(words))
+    assert done.exit_code == code, done.output
+    return " ".join(done.output.split())
+
+
+def test_the_packages_own():
+    found = {suite.name: suite for suite in load_all()}
+    assert found["all"].labels() == [entry.id for entry in entries()]
+    survey = found["survey2026"]
+    assert (survey.horizon, survey.metric, len(survey.labels())) == (100, "gap", 14)
+    assert set(survey.references) == set(survey.labels())
+    papers = [suite.paper for suite in found.values() if suite.paper]
+    assert len(set(papers)) == len(papers) == len(found) - 1
+    assert set(Metric.__args__) <= {*METRICS, "gap"}
+    assert load("survey2026") == survey
+
+
+def test_environments_are_written_out(tmp_path):
+    path = written(tmp_path / "s.yaml", GOOD)
+    assert load("mine", path).labels() == ["CBO/Rosenbrock-v0(dim=3)", "CBO/Dropwave-v0"]
+    assert [suite.name for suite in load_all(path)] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"environments": ["CBO/Dropwav-v0"]},
+            "suite mine: .*not registered: CBO/Dropwav-v0; did you mean",
+        ),
+        ({"environments": ["CBO/Nothing*"]}, "suite mine: nothing fits 'CBO/Nothing\\*'"),
+        ({"environments": ["CBO/Dropwave-v0(1)"]}, "suite mine: cannot read"),
+        ({"environments": []}, "field environments: List should have at least 1 item"),
+        ({"seeds": 0}, "field seeds"),
+        ({"horizon": "long"}, "field horizon"),
+        ({"metric": "fame"}, "field metric"),
+        ({"metrc": "gap"}, "did you mean 'metric'"),
+        ({"references": {"CBO/Ackley-v0": 0.0}}, "CBO/Ackley-v0 is none of the environments"),
+        ({"references": {"CBO/Dropwave-v0": float("nan")}}, "field references"),
+        ({"name": "Not a name"}, "field name"),
+        ({"name": None}, "suite 2 has no name"),
+        ({"name": "other"}, "the suite other is given twice"),
+    ],
+)
+def test_a_broken_suite_is_named_with_its_field(tmp_path, change, message):
+    path = written(tmp_path / "s.yaml", {**GOOD, "name": "other"}, {**GOOD, **change})
+    with pytest.raises(SuiteError, match=message):
+        load_all(path)
+
+
+def test_one_that_is_right_loads_beside_one_that_is_wrong(tmp_path):
+    path = written(tmp_path / "s.yaml", {**GOOD, "name": "wrong", "environments": ["CBO/None-v0"]}, GOOD)
+    assert load("mine", path).seeds == 2
+    with pytest.raises(SuiteError, match="CBO/None-v0"):
+        load("wrong", path)
+
+
+@pytest.mark.parametrize("text", ["name: mine", "- [unclosed", "- !!python/object/apply:os.getcwd []"])
+def test_files_that_are_none(tmp_path, text):
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    with pytest.raises(SuiteError):
+        load("mine", path)
+    with pytest.raises(SuiteError, match="cannot read"):
+        load("mine", tmp_path / "none.yaml")
+
+
+def test_a_sweep_of_a_suite(tmp_path):
+    count = sweep([AGENT], Suite(**GOOD), None, tmp_path, n_jobs=1)
+    assert count["finished"] == 4
+    assert sweep([AGENT], Suite(**GOOD), [0], tmp_path, n_jobs=1)["resumed"] == 2
+    with pytest.raises(ArgumentError, match="only a suite has seeds of its own"):
+        sweep([AGENT], ["CBO/Dropwave-v0"], None, tmp_path)
+
+
+def test_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(suites, "suites_path", lambda: written(tmp_path / "s.yaml", GOOD))
+    assert "Example: cbo-gym suites survey2026" in invoke("suites", "--help")
+    assert "mine 2 2 2 score Two" in invoke("suites")
+    assert "CBO/Dropwave-v0 soft 1" in invoke("suites", "mine")
+    words = ["sweep", str(tmp_path / "runs"), "-a", AGENT, "--jobs", "1"]
+    assert "2 finished" in invoke(*words, "--suite", "mine", "--seeds", "1", "--horizon", "1")
+    for given in ([], ["--suite", "mine", "-e", "CBO/Dropwave-v0"]):
+        assert "one of the two" in invoke(*words, *given, code=2)
+    assert "no suite is called 'min'; there are mine; did you mean 'mine'?" in invoke(*words, "--suite", "min", code=2)
