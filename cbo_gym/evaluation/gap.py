@@ -16,8 +16,6 @@ mode, where every round has its own best reward, b_t is the optimum less the lea
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
@@ -81,10 +79,10 @@ def path_aware_gap(values: Array, initial: float, reference: float) -> Array:
 def gaps_of(run: Run) -> dict[str, float | None]:
     """The columns :data:`GAPS` of one finished run; None where it has fewer rounds, or did not keep b_0."""
     found: dict[str, float | None] = dict.fromkeys(GAPS)
-    if not math.isnan(run.initial_expected):
+    if run.initial_expected is not None:
         best = run.optimum - run.table["best_so_far_regret"].to_numpy()
         found |= _at_budgets(EXPECTED, best, run.initial_expected, run.optimum)
-    if not math.isnan(run.initial_reward):
+    if run.initial_reward is not None:
         reference = own_references().get(run.env, run.optimum)
         found |= _at_budgets(SURVEY, run.table["reward"].to_numpy(), run.initial_reward, reference)
     return found

@@ -84,8 +84,8 @@ class Run:
         reset_seconds: what ``reset`` took, the initial data included; no part of the rounds' seconds.
         optimum, optimum_standard_error, random_value: of the task.
         initial_expected: the best expected reward of an action among the initial data; without such data that of a
-            random action. NaN in runs of versions that did not keep it, as the next.
-        initial_reward: the best reward that was observed of an intervention among the initial data; NaN without any.
+            random action. None in runs of versions that did not keep it.
+        initial_reward: the best reward that was observed of an intervention among the initial data; None without any.
         choices: names of the target sets or scopes that the column ``choice`` counts from 0, where there are any.
         table: columns as in :data:`COLUMNS`.
 
@@ -111,8 +111,8 @@ class Run:
     optimum: float = float("nan")
     optimum_standard_error: float = float("nan")
     random_value: float = float("nan")
-    initial_expected: float = float("nan")
-    initial_reward: float = float("nan")
+    initial_expected: float | None = None
+    initial_reward: float | None = None
     choices: tuple[str, ...] = ()
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 

@@ -94,7 +94,7 @@ def test_both_versions_of_one_run(played):
 def test_without_initial_data_the_start_is_a_random_action():
     run = evaluate("Random", "CBO/SurveyChain-Contextual-v0", 0, horizon=20)
     assert run.initial_expected == run.random_value
-    assert np.isnan(run.initial_reward)
+    assert run.initial_reward is None
     found = gaps_of(run)
     assert found["gap_20"] > 0.0
     assert found["survey_gap_20"] is None
@@ -102,7 +102,7 @@ def test_without_initial_data_the_start_is_a_random_action():
 
 def test_columns_tables_and_report(played):
     runs = [replace(played, agent=agent, seed=seed) for agent in "AB" for seed in (0, 1)]
-    long = replace(played, agent="A", seed=2, initial_expected=float("nan"), initial_reward=float("nan"))
+    long = replace(played, agent="A", seed=2, initial_expected=None, initial_reward=None)
     board = leaderboard(runs)
     assert board.per_env["gap_20"].to_list() == [pytest.approx(gaps_of(played)["gap_20"])] * 2
     assert board.per_env["gap_100"].to_list() == [None, None]
