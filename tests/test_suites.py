@@ -46,6 +46,12 @@ def test_the_packages_own():
     assert load("survey2026") == survey
 
 
+def test_nine_of_the_surveys_references_are_more_than_any_action_earns():
+    optima = {entry.id: entry.optimum.value for entry in entries()}
+    beyond = [env for env, value in load("survey2026").references.items() if value > optima[env] + 0.1]
+    assert len(beyond) == 9
+
+
 def test_environments_are_written_out(tmp_path):
     path = written(tmp_path / "s.yaml", GOOD)
     assert load("mine", path).labels() == ["CBO/Rosenbrock-v0(dim=3)", "CBO/Dropwave-v0"]

@@ -192,8 +192,8 @@ def _negated_outcome(b: Floats, t: Floats, load: Floats, response: Floats, u: Fl
 def epidemiology() -> Problem:
     """SurveyEpidemiology: a reward that waves in L, the faster the larger L is, until nothing is left of it on average.
 
-    E[Y | do(L, B)] holds (cos(8 + 15 L) - cos(8 + 7 L)) / (8 L), so the highest peak lies in the first thousandth of L's
-    domain, and an eighth of its height is all that is left after the first hundredth.
+    E[Y | do(L, B)] holds (cos(8 + 15 L) - cos(8 + 7 L)) / (8 L), so the highest peak lies in the first thousandth of
+    the domain of L, and beyond the first hundredth none is a seventh as high.
     """
     variables = [
         Variable("B", own_noise, noise=Uniform(-1.0, 1.0)),
