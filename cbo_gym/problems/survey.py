@@ -23,6 +23,7 @@ from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uni
 SURVEY = "Huang, Le, Ma & Tran (2026), Causal Bayesian Optimization: Foundations, Methods, and Applications"
 UNIT = Normal(0.0, 1.0)
 TENTH = Normal(0.0, 0.1)
+CHAIN_DOMAINS = {"W": (-1.0, 1.0), "Z": (-1.0, 1.0)}
 CHAIN_OPTIMUM = 1.0 + 3.0 * math.sqrt(2.0 / math.pi)  # 1 + 3 E|X|
 
 
@@ -43,6 +44,7 @@ def _system(
         manipulable=manipulable,
         targets=minimal_targets(scm, manipulable),
         optimal_do=optimal_do,
+        noise_known=contexts is None,
         contexts=contexts,
     )
 
@@ -118,26 +120,41 @@ def _sign_of_context(contexts: Columns) -> Columns:
     return {"W": np.ones_like(contexts["X"]), "Z": np.sign(contexts["X"])}
 
 
-def chain() -> Problem:
-    """SurveyChain: Z multiplies the variable that drives it, so a number does not help and a policy does.
-
-    Y = W + 3 Z X + N with X ~ N. Set to numbers, W = 1 and any Z earn 1. Where Z may follow X, which is the contextual
-    mode, Z = sign X earns 1 + 3 E|X| = 1 + 3 sqrt(2 / pi) (the survey's chain_soft).
-    """
-    followed = make_scope({"W": (), "Z": ("X",)})
-    scopes = [followed, make_scope({"Z": ("X",)}), make_scope({"W": ()}), frozenset()]
-    variables = [
+def _product() -> list[Variable]:
+    return [
         Variable("X", own_noise, noise=UNIT),
         Variable("W", own_noise, noise=UNIT),
         Variable("Z", _drift, ("X",), noise=UNIT),
         Variable("Y", _chain_reward, ("X", "W", "Z"), noise=UNIT),
     ]
+
+
+def chain() -> Problem:
+    """SurveyChain: Z multiplies the variable that drives it, so no number is of use: W = 1 and any Z earn 1.
+
+    Y = W + 3 Z X + N with X ~ N.
+    """
     return _system(
         "SurveyChain",
-        variables,
-        {"W": (-1.0, 1.0), "Z": (-1.0, 1.0)},
-        "A product of two variables, one of which has mean zero and can be seen, not set.",
+        _product(),
+        CHAIN_DOMAINS,
+        "A product of two variables, one of which has mean zero.",
         optimal_do={"W": 1.0, "Z": 0.0},
+    )
+
+
+def chain_contextual() -> Problem:
+    """SurveyChainContextual: SurveyChain where Z may follow X, and W is set to a number (the survey's chain_soft).
+
+    Z = sign X earns 1 + 3 E|X| = 1 + 3 sqrt(2 / pi).
+    """
+    by_x = {"Z": ("X",)}
+    scopes = [make_scope({"W": (), **by_x}), make_scope(by_x), make_scope({"W": ()}), frozenset()]
+    return _system(
+        "SurveyChainContextual",
+        _product(),
+        CHAIN_DOMAINS,
+        "A product of two variables, one of which has mean zero and can be seen, not set.",
         contexts=Contexts(("X",), scopes, _context_is_root, _sign_of_context, "W = 1, Z = sign X", value=CHAIN_OPTIMUM),
     )
 

@@ -16,7 +16,7 @@ import cbo_gym
 from cbo_gym import make_task
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import InitialData, entries
+from cbo_gym.registry import InitialData, entries, find_entry
 
 HARD_IDS = [entry.id for entry in entries() if entry.mode == "hard"]
 SOFT_IDS = [entry.id for entry in entries() if entry.mode == "soft"]
@@ -174,13 +174,16 @@ def test_soft_initial_data_are_2q_plus_1_random_actions(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", HARD_IDS)
-def test_hard_initial_data_are_10_observations_and_2_of_each_other_target(env_id: str) -> None:
+def test_hard_initial_data_are_10_observations_and_2_of_each_other_target_but_for_the_surveys(env_id: str) -> None:
     env = gym.make(env_id)
+    sizes = find_entry(env_id).initial_data
+    observed, each = sizes.observational, sizes.random
+    assert (observed, each) == (10, 2) or ("Survey" in env_id and each == 1)
     task = make_task(env, seed=0)
     played = [task.targets[r.action["target"]] for r in task.initial_data]
-    assert played[:10] == [frozenset()] * 10
+    assert played[:observed] == [frozenset()] * observed
     for target in task.targets:
-        assert played.count(target) == (2 if target else 10)
+        assert played.count(target) == (each if target else observed)
     domains = task.manipulable
     for action, observation, _ in task.initial_data:
         for place, (name, (low, high)) in enumerate(domains.items()):
