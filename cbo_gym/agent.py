@@ -8,12 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
-
-class UnsupportedModeError(ArgumentError):
-    """Raised by ``Agent.reset`` for a task whose feedback mode the agent does not play."""
+__all__ = ["Agent", "UnsupportedModeError"]
 
 
 class Agent(ABC):
@@ -37,7 +35,8 @@ class Agent(ABC):
             seed: of all randomness of the agent, in 0..2**32 - 1.
 
         Raises:
-            UnsupportedModeError: if the agent does not play the task's mode.
+            UnsupportedModeError: if the agent does not play the task's mode, or needs a causal diagram that the task
+                does not tell.
         """
         if task.mode not in self.modes:
             played = ", ".join(sorted(self.modes))

@@ -22,6 +22,14 @@ class ArgumentTypeError(CBOGymError, TypeError):
     """A thing of another kind than what is needed."""
 
 
+class UnsupportedModeError(ArgumentError):
+    """Raised by ``Agent.reset`` for a task that the agent does not play, above all one of another feedback mode."""
+
+
+class HiddenGraphError(UnsupportedModeError):
+    """The task tells no causal diagram, and whoever asked for it needs one."""
+
+
 class OperationError(CBOGymError, RuntimeError):
     """What surrounds cbo-gym fails: a worker process, a cluster, equations that do not settle or overflow."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.actions.domains import Interval
 from cbo_gym.actions.spaces import Space
+from cbo_gym.errors import HiddenGraphError
 from cbo_gym.scm.components import Component
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import Distribution, DistributionFamily
@@ -34,6 +35,28 @@ class Mode(StrEnum):
     DISCRETE = "discrete"
 
 
+@dataclass(frozen=True)
+class ToldGraph:
+    """What is told of the causal graph: one diagram, which need not be the true one; or candidates; or names alone.
+
+    Args:
+        nodes: the observed variables in the order in which they are told, the reward last.
+        diagram: the diagram that is told, its nodes in topological order where it has one; None where none is.
+        candidates: the diagrams one of which should be the true one, in an order that tells nothing; empty where
+            there is no such list.
+    """
+
+    nodes: tuple[str, ...]
+    diagram: CausalDiagram | None = None
+    candidates: tuple[CausalDiagram, ...] = ()
+
+    @property
+    def is_acyclic(self) -> bool:
+        """Whether what is told rules out cycles."""
+        diagrams = [self.diagram] if self.diagram else self.candidates
+        return bool(diagrams) and all(diagram.is_acyclic for diagram in diagrams)
+
+
 class Round(NamedTuple):
     """One played round: the action, the semi-bandit observation that it gave, and the reward."""
 
@@ -51,7 +74,7 @@ class Task:
     Args:
         env_id: id of the environment.
         mode: its feedback mode.
-        diagram: the causal diagram over the observed variables; latent confounding as bidirected edges.
+        graph: what is told of the causal graph.
         nodes: the observed variables in the order of ``observation["nodes"]``, the reward last.
         reward: name of the reward variable.
         horizon: number of rounds.
@@ -65,7 +88,7 @@ class Task:
 
     env_id: str
     mode: Mode
-    diagram: CausalDiagram
+    graph: ToldGraph
     nodes: tuple[str, ...]
     reward: str
     horizon: int
@@ -74,6 +97,19 @@ class Task:
     codec: Codec
     noise: Mapping[str, Distribution] | None = None
     initial_data: tuple[Round, ...] = ()
+
+    @property
+    def diagram(self) -> CausalDiagram:
+        """The causal diagram over the observed variables, as it is told; latent confounding as bidirected edges.
+
+        Raises:
+            HiddenGraphError: if none is told. An agent that asks for it at ``reset`` is thereby left out of the task.
+        """
+        if self.graph.diagram is None:
+            count = len(self.graph.candidates)
+            told = f"{count} candidates for its graph, not one" if count else "the names of its variables, no graph"
+            raise HiddenGraphError(f"a causal diagram is needed; {self.env_id} tells {told}")
+        return self.graph.diagram
 
 
 @dataclass(frozen=True, kw_only=True)

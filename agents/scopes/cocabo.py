@@ -116,7 +116,9 @@ class CoCaBO(Agent):
         ]
 
     def _warn_of_changes(self, variables: frozenset[str], contexts: frozenset[str]) -> None:
-        """Warn where some of the actions change a context on which others depend."""
+        """Warn where some of the actions change a context on which others depend, as far as the diagram is told."""
+        if self.task.graph.diagram is None:
+            return
         changed = sorted(contexts & self.task.diagram.mutilate(variables).descendants(variables))
         if changed:
             warnings.warn(

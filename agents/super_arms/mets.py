@@ -52,9 +52,7 @@ class METS(SuperArmAgent):
         self._counts = np.zeros(count)
         self._payoff = payoff_of(self.task)
         self.model = SeparableModel(
-            lambda _, exogenous, nodes: fit_jointly(
-                exogenous, nodes, self.task.components, self.task.diagram.is_acyclic
-            )
+            lambda _, exogenous, nodes: fit_jointly(exogenous, nodes, self.task.components, self.task.graph.is_acyclic)
         )
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:

@@ -128,7 +128,7 @@ class SSEMUCB(SuperArmAgent):
     def _affordable_centre(self, degree: int) -> str:
         sizes = self.super_arms.sum(axis=1)
         points = sum(count * math.comb(size + degree, degree) for size, count in enumerate(np.bincount(sizes).tolist()))
-        return "means" if self.task.diagram.is_acyclic and points <= MAX_POINTS else "zero"
+        return "means" if self.task.graph.is_acyclic and points <= MAX_POINTS else "zero"
 
     def components(self) -> tuple[EdgeFunction, ...]:
         """Candidate functions of the edges."""
@@ -231,7 +231,7 @@ class SSEMUCBJO(SSEMUCB):
     """SSEM-UCB-JO, Alg. 2: one fit to all rounds, of a system with cycles or without; see :class:`SSEMUCB`."""
 
     def fit(self, super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-        return fit_jointly(exogenous, nodes, self.components(), self.task.diagram.is_acyclic)
+        return fit_jointly(exogenous, nodes, self.components(), self.task.graph.is_acyclic)
 
     def growth(self, rounds: int) -> float:
         return math.sqrt(math.sqrt(rounds) / math.log(rounds)) if rounds > 1 else 1.0

@@ -401,6 +401,8 @@ def is_noiseless(task: Task, node: str) -> bool:
 
     True if the noise is known to be zero at the node and all its ancestors, and none of them has a latent cause.
     """
+    if task.graph.diagram is None:
+        return False
     upstream = task.diagram.ancestors([node])
     if task.noise is None or any(pair & upstream for pair in task.diagram.bidirected):
         return False

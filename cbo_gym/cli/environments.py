@@ -146,7 +146,8 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     scopes = problem.contexts.scopes if codec.choices and problem.contexts else ()
     names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
     best = oracle.optimum
-    record = codec.to_record(best.action)
+    of_truth = feedback.truth.codec  # the best action may be none that is offered where the graph is told wrongly
+    record = of_truth.to_record(best.action)
     return {
         "id": str(spec),
         "description": problem.description,
@@ -162,7 +163,7 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
             "value": best.value,
             "standard_error": best.standard_error,
             "action": record,
-            "in_words": codec.to_text(record),
+            "in_words": of_truth.to_text(record),
             "random_value": best.random_value,
             "random_standard_error": best.random_standard_error,
         },

@@ -72,7 +72,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
         mode: the feedback mode.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
-        parameters: keyword arguments of the mode and of the problem's builder.
+        parameters: keyword arguments of the mode and of the problem's builder, and ``graph`` with its own: what agents
+            are told of the graph, see :func:`cbo_gym.problems.telling.tell`.
 
     Attributes:
         feedback: what an action means and what comes back.
@@ -106,7 +107,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.render_mode = render_mode
         self.action_space: Space = self.feedback.action_space
         self.observation_space = self.feedback.observation_space  # type: ignore[assignment]
-        self._observed = itemgetter(*self.scm.nodes)
+        self._observed = itemgetter(*self.feedback.nodes)
         # Looked up once: a step takes a few microseconds.
         self._decode, self._play = self.feedback.decode, self.feedback.play
         self._describe, self._after = self.feedback.describe, self.feedback.after

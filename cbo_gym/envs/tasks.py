@@ -51,17 +51,18 @@ def make_task(
     feedback, scm = base.feedback, base.scm
     sizes = initial_data or _sizes(base)
     noise = {v.name: v.noise for v in scm.variables if v.observed}
+    told = {name: noise[name] for name in feedback.nodes if name in noise}
     task = feedback.task_class(
         env_id=spec.id if spec else base.problem.name,
         mode=feedback.mode,
-        diagram=scm.diagram,
-        nodes=scm.nodes,
+        graph=feedback.told,
+        nodes=feedback.nodes,
         reward=scm.reward,
         horizon=horizon,
         action_space=feedback.action_space,
         observation_space=feedback.observation_space,
         codec=feedback.codec,
-        noise=noise if base.problem.noise_known else None,
+        noise=told if base.problem.noise_known else None,
         initial_data=_draw_initial_data(feedback, seed, sizes),
         **feedback.task_fields(),
     )
@@ -88,7 +89,7 @@ def _draw_initial_data(feedback: Feedback, seed: int, sizes: InitialData) -> tup
         return ()
     intervention = feedback.decode_batch(actions)
     values = feedback.play(feedback.scm.draw_noise(rng, count), intervention)
-    nodes = np.broadcast_to(feedback.scm.stack(values), (count, len(feedback.scm.nodes)))
+    nodes = np.broadcast_to(feedback.scm.stack(values, feedback.nodes), (count, len(feedback.nodes)))
     rewards = np.broadcast_to(feedback.problem.outcomes.reward(values), count)
     single = iterate(batch_space(feedback.action_space, count), actions)
     seen = feedback.after(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})

@@ -179,8 +179,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
         values = self.feedback.play(noise, intervention)
-        nodes = np.empty((self.num_envs, len(self.scm.nodes)))
-        for place, name in enumerate(self.scm.nodes):
+        nodes = np.empty((self.num_envs, len(self.feedback.nodes)))
+        for place, name in enumerate(self.feedback.nodes):
             nodes[:, place] = values[name]
         reward = np.empty(self.num_envs)
         reward[:] = self.problem.outcomes.reward(values)

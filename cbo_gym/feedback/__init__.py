@@ -10,6 +10,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
+from cbo_gym.problems.telling import GRAPH_KEYWORDS, tell
 from cbo_gym.task import Mode
 
 __all__ = ["Feedback", "Region", "feedback_class", "make_feedback"]
@@ -33,12 +34,14 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     Args:
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
         mode: how it is played.
-        parameters: keyword arguments of the mode, and of the problem's builder.
+        parameters: keyword arguments of the mode, of the problem's builder, and of
+            :func:`cbo_gym.problems.telling.tell`: what agents are told of the graph.
 
     Raises:
         ArgumentError: if the problem cannot be built or does not fit the mode, or a parameter is neither's.
     """
     kind = feedback_class(mode)
+    of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
@@ -47,7 +50,13 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
             f"{_name(problem)} in {mode} mode takes the parameters {sorted(known)}; given also {unknown}{hints}"
         )
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
-    return kind(built, **{key: value for key, value in parameters.items() if key in own})
+    of_mode = {key: value for key, value in parameters.items() if key in own}
+    truth = kind(built, **of_mode)
+    if (told := tell(built, **of_graph)) is built:
+        return truth
+    feedback = kind(told, **of_mode)
+    feedback.truth = truth
+    return feedback
 
 
 def _name(problem: str | Problem) -> str:

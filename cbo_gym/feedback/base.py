@@ -16,7 +16,7 @@ from cbo_gym.actions.reading import own_copy
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws, Values
-from cbo_gym.task import Action, Mode, Observation, Task
+from cbo_gym.task import Action, Mode, Observation, Task, ToldGraph
 
 Description = dict[str, Any]  # what was done, in native units by name
 
@@ -45,6 +45,9 @@ class Feedback(ABC):
         action_space: of one action.
         observation_space: of what is seen of one round.
         domains: native units of the action's coordinates.
+        told: what agents are told of the causal graph.
+        nodes: the observed variables in the order in which they are seen, the reward last.
+        truth: the same with the graph known, from which regret is counted; itself where it is.
 
     Raises:
         ArgumentError: if the problem lacks what the mode needs.
@@ -64,6 +67,9 @@ class Feedback(ABC):
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.scm = problem.scm
+        self.told = problem.told or ToldGraph(self.scm.nodes, self.scm.diagram)
+        self.nodes = self.told.nodes
+        self.truth: Feedback = self
         self.codec = self.make_codec()
         self.domains = self.codec.domains
         self.action_space: Space = self.codec.space
@@ -131,7 +137,7 @@ class Feedback(ABC):
         """What an agent sees of rounds that were played.
 
         Args:
-            nodes: the observed variables, shape ``(..., n)``.
+            nodes: the observed variables, in the order of ``self.nodes``, shape ``(..., n)``.
             values: all variables by name, latent ones included, of the rounds' shape, as :meth:`play` gave them.
         """
         return {"nodes": nodes}
@@ -142,7 +148,7 @@ class Feedback(ABC):
 
     def empty_observation(self) -> Observation:
         """What is seen before the first round: zeros."""
-        return self.after(np.zeros(len(self.scm.nodes)), defaultdict(float))
+        return self.after(np.zeros(len(self.nodes)), defaultdict(float))
 
     @abstractmethod
     def acted_on(self) -> dict[str, str]:

@@ -48,10 +48,12 @@ class HardFeedback(ChoiceFeedback):
         return list(map(set_name, self.problem.targets))
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """By default 2 random interventions on each target set."""
+        """By default 2 random interventions on each target set; where only names are told, of single variables."""
         each = 2 if random is None else random
-        empty = self.problem.targets.index(frozenset())
-        others = [index for index in range(len(self.problem.targets)) if index != empty]
+        targets = self.problem.targets
+        empty = targets.index(frozenset())
+        largest = max(map(len, targets)) if self.told.diagram or self.told.candidates else 1
+        others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
         chosen = np.repeat([empty, *others], [observational, *[each] * len(others)])
         return {"target": chosen, "values": rng.random((len(chosen), len(self.domains)))}
 

@@ -50,8 +50,9 @@ class ParametricFeedback(Feedback):
         return {node: ", ".join(names[i] for i in own) for node, own in self.scm.action_nodes.items()}
 
     def task_fields(self) -> dict[str, Any]:
+        entering = self.scm.action_nodes
         return {
-            "action_nodes": dict(self.scm.action_nodes),
+            "action_nodes": {name: entering[name] for name in self.nodes if name in entering},
             "action_domains": tuple(self.problem.action_domains),
             "action_names": self.problem.domains.names,
         }

@@ -9,6 +9,7 @@ from cbo_gym.feedback import Feedback
 from cbo_gym.feedback.contextual import ContextualFeedback
 from cbo_gym.oracle.contextual import ContextualOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
+from cbo_gym.problems.telling import GRAPH_KEYWORDS
 from cbo_gym.registry import RecordedOptimum, find_entry
 
 OF_THE_SESSION = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")  # Gymnasium puts them there too
@@ -41,5 +42,6 @@ def _recorded(spec: Any) -> RecordedOptimum | None:
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
         return None
-    made_with = {key: value for key, value in spec.kwargs.items() if key not in OF_THE_SESSION}
+    aside = (*OF_THE_SESSION, *GRAPH_KEYWORDS)  # what is told of the graph changes no expected reward
+    made_with = {key: value for key, value in spec.kwargs.items() if key not in aside}
     return entry.optimum if made_with == entry.made_with else None

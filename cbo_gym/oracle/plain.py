@@ -252,7 +252,9 @@ class Oracle:
 
     @cached_property
     def optimum(self) -> Optimum:
-        """The recorded optimum where there is one, else a search's result."""
+        """The recorded optimum where there is one, else a search's result: of the problem with its graph known."""
+        if self.feedback.truth is not self.feedback:
+            return type(self)(self.feedback.truth, self._seed, self._recorded).optimum
         recorded = self._recorded
         if recorded is None:
             return self.find_optimum()

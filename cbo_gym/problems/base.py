@@ -27,6 +27,7 @@ from cbo_gym.scm import (
 )
 from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
 from cbo_gym.scm.values import Composition, is_finite_number
+from cbo_gym.task import ToldGraph
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
 MOST_TARGETS = 1024
@@ -111,6 +112,7 @@ class Problem:
         arms: the interventions of the discrete mode, variable -> native value; ``{}`` is to only observe. The reward
             of a problem with arms lies in [0, 1], as bandit algorithms ask.
         outcomes: what counts of a round; None for the system's reward as the objective.
+        told: what agents are told of the causal graph, see :func:`cbo_gym.problems.telling.tell`; None for all of it.
 
     Raises:
         ArgumentError: if domains, null action, targets, scopes, arms and SCM do not fit together.
@@ -135,6 +137,7 @@ class Problem:
     contexts: Contexts | None = None
     arms: Sequence[Mapping[str, float]] = ()
     outcomes: Outcomes = field(default=None)  # type: ignore[assignment]  # see __post_init__
+    told: ToldGraph | None = None
 
     def __post_init__(self) -> None:
         q = self.scm.action_dim

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -127,9 +127,9 @@ class System(ABC):
                 raise ArgumentError(f"{what} has shape {np.shape(column)}, which does not fit {batch_shape}")
         return intervention
 
-    def stack(self, values: Mapping[str, Floats]) -> np.ndarray:
-        """The observed variables as one array of shape ``(..., len(nodes))``."""
-        columns = np.broadcast_arrays(*[values[name] for name in self.nodes])
+    def stack(self, values: Mapping[str, Floats], names: Sequence[str] | None = None) -> np.ndarray:
+        """The observed variables, or those named, as one array of shape ``(..., number of names)``."""
+        columns = np.broadcast_arrays(*[values[name] for name in names or self.nodes])
         return np.stack(columns, axis=-1)
 
 

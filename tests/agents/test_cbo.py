@@ -20,7 +20,7 @@ from cbo_gym.agents.surrogates.causal_prior import (
 )
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.task import HardTask
+from cbo_gym.task import HardTask, ToldGraph
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
 TOY, COMPLETE = "CBO/ToyGraph-v0", "CBO/CompleteGraph-v0"
@@ -165,7 +165,7 @@ def linear_task(diagram: CausalDiagram) -> HardTask:
     return HardTask(
         env_id="Linear",
         mode=Mode.HARD,
-        diagram=diagram,
+        graph=ToldGraph(diagram.nodes, diagram),
         nodes=("Z", "X", "Y"),
         reward="Y",
         horizon=5,
@@ -314,7 +314,7 @@ def test_the_empty_set_is_exploited_where_it_is_best() -> None:
     diagram = CausalDiagram(["X", "Y"], [("X", "Y")], [("X", "Y")])
     common = {"nodes": ("X", "Y"), "manipulable": domains, "targets": targets, "noise": None, "initial_data": ()}
     codec = ChoiceCodec(space, Domains(domains), "target", targets, ["{}", "{X}"])
-    task = replace(task, diagram=diagram, action_space=space, codec=codec, **common)
+    task = replace(task, graph=ToldGraph(diagram.nodes, diagram), action_space=space, codec=codec, **common)
     agent = CBO(targets="POMIS")
     agent.reset(task, 0)
     assert agent.explored == set(targets)

@@ -18,6 +18,7 @@ from cbo_gym import Agent, Mode, UnsupportedModeError, agents, make_task
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.task import ToldGraph
 from tests.agents.helpers import AGENT_SEED, flat, make, play
 
 AGENTS = {
@@ -217,7 +218,7 @@ def test_contexts_that_another_action_changes_are_warned_of() -> None:
     diagram = CausalDiagram(["X1", "C", "X2", "Y"], [("X1", "C"), ("C", "X2"), ("X2", "Y"), ("X1", "Y"), ("C", "Y")])
     agent = agents.CoBO()
     with pytest.warns(UserWarning, match=r"setting \['X1', 'X2'\] changes \['C'\]"):
-        agent.reset(replace(task, diagram=diagram), 0)
+        agent.reset(replace(task, graph=ToldGraph(diagram.nodes, diagram)), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agent.reset(task, 0)

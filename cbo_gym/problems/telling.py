@@ -1,0 +1,306 @@
+"""Telling: what agents are told of a problem's causal graph. All of it, names alone, something wrong, or candidates.
+
+Rewards, optimum and regret are those of the true problem, whatever is told. What agents may do and see follows from
+what they are told, so that nothing else of the graph shows:
+
+* Variables come in a topological order of the diagram that is told; where none is, sorted by name. (In masked systems
+  they keep the order of their base arms.)
+* Hard mode offers the minimal intervention sets of the diagram that is told, or of any candidate; where only names
+  are told, all sets; never any larger than the largest that the problem lists itself. A problem that lists other
+  than minimal sets, as one does that knows no graph, offers these sets whatever is told.
+* Which nodes soft actions enter, which scopes may be played, and the noise distributions are told as ever: they are no
+  edges. A known composition names the reward's parents, so it goes with a diagram.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.arguments import is_whole_number, whole_number
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.problems.base import MOST_TARGETS, Problem
+from cbo_gym.scm.diagram import CausalDiagram, Edge
+from cbo_gym.scm.equivalence import markov_equivalents
+from cbo_gym.scm.scopes import is_minimal, scope_diagram
+from cbo_gym.task import ToldGraph
+
+CHANGES = ("graph_missing", "graph_added", "graph_reversed", "graph_omitted")
+#: keyword arguments that a kind of telling takes
+TAKEN: dict[str, tuple[str, ...]] = {
+    "known": (),
+    "hidden": (),
+    "wrong": (*CHANGES, "graph_seed"),
+    "partial": ("graph_candidates", "graph_seed"),
+}
+GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
+MOST_CANDIDATES = 64
+TRIES = 1000
+
+Change = int | Sequence[Any]  # how many, drawn at random, or which
+
+
+def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
+    """The problem as agents are told of it.
+
+    Args:
+        problem: with its graph known.
+        graph: ``"known"``; ``"hidden"``: the variables' names; ``"wrong"``: another diagram, as if it were the true
+            one; ``"partial"``: candidates, of which one should be the true one.
+        keywords: of ``"wrong"``: ``graph_missing``, ``graph_added``, ``graph_reversed`` (numbers of directed edges, or
+            lists of edges ``(cause, effect)``) and ``graph_omitted`` (a number of variables that no action sets or
+            enters, or a list of them; their edges go with them), by default one missing edge; and ``graph_seed``, at
+            least 0, of what is drawn. Of ``"partial"``: ``graph_candidates``: None for the Markov equivalence class
+            with the reward as a sink, at most ``MOST_CANDIDATES`` of it; a number of diagrams, of which all but the
+            true one have an edge missing, added or reversed; or a list of diagrams or of lists of edges; and
+            ``graph_seed``. A list without the true one is allowed, and said in a warning.
+
+    Raises:
+        ArgumentError: if the kind or a keyword is unknown; for more changes than there are edges or variables; if the
+            diagram would have a cycle, an edge out of the reward, or nothing left to act on that affects the reward.
+    """
+    if graph not in TAKEN:
+        raise ArgumentError(
+            f"graph must be one of {', '.join(map(repr, TAKEN))}; given {graph!r}{did_you_mean(graph, TAKEN)}"
+        )
+    if strangers := sorted(set(keywords) - set(TAKEN[graph])):
+        raise ArgumentError(f"graph={graph!r} takes the keywords {list(TAKEN[graph])}; given also {strangers}")
+    if graph == "known":
+        return problem
+    rng = np.random.default_rng(whole_number("graph_seed", keywords.pop("graph_seed", 0), at_least=0))
+    told = _TELLERS[graph](problem, rng, **keywords)
+    composition = problem.composition if _keeps_composition(problem, told) else None
+    return replace(problem, told=told, targets=_targets(problem, told), composition=composition)
+
+
+def _hidden(problem: Problem, rng: np.random.Generator) -> ToldGraph:
+    return ToldGraph(_listed(problem))
+
+
+def _wrong(problem: Problem, rng: np.random.Generator, **changes: Change) -> ToldGraph:
+    diagram = wrong_diagram(problem, rng, **(changes or {"graph_missing": 1}))
+    return ToldGraph(diagram.nodes, diagram)
+
+
+def _partial(
+    problem: Problem, rng: np.random.Generator, graph_candidates: int | Sequence[Any] | None = None
+) -> ToldGraph:
+    nodes, truth = _listed(problem), problem.scm.diagram
+    if graph_candidates is None:
+        if not truth.is_acyclic:
+            raise ArgumentError(f"{problem.name} has a cyclic graph, so no equivalence class; list the candidates")
+        found = markov_equivalents(truth, [problem.scm.reward], MOST_CANDIDATES)
+    elif is_whole_number(graph_candidates):
+        found = _alternatives(problem, rng, whole_number("graph_candidates", graph_candidates, at_least=1))
+    elif isinstance(graph_candidates, list | tuple) and graph_candidates:
+        found = [_as_diagram(problem, given) for given in graph_candidates]
+        if truth not in found:
+            warnings.warn(f"the true graph of {problem.name} is not among the candidates", stacklevel=2)
+    else:
+        raise ArgumentError(f"graph_candidates is a number or a list of diagrams; given {graph_candidates!r}")
+    candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in found)
+    return ToldGraph(nodes, candidates=tuple(sorted(candidates, key=repr)))
+
+
+_TELLERS: dict[str, Callable[..., ToldGraph]] = {"hidden": _hidden, "wrong": _wrong, "partial": _partial}
+
+
+def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
+    """The true diagram and others with one edge changed."""
+    found = [problem.scm.diagram]
+    kinds = rng.permuted(np.arange(TRIES) % 3)
+    for kind in kinds:
+        if len(found) >= count:
+            return found
+        try:
+            diagram = wrong_diagram(problem, rng, **{CHANGES[kind]: 1})
+        except ArgumentError:
+            continue
+        if diagram not in found:
+            found.append(diagram)
+    raise ArgumentError(f"{problem.name} has {len(found) - 1} graphs with one edge changed; given {count} candidates")
+
+
+def wrong_diagram(
+    problem: Problem,
+    rng: np.random.Generator,
+    graph_missing: Change = 0,
+    graph_added: Change = 0,
+    graph_reversed: Change = 0,
+    graph_omitted: Change = 0,
+) -> CausalDiagram:
+    """The problem's diagram with changes, its nodes in topological order; see :func:`tell`.
+
+    Changes that are drawn are drawn again while they make a cycle or leave nothing to act on.
+
+    Raises:
+        ArgumentError: as :func:`tell`.
+    """
+    changes = (graph_missing, graph_added, graph_reversed, graph_omitted)
+    if all(not change and is_whole_number(change) for change in changes):
+        raise ArgumentError(f"a wrong graph needs a change; give one of {', '.join(CHANGES)} above 0")
+    drawn = any(is_whole_number(change) and change for change in changes)
+    problems: dict[str, None] = {}
+    for _ in range(TRIES if drawn else 1):
+        diagram = _changed(problem, rng, *changes)
+        if (what := _unfit(problem, diagram)) is None:
+            return _in_order(problem, diagram)
+        problems[what] = None
+    raise ArgumentError(f"no such change of the graph of {problem.name} will do: {'; '.join(problems)}")
+
+
+def _changed(
+    problem: Problem,
+    rng: np.random.Generator,
+    missing: Change,
+    added: Change,
+    turned: Change,
+    omitted: Change,
+) -> CausalDiagram:
+    scm, reward = problem.scm, problem.scm.reward
+    fixed = {*problem.manipulable, *scm.action_nodes, *(problem.contexts.names if problem.contexts else ()), reward}
+    if problem.super_arms:
+        fixed |= set(scm.nodes)
+    gone = _pick(rng, omitted, [n for n in scm.nodes if n not in fixed], "graph_omitted", "variables no action enters")
+    kept = scm.diagram.subgraph(set(scm.nodes) - set(gone))
+    edges = sorted(kept.directed)
+    dropped = _pick(rng, missing, edges, "graph_missing", "edges")
+    inner = [edge for edge in edges if edge[1] != reward and edge not in dropped]
+    reversed_ = _pick(rng, turned, inner, "graph_reversed", "other edges that do not lead into the reward")
+    apart = [(a, b) for a in kept.nodes for b in kept.nodes if a != b and a != reward]
+    apart = [(a, b) for a, b in apart if not {(a, b), (b, a)} & kept.directed]
+    new = _pick(rng, added, _one_way(rng, apart) if is_whole_number(added) else apart, "graph_added", "pairs to join")
+    directed = kept.directed - set(dropped) - set(reversed_) | {(b, a) for a, b in reversed_} | set(new)
+    return _built(kept.nodes, directed, kept.bidirected)
+
+
+def _one_way(rng: np.random.Generator, pairs: Sequence[Edge]) -> list[Edge]:
+    """One direction of each pair, a random one where both are allowed."""
+    chosen = {frozenset(pairs[i]): pairs[i] for i in rng.permutation(len(pairs))}
+    return sorted(chosen.values())
+
+
+def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keyword: str, what: str) -> list[Any]:
+    """So many of the known ones at random, or those that are named.
+
+    Raises:
+        ArgumentError: if there are not so many, or one that is named is not known.
+    """
+    if is_whole_number(wanted):
+        count = whole_number(keyword, wanted, at_least=0)
+        if count > len(known):
+            raise ArgumentError(f"{keyword} must be at most {len(known)}, for there are so many {what}; given {count}")
+        return [known[i] for i in rng.permutation(len(known))[:count]]
+    if not isinstance(wanted, list | tuple):
+        raise ArgumentError(f"{keyword} is a number or a list; given {wanted!r}")
+    named = [tuple(one) if isinstance(one, list) else one for one in wanted]
+    if strangers := [one for one in named if one not in known]:
+        raise ArgumentError(f"{keyword} names {strangers}; choose from the {what} {list(known)}")
+    return list(dict.fromkeys(named))
+
+
+def _built(nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]) -> CausalDiagram:
+    return CausalDiagram(nodes, directed, [(min(p), max(p)) for p in bidirected], allow_cycles=True)
+
+
+def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
+    """What keeps a diagram from being told, if anything does."""
+    reward, scm = problem.scm.reward, problem.scm
+    if children := diagram.children(reward):
+        return f"it has edges from the reward to {list(children)}"
+    if scm.diagram.is_acyclic and not diagram.is_acyclic:
+        return "it has a cycle"
+    scopes = problem.contexts.scopes if problem.contexts else ()
+    if not all(_is_acyclic_under(diagram, scope) for scope in scopes):
+        return "a scope makes a cycle in it"
+    relevant = diagram.ancestors([reward])
+    for acted_on in (problem.manipulable, scm.action_nodes):
+        if acted_on and relevant.isdisjoint(acted_on):
+            return "nothing that can be acted on affects the reward in it"
+    return None
+
+
+def _is_acyclic_under(diagram: CausalDiagram, scope: Any) -> bool:
+    """Whether a policy of the scope makes no cycle in the diagram."""
+    try:
+        return scope_diagram(diagram, scope).is_acyclic
+    except ArgumentError:
+        return False
+
+
+def _as_diagram(problem: Problem, given: Any) -> CausalDiagram:
+    """A candidate that the user lists, as a diagram or as its directed edges."""
+    truth = problem.scm.diagram
+    if not isinstance(given, CausalDiagram):
+        try:
+            edges = [(str(cause), str(effect)) for cause, effect in given]
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {given!r}"
+            ) from None
+        given = _built(truth.nodes, edges, truth.bidirected)
+    if set(given.nodes) != set(truth.nodes):
+        raise ArgumentError(f"a candidate needs the nodes {list(truth.nodes)}; given {list(given.nodes)}")
+    if what := _unfit(problem, given):
+        raise ArgumentError(f"{given} is no candidate for the graph of {problem.name}: {what}")
+    return given
+
+
+def _listed(problem: Problem) -> tuple[str, ...]:
+    """The observed variables in an order that tells nothing of the graph, the reward last."""
+    if problem.super_arms:
+        return problem.scm.nodes
+    others = sorted(set(problem.scm.nodes) - {problem.scm.reward}, key=_natural)
+    return (*others, problem.scm.reward)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """X2 before X10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def _with_nodes(diagram: CausalDiagram, nodes: Sequence[str]) -> CausalDiagram:
+    pairs = [(min(pair), max(pair)) for pair in diagram.bidirected]
+    return CausalDiagram(nodes, diagram.directed, pairs, allow_cycles=not diagram.is_acyclic)
+
+
+def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
+    """The diagram with its nodes in a topological order, where it has one, that tells nothing but the diagram."""
+    listed = [name for name in _listed(problem) if name in diagram.nodes]
+    ordered = _with_nodes(diagram, listed)
+    if problem.super_arms or not diagram.is_acyclic:
+        return ordered
+    others = [name for name in ordered.topological_order if name != problem.scm.reward]
+    return _with_nodes(diagram, [*others, problem.scm.reward])
+
+
+def _keeps_composition(problem: Problem, told: ToldGraph) -> bool:
+    whole = told.diagram is not None and len(told.nodes) == len(problem.scm.nodes)
+    return whole or problem.super_arms is not None
+
+
+def _targets(problem: Problem, told: ToldGraph) -> Sequence[frozenset[str]]:
+    reward, listed = problem.scm.reward, problem.targets
+    if not all(is_minimal(problem.scm.diagram, reward, target) for target in listed):
+        return listed  # they do not come from the graph
+    offered = _sets(list(problem.manipulable), max(map(len, listed), default=0))
+    if diagrams := [told.diagram] if told.diagram else told.candidates:
+        return [target for target in offered if any(is_minimal(one, reward, target) for one in diagrams)]
+    return offered
+
+
+def _sets(names: Sequence[str], largest: int) -> list[frozenset[str]]:
+    """The sets of names, smaller ones first, up to the largest size for which there are at most ``MOST_TARGETS``."""
+    found = [frozenset[str]()] if largest >= 0 else []
+    for size in range(1, largest + 1):
+        more = [frozenset(members) for members in combinations(names, size)]
+        if len(found) + len(more) > MOST_TARGETS:
+            break
+        found += more
+    return found
