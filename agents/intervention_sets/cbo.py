@@ -51,7 +51,7 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
-from cbo_gym.agents.surrogates.causal_prior import CausalGP, ObservationalModel
+from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
 from cbo_gym.agents.toolbox.arguments import require_count, require_positive, require_word
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
@@ -118,13 +118,12 @@ class CBO(Agent):
 
     def setup(self, seed: int) -> None:
         task = self.task
-        explored = _explored(task, self.targets)
         if strangers := sorted(set(self.costs) - set(task.manipulable)):
             raise ArgumentError(
                 f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set"
                 f"{did_you_mean(strangers[0], task.manipulable)}"
             )
-        self._model = ObservationalModel(task, self.device)
+        self._model = self.make_model()
         self._observing = _Observing(task, task.targets.index(frozenset()))
         self._arms: list[_Arm] = [
             _Intervening(task, index, self._model, self.costs, int(self.rng.integers(2**31)), self.device)
@@ -132,11 +131,23 @@ class CBO(Agent):
             else self._observing
             for index, target in enumerate(task.targets)
         ]
-        self._explored = [arm for arm, target in zip(self._arms, task.targets, strict=True) if target in explored]
-        names = frozenset().union(*explored)
-        self._places = [task.nodes.index(name) for name in task.manipulable if name in names]
-        self._domains = np.array([domain for name, domain in task.manipulable.items() if name in names])
+        self.explore(self.choose_targets())
         self._stale = True
+
+    def make_model(self) -> EffectModel:
+        """What observations tell about interventions."""
+        return ObservationalModel(self.task, self.device)
+
+    def explore(self, targets: Collection[frozenset[str]]) -> None:
+        """From now on maximise the improvement in these target sets."""
+        self._explored = [arm for arm, target in zip(self._arms, self.task.targets, strict=True) if target in targets]
+        names = frozenset().union(*targets)
+        self._places = [self.task.nodes.index(name) for name in self.task.manipulable if name in names]
+        self._domains = np.array([domain for name, domain in self.task.manipulable.items() if name in names])
+
+    def choose_targets(self) -> Collection[frozenset[str]]:
+        """The target sets whose improvement is to be maximised."""
+        return _explored(self.task, self.targets)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         arm = self._arms[int(action["target"])]
@@ -274,7 +285,7 @@ class _Intervening(_Arm):
         self,
         task: HardTask,
         index: int,
-        model: ObservationalModel,
+        model: EffectModel,
         costs: Mapping[str, float],
         seed: int,
         device: str,

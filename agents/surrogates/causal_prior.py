@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -29,6 +30,20 @@ LEAST_NOISE = 1e-4
 
 #: values of a target set's variables in [0, 1], ``n x d`` -> estimates of E[Y | do(x)] and their standard deviations
 Effect = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+class EffectModel(Protocol):
+    """What tells about the effects of interventions before they are played."""
+
+    @property
+    def observations(self) -> Tensor:
+        """The observed nodes in the task's order, shape ``(n, len(task.nodes))``."""
+
+    def add(self, action: Action, observation: Observation, reward: float) -> None:
+        """Learn from a round."""
+
+    def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
+        """E[Y | do(x)] of points ``n x d`` in [0, 1], and the standard deviation of that estimate: both ``(n,)``."""
 
 
 class ObservationalModel:

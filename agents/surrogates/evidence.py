@@ -1,0 +1,155 @@
+"""Evidence: how well sets of causes explain a variable, with functions and noise integrated out in closed form.
+
+A variable is ``y = f(x) + u`` with ``f`` linear or a draw of a Gaussian process and ``u ~ N(0, s^2)``. The prior of f is
+relative to the noise, and that of s is flat in log s, so that for n values, less their mean, the evidence is
+``|A|^(-1/2) (y' A^-1 y)^(-(n - 1) / 2)`` up to a factor that all sets of causes share; ``s^2 A`` is the covariance of y.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from operator import itemgetter
+from typing import Protocol
+
+import numpy as np
+
+LENGTHSCALES = (0.7, 2.0)  # of standardised inputs, times the square root of their number
+SIGNALS = (3.0, 100.0)  # variances of f in units of the noise's
+LINEAR_SIGNAL = 1.0  # variance of a standardised input's coefficient in units of the noise's
+LEAST = 1e-9  # share of the variance that no function explains, if only by rounding
+
+
+class Explanation(Protocol):
+    """A function learned of a variable's causes."""
+
+    def mean(self, causes: np.ndarray) -> np.ndarray:
+        """Mean of f at causes of shape ``(..., d)``."""
+
+    def predict(self, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Mean and variance of f at causes of shape ``(m, d)``, each ``(m,)``; and the variance of the noise."""
+
+
+@dataclass(frozen=True)
+class SmoothExplanation:
+    """A Gaussian process fitted to a variable given its causes, with the likeliest scales.
+
+    Attributes:
+        log_evidence: averaged over the scales.
+    """
+
+    log_evidence: float
+    _inputs: np.ndarray
+    _weights: np.ndarray
+    _factor: np.ndarray
+    _scales: tuple[float, float, float]
+    _units: tuple[np.ndarray, np.ndarray, float]
+
+    def mean(self, causes: np.ndarray) -> np.ndarray:
+        flat = causes.reshape(-1, causes.shape[-1])
+        return (self._units[2] + self._cross(flat) @ self._weights).reshape(causes.shape[:-1])
+
+    def predict(self, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        _, signal, noise = self._scales
+        cross = self._cross(causes)
+        reduced = np.linalg.solve(self._factor, cross.T)
+        variance = np.maximum(signal - np.square(reduced).sum(axis=0), 0.0) + 1.0 / len(self._weights)
+        return self._units[2] + cross @ self._weights, noise * variance, noise
+
+    def _cross(self, causes: np.ndarray) -> np.ndarray:
+        location, scale, _ = self._units
+        lengthscale, signal, _ = self._scales
+        return signal * _similarity((causes - location) / scale, self._inputs, lengthscale)
+
+
+@dataclass(frozen=True)
+class LinearExplanation:
+    """A linear function of the causes, with the coefficients' covariance."""
+
+    _coefficients: np.ndarray
+    _inverse: np.ndarray
+    _noise: float
+    _count: int
+    _units: tuple[np.ndarray, np.ndarray, float]
+
+    def mean(self, causes: np.ndarray) -> np.ndarray:
+        location, scale, mean = self._units
+        return mean + ((causes - location) / scale) @ self._coefficients
+
+    def predict(self, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        location, scale, mean = self._units
+        at = (causes - location) / scale
+        variance = self._noise * (((at @ self._inverse) * at).sum(axis=1) + 1.0 / self._count)
+        return mean + at @ self._coefficients, np.maximum(variance, 0.0), self._noise
+
+
+def explain_linearly(causes: np.ndarray, effect: np.ndarray) -> LinearExplanation:
+    """How a variable follows from its causes, by Bayesian linear regression; arguments as :func:`explain`."""
+    location, scale, mean = causes.mean(axis=0), np.maximum(causes.std(axis=0), 1e-12), float(effect.mean())
+    inputs, centred = (causes - location) / scale, effect - mean
+    inverse = np.linalg.inv(inputs.T @ inputs + np.eye(causes.shape[1]) / LINEAR_SIGNAL)
+    coefficients = inverse @ (inputs.T @ centred)
+    noise = max(float(centred @ (centred - inputs @ coefficients)), 0.0) / (len(effect) - 1)
+    return LinearExplanation(coefficients, inverse, noise, len(effect), (location, scale, mean))
+
+
+def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
+    """How a variable follows from its causes, by Gaussian processes on a grid of scales.
+
+    Args:
+        causes: shape ``(n, d)``; d may be 0.
+        effect: shape ``(n,)``, n at least 2.
+    """
+    count, dim = causes.shape
+    location, scale = causes.mean(axis=0), np.maximum(causes.std(axis=0), 1e-12)
+    mean = float(effect.mean())
+    centred = effect - mean
+    least = LEAST * float(centred @ centred) + 1e-300
+    inputs = (causes - location) / scale
+    found = []
+    for lengthscale, signal in product(LENGTHSCALES, SIGNALS) if dim else [(1.0, 0.0)]:
+        spread = lengthscale * math.sqrt(max(1, dim))
+        factor = np.linalg.cholesky(np.eye(count) + signal * _similarity(inputs, inputs, spread))
+        whitened = np.linalg.solve(factor, centred)
+        residual = max(float(whitened @ whitened), least)
+        value = -float(np.log(factor.diagonal()).sum()) - 0.5 * (count - 1) * math.log(residual)
+        found.append((value, (spread, signal, residual / (count - 1)), factor, whitened))
+    best, scales, factor, whitened = max(found, key=itemgetter(0))
+    average = best + math.log(sum(math.exp(value - best) for value, *_ in found) / len(found))
+    return SmoothExplanation(
+        average, inputs, np.linalg.solve(factor.T, whitened), factor, scales, (location, scale, mean)
+    )
+
+
+def linear_log_evidence(
+    gram: np.ndarray, products: np.ndarray, total: float, count: int, sets: Sequence[Sequence[int]]
+) -> np.ndarray:
+    """The same for linear functions of several sets of causes, all of one size.
+
+    Args:
+        gram: products of the n values of the standardised causes, ``(d, d)``.
+        products: those with the effect less its mean, ``(d,)``.
+        total: the sum of squares of the latter.
+        count: the number n.
+        sets: places of the causes, ``(m, k)``.
+
+    Returns:
+        shape ``(m,)``.
+    """
+    places = np.array(sets, dtype=int)
+    size = places.shape[1]
+    least = LEAST * total + 1e-300
+    if not size:
+        return np.full(len(places), -0.5 * (count - 1) * math.log(max(total, least)))
+    blocks = gram[places[:, :, None], places[:, None, :]] + np.eye(size) / LINEAR_SIGNAL
+    cross = products[places]
+    explained = (cross * np.linalg.solve(blocks, cross[..., None])[..., 0]).sum(axis=-1)
+    determinant = np.linalg.slogdet(blocks)[1] + size * math.log(LINEAR_SIGNAL)
+    return -0.5 * determinant - 0.5 * (count - 1) * np.log(np.maximum(total - explained, least))
+
+
+def _similarity(first: np.ndarray, second: np.ndarray, lengthscale: float) -> np.ndarray:
+    squares = np.square(first).sum(axis=1)[:, None] + np.square(second).sum(axis=1) - 2.0 * first @ second.T
+    return np.exp(-0.5 * squares.clip(0.0) / lengthscale**2)

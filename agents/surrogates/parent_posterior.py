@@ -1,0 +1,181 @@
+"""A posterior over the direct causes of the reward, where nobody tells them, and the effects that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbo_gym.actions import Domains
+from cbo_gym.agents.surrogates.evidence import Explanation, explain, explain_linearly, linear_log_evidence
+from cbo_gym.task import Action, HardTask, Observation
+
+Parents = tuple[int, ...]  # places among the possible causes, ascending
+STARTS = 2  # sets whose neighbours are tried
+STEPS = 12  # moves of the search in one round, at most
+KEPT = 32  # sets that are remembered
+NEGLIGIBLE = 0.01  # share of the posterior below which a set is left out
+AVERAGED = 8  # observations over which a nonlinear effect is averaged
+FEW_ROUNDS = 3  # before that nothing is explained
+
+
+class ParentPosterior:
+    """p(Pa(Y) | data), from all rounds: the reward is never set, so that its mechanism is at work in each of them.
+
+    A set's evidence is that of a linear function of its values, in closed form, or of a Gaussian process; its prior is
+    uniform over sizes and over the sets of a size (Scott & Berger 2010). The sets are too many to be listed, so those
+    one cause more, less or other than the likeliest so far are tried until nothing better is found.
+
+    Args:
+        task: hard; its diagram is not looked at.
+        nonlinear: Gaussian processes in place of linear functions.
+        most_parents: sets are no larger.
+        device: torch device of the effects.
+
+    References:
+        Durand, Annadani, Bauer & Parbhoo (2025), Causal Bayesian optimization with unknown graphs, sec. 4: the
+        posterior, and E[Y | do(x)] as the mixture of what the sets say.
+    """
+
+    def __init__(self, task: HardTask, nonlinear: bool, most_parents: int, device: str = "cpu") -> None:
+        self._task = task
+        self._nonlinear = nonlinear
+        self._most = most_parents
+        self._names = [name for name in task.nodes if name != task.reward]
+        self._rows: list[np.ndarray] = []
+        self._rewards: list[float] = []
+        self._idle: list[bool] = []  # rounds in which nothing was set
+        self._device = device
+        self._known: list[Parents] = [()]
+        self._weights: dict[Parents, float] | None = None
+        self._explained: dict[Parents, Explanation] = {}
+        self._causes = np.empty((0, len(self._names)))  # their values in all rounds
+
+    @property
+    def observations(self) -> Tensor:
+        """The observed nodes in the task's order, shape ``(n, len(task.nodes))``."""
+        kept = [row for row, idle in zip(self._rows, self._idle, strict=True) if idle]
+        rows = np.array(kept).reshape(len(kept), len(self._task.nodes))
+        return torch.as_tensor(rows, device=self._device)
+
+    def add(self, action: Action, observation: Observation, reward: float) -> None:
+        """Learn from a round."""
+        self._rows.append(np.array(observation["nodes"], dtype=np.float64))
+        self._rewards.append(reward)
+        self._idle.append(not self._task.targets[int(action["target"])])
+        self._weights = None
+
+    @property
+    def weights(self) -> dict[frozenset[str], float]:
+        """Sets of parents -> their probability, those that are negligible left out."""
+        return {frozenset(self._names[place] for place in s): w for s, w in self._posterior().items()}
+
+    def parents(self) -> frozenset[str]:
+        """The variables in a set that is not negligible."""
+        return frozenset().union(*self.weights)
+
+    def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
+        """E[Y | do(x)] over the sets of parents, and the standard deviation of that estimate.
+
+        A set's estimate is its function, averaged over the observed values of the parents that are not set, as if
+        none of them caused another.
+
+        Args:
+            target: one of the task's target sets, not empty.
+            values: of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
+
+        Returns:
+            two tensors of shape ``(n,)``.
+        """
+        domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
+        points = domains.points_to_native(values.cpu().numpy())
+        places = [self._names.index(name) for name in domains.names]
+        first, second = np.zeros(len(points)), np.zeros(len(points))
+        for parents, weight in self._posterior().items():
+            mean, variance = self._effect_given(parents, places, points)
+            first += weight * mean
+            second += weight * (variance + np.square(mean))
+        spread = np.sqrt(np.maximum(second - np.square(first), 0.0))
+        return torch.as_tensor(first).to(values), torch.as_tensor(spread).to(values)
+
+    def _effect_given(self, parents: Parents, places: list[int], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rewards = np.array(self._rewards)
+        if len(rewards) < FEW_ROUNDS:
+            return np.full(len(points), rewards.mean() if len(rewards) else 0.0), np.zeros(len(points))
+        causes = self._causes
+        others = causes[self._idle] if any(self._idle) else causes
+        rows = others[:AVERAGED] if self._nonlinear else others.mean(axis=0, keepdims=True)
+        inputs = np.broadcast_to(rows, (len(points), *rows.shape)).copy()
+        inputs[:, :, places] = points[:, None]
+        inputs = inputs[..., list(parents)]
+        explanation = self._explanation(parents)
+        _, variance, _ = explanation.predict(inputs.mean(axis=1))
+        return explanation.mean(inputs).mean(axis=1), variance
+
+    def _explanation(self, parents: Parents) -> Explanation:
+        if parents not in self._explained:
+            method = explain if self._nonlinear else explain_linearly
+            self._explained[parents] = method(self._causes[:, list(parents)], np.array(self._rewards))
+        return self._explained[parents]
+
+    def _posterior(self) -> dict[Parents, float]:
+        if self._weights is None:
+            self._explained = {}
+            columns = [place for place, name in enumerate(self._task.nodes) if name != self._task.reward]
+            self._causes = np.array(self._rows).reshape(-1, len(self._task.nodes))[:, columns]
+            self._weights = self._search() if len(self._rewards) >= FEW_ROUNDS else {(): 1.0}
+        return self._weights
+
+    def _search(self) -> dict[Parents, float]:
+        evaluate = self._gp_evidence if self._nonlinear else self._linear_evidence()
+        scores = evaluate(self._known)
+        tried: set[Parents] = set()
+        for _ in range(STEPS):
+            starts = [s for s in sorted(scores, key=scores.__getitem__, reverse=True)[:STARTS] if s not in tried]
+            if not starts:
+                break
+            tried.update(starts)
+            near = {one for start in starts for one in self._neighbours(start)}
+            scores |= evaluate([one for one in near if one not in scores])
+        self._known = sorted(scores, key=scores.__getitem__, reverse=True)[:KEPT]
+        best = scores[self._known[0]]
+        weights = {parents: float(np.exp(scores[parents] - best)) for parents in self._known}
+        total = sum(weights.values())
+        kept = {parents: weight for parents, weight in weights.items() if weight >= NEGLIGIBLE * total}
+        return {parents: weight / sum(kept.values()) for parents, weight in kept.items()}
+
+    def _neighbours(self, parents: Parents) -> Iterable[Parents]:
+        others = [place for place in range(len(self._names)) if place not in parents]
+        fewer = [tuple(p for p in parents if p != gone) for gone in parents]
+        yield from fewer
+        for base in [*fewer, *([parents] if len(parents) < self._most else [])]:
+            for place in others:
+                yield tuple(sorted((*base, place)))
+
+    def _prior(self, size: int) -> float:
+        """log p of one set of this size."""
+        count = len(self._names)
+        ways = sum(np.log((count - i) / (i + 1)) for i in range(size))
+        return -float(ways) - float(np.log(min(self._most, count) + 1))
+
+    def _gp_evidence(self, sets: Collection[Parents]) -> dict[Parents, float]:
+        return {s: self._explanation(s).log_evidence + self._prior(len(s)) for s in sets}
+
+    def _linear_evidence(self) -> partial[dict[Parents, float]]:
+        causes, rewards = self._causes, np.array(self._rewards)
+        inputs = (causes - causes.mean(axis=0)) / np.maximum(causes.std(axis=0), 1e-12)
+        effect = rewards - rewards.mean()
+        return partial(self._linear_scores, inputs.T @ inputs, inputs.T @ effect, float(effect @ effect))
+
+    def _linear_scores(
+        self, gram: np.ndarray, products: np.ndarray, total: float, sets: Collection[Parents]
+    ) -> dict[Parents, float]:
+        scores: dict[Parents, float] = {}
+        for size in {len(one) for one in sets}:
+            alike = [one for one in sets if len(one) == size]
+            values = linear_log_evidence(gram, products, total, len(self._rewards), alike) + self._prior(size)
+            scores |= dict(zip(alike, values.tolist(), strict=True))
+        return scores
