@@ -217,7 +217,10 @@ class _Arm(ABC):
 
     Attributes:
         index: the same.
+        cost: of playing it.
     """
+
+    cost = 1.0
 
     def __init__(self, task: HardTask, index: int) -> None:
         self.index = index
@@ -243,7 +246,12 @@ class _Arm(ABC):
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
         """The action with the highest expected improvement over ``best``, and log(EI / cost) there."""
 
-    def _action(self, values: np.ndarray) -> Action:
+    @abstractmethod
+    def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Points ``n x d`` of the set, and mean and standard deviation of E[Y | do(x)] there, each ``(n,)``."""
+
+    def action(self, values: np.ndarray) -> Action:
+        """The action that sets the set's variables to values in [0, 1]."""
         chosen = np.full(self._count, UNSET)
         chosen[self._members] = values
         return {"target": np.int64(self.index), "values": chosen}
@@ -271,11 +279,15 @@ class _Observing(_Arm):
 
     def act(self) -> Action:
         """The action that sets nothing."""
-        return self._action(np.empty(0))
+        return self.action(np.empty(0))
 
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
-        mean, std = torch.tensor([self._mean, self._std], dtype=torch.float64)
+        _, mean, std = self.beliefs()
         return self.act(), float(log_expected_improvement(mean, std, best))
+
+    def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
+        mean, std = torch.tensor([[self._mean], [self._std]], dtype=torch.float64)
+        return torch.empty((1, 0), dtype=torch.float64), mean, std
 
 
 class _Intervening(_Arm):
@@ -292,7 +304,7 @@ class _Intervening(_Arm):
     ) -> None:
         super().__init__(task, index)
         target = task.targets[index]
-        self._cost = sum(costs.get(name, 1.0) for name in target)
+        self.cost = sum(costs.get(name, 1.0) for name in target)
         self._effect = partial(model.effect, target)
         dim = len(self._members)
         self._gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device)
@@ -324,7 +336,11 @@ class _Intervening(_Arm):
             points = torch.cat([points, children])
             values = torch.cat([values, self._log_improvement(children, best)])
         winner = values.argmax()
-        return self._action(points[winner].cpu().numpy()), float(values[winner]) - math.log(self._cost)
+        return self.action(points[winner].cpu().numpy()), float(values[winner]) - math.log(self.cost)
+
+    def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
+        with torch.no_grad():
+            return self._candidates, *self._gp.predict(self._candidates, self._prior)
 
     def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
         with torch.no_grad():

@@ -1,0 +1,215 @@
+"""A posterior over candidate graphs, what the graphs together say of interventions, and what a round would tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbo_gym.actions import Domains
+from cbo_gym.agents.surrogates.causal_prior import ObservationalModel
+from cbo_gym.agents.surrogates.evidence import SmoothExplanation, explain
+from cbo_gym.errors import HiddenGraphError
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.task import Action, HardTask, Observation, ToldGraph
+
+NEGLIGIBLE = 0.01  # probability below which a graph is left out of estimates
+MOST_LISTED = 4  # variables of which all graphs are listed where none are told
+FANTASIES = 2  # rounds imagined in each graph
+FEW_ROUNDS = 3  # before that no graph is likelier than another
+
+
+class CandidateGraphs:
+    """p(graph | data) over the graphs that the task tells, and the mixture of what they say of E[Y | do(x)].
+
+    A graph's evidence is the product of those of its variables given their parents, by Gaussian processes with all
+    scales integrated or averaged out, from the rounds in which the variable was not set. All graphs are equally likely
+    before.
+
+    Args:
+        task: hard; tells candidates, one diagram, or names alone of at most ``MOST_LISTED`` variables.
+        device: torch device.
+
+    Attributes:
+        diagrams: the candidates.
+
+    Raises:
+        HiddenGraphError: if names alone are told of more variables.
+
+    References:
+        Branchini, Aglietti, Dhir & Damoulas (2022), Causal entropy optimization, sec. 3.
+    """
+
+    def __init__(self, task: HardTask, device: str = "cpu") -> None:
+        self._task = task
+        self._device = device
+        told = task.graph
+        self.diagrams: Sequence[CausalDiagram] = told.candidates or ([told.diagram] if told.diagram else _listed(task))
+        self._rounds: list[tuple[Action, Observation, float]] = []
+        self._models: dict[int, ObservationalModel] = {}
+        self._learned: dict[int, int] = {}  # graph -> rounds that its model knows
+        self._explained: dict[tuple[str, tuple[str, ...]], SmoothExplanation] = {}
+        self._probabilities: np.ndarray | None = None
+
+    @property
+    def observations(self) -> Tensor:
+        """The observed nodes in the task's order, shape ``(n, len(task.nodes))``."""
+        kept = [seen["nodes"] for action, seen, _ in self._rounds if not self._task.targets[int(action["target"])]]
+        return torch.as_tensor(np.array(kept).reshape(-1, len(self._task.nodes)), device=self._device)
+
+    def add(self, action: Action, observation: Observation, reward: float) -> None:
+        """Learn from a round."""
+        self._rounds.append((action, {"nodes": np.array(observation["nodes"], dtype=np.float64)}, reward))
+        self._probabilities = None
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """One a candidate."""
+        if self._probabilities is None:
+            self._explained = {}
+            self._rows = np.array([seen["nodes"] for _, seen, _ in self._rounds])
+            sets = [self._task.targets[int(action["target"])] for action, _, _ in self._rounds]
+            self._left_alone = {name: np.array([name not in one for one in sets], bool) for name in self._task.nodes}
+            scores = np.array([self._log_evidence(diagram) for diagram in self.diagrams])
+            weights = np.exp(scores - scores.max())
+            self._probabilities = weights / weights.sum()
+        return self._probabilities
+
+    @property
+    def entropy(self) -> float:
+        """Of the posterior, in nats."""
+        return float(_entropy(self.probabilities))
+
+    def _log_evidence(self, diagram: CausalDiagram) -> float:
+        if len(self._rounds) < FEW_ROUNDS:
+            return 0.0
+        return sum(
+            self._explanation(name, diagram.parents(name)).log_evidence
+            for name in self._task.nodes
+            if self._left_alone[name].sum() >= FEW_ROUNDS
+        )
+
+    def _explanation(self, name: str, parents: tuple[str, ...]) -> SmoothExplanation:
+        key = name, tuple(sorted(parents))
+        if key not in self._explained:
+            rows = self._rows[self._left_alone[name]]
+            places = [self._task.nodes.index(parent) for parent in key[1]]
+            self._explained[key] = explain(rows[:, places], rows[:, self._task.nodes.index(name)])
+        return self._explained[key]
+
+    def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
+        """E[Y | do(x)] over the graphs, and its standard deviation, that between the graphs included.
+
+        Args:
+            target: one of the task's target sets, not empty.
+            values: of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
+
+        Returns:
+            two tensors of shape ``(n,)``.
+        """
+        first, second = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
+        likely = self._likely()
+        for index, weight in likely:
+            mean, std = self._model(index).effect(target, values)
+            first += weight * mean
+            second += weight * (std.square() + mean.square())
+        return first, (second - first.square()).clamp_min(0.0).sqrt()
+
+    def _likely(self) -> list[tuple[int, float]]:
+        kept = [(index, float(p)) for index, p in enumerate(self.probabilities) if p >= NEGLIGIBLE]
+        total = sum(p for _, p in kept)
+        return [(index, p / total) for index, p in kept]
+
+    def _model(self, index: int) -> ObservationalModel:
+        """What the observations tell if this graph is the true one, brought up to date."""
+        diagram, task = self.diagrams[index], self._task
+        order = [name for name in diagram.topological_order if name != task.reward] + [task.reward]
+        if index not in self._models:
+            noise = task.noise
+            told = replace(task, graph=ToldGraph(tuple(order), diagram), nodes=tuple(order), noise=noise)
+            self._models[index], self._learned[index] = ObservationalModel(told, self._device), 0
+        places = [task.nodes.index(name) for name in order]
+        for action, seen, reward in self._rounds[self._learned[index] :]:
+            self._models[index].add(action, {"nodes": seen["nodes"][places]}, reward)
+        self._learned[index] = len(self._rounds)
+        return self._models[index]
+
+    def information(self, target: frozenset[str], values: Tensor) -> np.ndarray:
+        """By how much a round is expected to lower the posterior's entropy.
+
+        Rounds are imagined in every likely graph, from its own predictions.
+
+        Args:
+            target: one of the task's target sets; it may be empty.
+            values: of its variables as for :meth:`effect`.
+
+        Returns:
+            nats, shape ``(n,)``.
+        """
+        domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
+        native = np.repeat(domains.points_to_native(values.cpu().numpy()), FANTASIES, axis=0)
+        forced = dict(zip(domains.names, native.T, strict=True))
+        likely = self._likely()
+        prior = np.log([weight for _, weight in likely])
+        rng = np.random.default_rng(0)
+        expected = np.zeros(len(values))
+        for index, weight in likely:
+            imagined = self._imagine(self.diagrams[index], forced, len(native), rng)
+            scores = np.stack([self._log_density(self.diagrams[i], forced, imagined) for i, _ in likely], axis=1)
+            posterior = np.exp(scores + prior - (scores + prior).max(axis=1, keepdims=True))
+            posterior /= posterior.sum(axis=1, keepdims=True)
+            expected += weight * _entropy(posterior).reshape(-1, FANTASIES).mean(axis=1)
+        return float(_entropy(np.exp(prior))) - expected
+
+    def _imagine(
+        self, diagram: CausalDiagram, forced: dict[str, np.ndarray], count: int, rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        values: dict[str, np.ndarray] = {}
+        for name in diagram.topological_order:
+            if name in forced:
+                values[name] = forced[name]
+                continue
+            mean, std = self._predict(diagram, name, values, count)
+            values[name] = mean + std * rng.standard_normal(count)
+        return values
+
+    def _log_density(
+        self, diagram: CausalDiagram, forced: dict[str, np.ndarray], values: dict[str, np.ndarray]
+    ) -> np.ndarray:
+        total = np.zeros(len(next(iter(values.values()))))
+        for name in diagram.nodes:
+            if name not in forced:
+                mean, std = self._predict(diagram, name, values, len(total))
+                total -= 0.5 * np.square((values[name] - mean) / std) + np.log(std)
+        return total
+
+    def _predict(
+        self, diagram: CausalDiagram, name: str, values: dict[str, np.ndarray], count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        parents = tuple(sorted(diagram.parents(name)))
+        causes = np.stack([values[parent] for parent in parents], axis=1) if parents else np.empty((count, 0))
+        mean, variance, noise = self._explanation(name, parents).predict(causes)
+        return mean, np.sqrt(variance + noise)
+
+
+def _entropy(probabilities: np.ndarray) -> np.ndarray:
+    """Along the last axis, in nats."""
+    return -(probabilities * np.log(np.maximum(probabilities, 1e-300))).sum(axis=-1)
+
+
+def _listed(task: HardTask) -> list[CausalDiagram]:
+    """All graphs over a few variables in which the reward causes nothing."""
+    *others, reward = task.nodes
+    if len(task.nodes) > MOST_LISTED:
+        raise HiddenGraphError(
+            f"candidates for the graph are needed where there are more than {MOST_LISTED} variables, so that all graphs "
+            f"are too many; {task.env_id} tells the names of {len(task.nodes)}"
+        )
+    pairs = [(a, b) for place, a in enumerate(others) for b in others[place + 1 :]]
+    ways = product(*[((), (pair,), (pair[::-1],)) for pair in pairs], *[((), ((name, reward),)) for name in others])
+    listed = [CausalDiagram(task.nodes, [edge for way in ways_ for edge in way], allow_cycles=True) for ways_ in ways]
+    return [CausalDiagram(one.nodes, one.directed) for one in listed if one.is_acyclic]
