@@ -1,5 +1,6 @@
 # Written by make zoo: type checkers cannot follow lazy imports.
 from cbo_gym.agents.baselines.ask_tell import AskTell as AskTell
+from cbo_gym.agents.baselines.learned_graph import LearnedGraph as LearnedGraph
 from cbo_gym.agents.baselines.optuna import Optuna as Optuna
 from cbo_gym.agents.baselines.random import Random as Random
 from cbo_gym.agents.baselines.stable_baselines3 import StableBaselines3 as StableBaselines3
@@ -18,6 +19,8 @@ from cbo_gym.agents.discrete.ucb import POMISUCB as POMISUCB
 from cbo_gym.agents.discrete.ucb import UCB as UCB
 from cbo_gym.agents.intervention_sets.cabo import CaBO as CaBO
 from cbo_gym.agents.intervention_sets.cbo import CBO as CBO
+from cbo_gym.agents.intervention_sets.cbo_u import CBOU as CBOU
+from cbo_gym.agents.intervention_sets.ceo import CEO as CEO
 from cbo_gym.agents.networks.eifn import EIFN as EIFN
 from cbo_gym.agents.networks.excbo import EXCBO as EXCBO
 from cbo_gym.agents.networks.mcbo import MCBO as MCBO
@@ -34,6 +37,8 @@ from cbo_gym.agents.surrogates.network_model import GPNetworkModel as GPNetworkM
 
 __all__ = [
     "CBO",
+    "CBOU",
+    "CEO",
     "EICF",
     "EIFN",
     "EXCBO",
@@ -58,6 +63,7 @@ __all__ = [
     "CoCaBO",
     "GPNetworkModel",
     "GPTree",
+    "LearnedGraph",
     "Optuna",
     "ParallelBandit",
     "Random",

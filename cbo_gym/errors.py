@@ -52,6 +52,7 @@ EXTRA_OF = {
     "packaging": "evaluation",
     "stable_baselines3": "sb3",
     "optuna": "optuna",
+    "causallearn": "discovery",
     "distributed": "dask",
 }
 

@@ -1,0 +1,170 @@
+"""LearnedGraph: first a causal discovery library learns a graph from observations, then an agent that needs one plays.
+
+The obvious answer to a hidden graph, against which methods that learn it on the way are to be measured. The graph is
+that of the PC algorithm (Spirtes, Glymour & Scheines 2000) in causal-learn (Zheng et al. 2024), with Fisher's z test of
+partial correlations; it is told that the reward causes nothing. What PC leaves undirected is directed as Dor & Tarsi
+(1992) do, so that the diagram is one of the equivalence class where there is any such.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.actions.codec import UNSET
+from cbo_gym.agent import Agent
+from cbo_gym.agents.toolbox.arguments import require_count, require_probability, require_word
+from cbo_gym.errors import naming_the_extra
+from cbo_gym.scm.diagram import CausalDiagram, Edge
+from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round, ToldGraph
+
+#: module, class and arguments of the agents that may play
+PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "CBO": ("cbo_gym.agents.intervention_sets.cbo", "CBO", {"targets": "MIS"}),
+    "MCBO": ("cbo_gym.agents.networks.mcbo", "MCBO", {}),
+}
+
+
+class LearnedGraph(Agent):
+    """CBO or MCBO on a graph that PC has learned. Plays hard tasks, whatever is told of their graph.
+
+    It observes until there are enough observations, learns the graph once, and hands its player the task with that
+    diagram and all rounds so far. Where nothing that can be set is a cause of the reward in it, it takes everything
+    that can be set for one.
+
+    Args:
+        player: "CBO", on the minimal intervention sets of the diagram, or "MCBO".
+        observations: rounds without intervention before the graph is learned, at least 10.
+        alpha: level of the tests of independence, between 0 and 1.
+
+    Attributes:
+        diagram: the diagram that was learned; None before.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+        MissingExtraError: if causal-learn is not installed.
+    """
+
+    modes = frozenset({Mode.HARD})
+    task: HardTask
+    diagram: CausalDiagram | None
+
+    def __init__(self, player: str = "CBO", observations: int = 50, alpha: float = 0.05) -> None:
+        require_word("player", player, PLAYERS)
+        require_count("observations", observations, least=10)
+        require_probability("alpha", alpha)
+        with naming_the_extra("LearnedGraph"):
+            importlib.import_module("causallearn")
+        self.player = player
+        self.observations = observations
+        self.alpha = alpha
+
+    def setup(self, seed: int) -> None:
+        self.diagram = None
+        self._player: Agent | None = None
+        self._seed = seed
+
+    def act(self, observation: Observation) -> Action:
+        if self._player is None:
+            idle = [past for past in self.history if not self.task.targets[int(past.action["target"])]]
+            if len(idle) < self.observations:
+                empty = np.int64(self.task.targets.index(frozenset()))
+                return {"target": empty, "values": np.full(len(self.task.manipulable), UNSET)}
+            self._begin(np.array([past.observation["nodes"] for past in idle]))
+        assert self._player is not None
+        return self._player.act(observation)
+
+    def _begin(self, rows: np.ndarray) -> None:
+        """Learn the graph, and hand it to the player with all rounds so far."""
+        task = self.task
+        arrows, lines = learn_edges(rows, task.nodes, task.reward, self.alpha)
+        self.diagram = _useful(directed_fully(task.nodes, arrows, lines, task.reward), task)
+        nodes = self.diagram.nodes
+        self._places = [task.nodes.index(name) for name in nodes]
+        rounds = tuple(Round(past.action, self._reordered(past.observation), past.reward) for past in self.history)
+        module, name, arguments = PLAYERS[self.player]
+        self._player = getattr(importlib.import_module(module), name)(**arguments)
+        told = replace(task, graph=ToldGraph(nodes, self.diagram), nodes=nodes, initial_data=rounds)
+        assert self._player is not None
+        self._player.reset(told, self._seed)
+
+    def _reordered(self, observation: Observation) -> Observation:
+        return {"nodes": np.array(observation["nodes"])[self._places]}
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        if self._player is not None:
+            self._player.update(action, self._reordered(observation), reward, info)
+
+    def estimated_rewards(self) -> np.ndarray:
+        """The player's; before it plays, the rewards seen."""
+        return super().estimated_rewards() if self._player is None else self._player.estimated_rewards()
+
+
+def learn_edges(rows: np.ndarray, nodes: tuple[str, ...], reward: str, alpha: float) -> tuple[set[Edge], set[Edge]]:
+    """The directed and the undirected edges that PC finds in observations of shape ``(n, len(nodes))``."""
+    from causallearn.graph.GraphNode import GraphNode
+    from causallearn.search.ConstraintBased.PC import pc
+    from causallearn.utils.PCUtils.BackgroundKnowledge import BackgroundKnowledge
+
+    varying = [place for place in range(len(nodes)) if np.ptp(rows[:, place]) > 0.0]
+    names = [nodes[place] for place in varying]
+    standardised = (rows[:, varying] - rows[:, varying].mean(axis=0)) / rows[:, varying].std(axis=0)
+    # deterministic variables make correlations singular
+    jittered = standardised + 1e-3 * np.random.default_rng(0).standard_normal(standardised.shape)
+    known = BackgroundKnowledge()
+    for name in names:
+        if name != reward:
+            known.add_forbidden_by_node(GraphNode(reward), GraphNode(name))
+    found = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=known)
+    ends = found.G.graph  # 1 an arrowhead at the row's node, -1 a tail
+    arrows, lines = set(), set()
+    for i, first in enumerate(names):
+        for j, second in enumerate(names[:i]):
+            if ends[i, j] == 1 and ends[j, i] == -1:
+                arrows.add((second, first))
+            elif ends[i, j] == -1 and ends[j, i] == 1:
+                arrows.add((first, second))
+            elif ends[i, j]:
+                lines.add((second, first))
+    return arrows, lines
+
+
+def directed_fully(
+    nodes: Collection[str], arrows: Collection[Edge], lines: Collection[Edge], reward: str
+) -> CausalDiagram:
+    """A diagram with these edges, every line directed, the nodes in topological order.
+
+    The last variable is one without effects among those left, whose neighbours by lines are joined to all its others:
+    then its edges make no new collider. Where there is none, the one with the fewest effects is taken all the same.
+    """
+    left, directed, order = set(nodes), set(), [reward]
+    joined = {frozenset(edge) for edge in (*arrows, *lines)}
+
+    def neighbours(name: str) -> set[str]:
+        return {other for pair in joined if name in pair for other in pair - {name} if other in left}
+
+    def harm(name: str) -> tuple[int, int, str]:
+        near = neighbours(name)
+        undirected = {other for other in near if (name, other) in lines or (other, name) in lines}
+        apart = sum(frozenset((a, b)) not in joined for a in undirected for b in near - {a})
+        return sum((name, other) in arrows for other in near), apart, name
+
+    while left:
+        last = reward if reward in left else min(left, key=harm)
+        directed |= {(other, last) for other in neighbours(last)}
+        left.discard(last)
+        if last != reward:
+            order.insert(0, last)
+    return CausalDiagram(order, directed)
+
+
+def _useful(diagram: CausalDiagram, task: HardTask) -> CausalDiagram:
+    """The diagram; with all that can be set as causes of the reward, where nothing that can be set is one."""
+    if diagram.ancestors([task.reward]) & set(task.manipulable):
+        return diagram
+    return CausalDiagram(diagram.nodes, diagram.directed | {(name, task.reward) for name in task.manipulable})
