@@ -48,7 +48,7 @@ class SmoothExplanation:
     _units: tuple[np.ndarray, np.ndarray, float]
 
     def mean(self, causes: np.ndarray) -> np.ndarray:
-        flat = causes.reshape(-1, causes.shape[-1])
+        flat = causes.reshape(math.prod(causes.shape[:-1]), causes.shape[-1])
         return (self._units[2] + self._cross(flat) @ self._weights).reshape(causes.shape[:-1])
 
     def predict(self, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -162,7 +162,12 @@ class ParentPosterior:
         return -float(ways) - float(np.log(min(self._most, count) + 1))
 
     def _gp_evidence(self, sets: Collection[Parents]) -> dict[Parents, float]:
-        return {s: self._explanation(s).log_evidence + self._prior(len(s)) for s in sets}
+        scores: dict[Parents, float] = {}
+        effect = np.array(self._rewards)
+        for parents in sets:
+            self._explained[parents] = found = explain(self._causes[:, list(parents)], effect)
+            scores[parents] = found.log_evidence + self._prior(len(parents))
+        return scores
 
     def _linear_evidence(self) -> partial[dict[Parents, float]]:
         causes, rewards = self._causes, np.array(self._rewards)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Additive:
 
     components: tuple[Component, ...]
 
-    def __call__(self, *values: Floats) -> Floats:
+    def __call__(self, *values: Any) -> Floats:
         *parents, total = values
         for component, parent in zip(self.components, parents, strict=True):
             total = total + component(parent)

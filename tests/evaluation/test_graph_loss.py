@@ -29,7 +29,9 @@ def test_losses_are_paired_differences_of_scores():
         for name in ("score", "average_score"):
             difference = with_graph[name].to_numpy() - without[name].to_numpy()
             assert row[name] == pytest.approx(difference.mean())
-            assert row[f"{name}_half"] == pytest.approx(12.706 * difference.std(ddof=1) / np.sqrt(2), rel=1e-3, abs=1e-9)
+            assert row[f"{name}_half"] == pytest.approx(
+                12.706 * difference.std(ddof=1) / np.sqrt(2), rel=1e-3, abs=1e-9
+            )
     header, rows = graph_loss_table(board)
     assert header[:4] == ["agent", "environment", "told", "seeds"]
     assert [row[:4] for row in rows] == [["Centre", f"{TOY}, T=3", graph, "2"] for graph in losses["graph"]]

@@ -1,0 +1,166 @@
+"""Agents that learn the graph: CEO, CBO-U, LearnedGraph."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from cbo_gym import make_task
+from cbo_gym.agents import CBOU, CEO, LearnedGraph
+from cbo_gym.agents.baselines.learned_graph import directed_fully
+from cbo_gym.agents.intervention_sets.ceo import greatest_rewards, information_on_greatest
+from cbo_gym.agents.surrogates.evidence import explain, explain_linearly, linear_log_evidence
+from cbo_gym.errors import ArgumentError, HiddenGraphError, UnsupportedModeError
+
+ER10, TOY, PSA = "CBO/ErdosRenyi10-v0", "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
+
+
+def started(agent, env_id, seed=0, **graph):
+    task = make_task(gym.make(env_id, **graph), seed)
+    agent.reset(task, seed)
+    return agent, task
+
+
+def true_parents(env_id, **keywords):
+    env = gym.make(env_id, **keywords).unwrapped
+    return set(env.scm.diagram.parents(env.scm.reward))
+
+
+def test_cbo_u_learns_the_parents_of_linear_systems():
+    hits = 0
+    for instance in (11, 12, 13, 14):  # others than those on which the defaults were chosen
+        agent, _ = started(CBOU(), ER10, instance, graph="hidden", instance_seed=instance)
+        likeliest = max(agent.posterior.weights.items(), key=lambda pair: pair[1])[0]
+        wrong = likeliest ^ true_parents(ER10, instance_seed=instance)
+        hits += 10 - len(wrong)
+        assert sum(agent.posterior.weights.values()) == pytest.approx(1.0)
+    assert hits >= 32  # of 40 variables
+
+
+def test_nonlinear_parents_are_learned_by_gaussian_processes():
+    linear, smooth = (started(CBOU(nonlinear=nonlinear), TOY, 2, graph="hidden") for nonlinear in (False, True))
+    assert frozenset({"X1"}) in smooth[0].posterior.weights
+    for agent, task in (linear, smooth):
+        assert task.action_space.contains(agent.act({}))
+        assert agent.explored <= set(task.targets)
+        assert agent.epsilon == 0.0
+
+
+def test_cbo_u_explores_the_likely_parents_alone():
+    agent, task = started(CBOU(), "CBO/ErdosRenyi20-v0", graph="hidden")
+    agent.act({})
+    assert agent.explored == {target for target in task.targets if target <= agent.posterior.parents()}
+    assert len(agent.explored) < len(task.targets)
+
+
+def test_linear_evidence_is_that_of_the_normal_model():
+    """log |I + X X'|^(-1/2) (y' (I + X X')^-1 y)^(-(n-1)/2), written out."""
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(20, 4))
+    effect = inputs[:, 1] - inputs[:, 3] + 0.3 * rng.normal(size=20)
+    effect -= effect.mean()
+    sets = [(0, 1), (1, 3), (2, 3)]
+    found = linear_log_evidence(inputs.T @ inputs, inputs.T @ effect, float(effect @ effect), 20, sets)
+    for places, value in zip(sets, found, strict=True):
+        covariance = np.eye(20) + inputs[:, places] @ inputs[:, places].T
+        quadratic = effect @ np.linalg.solve(covariance, effect)
+        assert value == pytest.approx(-0.5 * np.linalg.slogdet(covariance)[1] - 9.5 * np.log(quadratic))
+    assert np.argmax(found) == 1
+
+
+@pytest.mark.parametrize("method", [explain, explain_linearly])
+def test_explanations_predict(method):
+    rng = np.random.default_rng(1)
+    causes = rng.uniform(-1.0, 1.0, (80, 2))
+    effect = 2.0 * causes[:, 0] - causes[:, 1] + 0.1 * rng.normal(size=80)
+    found = method(causes, effect)
+    mean, variance, noise = found.predict(np.array([[0.5, 0.5], [0.0, -0.5]]))
+    np.testing.assert_allclose(mean, [0.5, 0.5], atol=0.1)
+    np.testing.assert_allclose(found.mean(np.array([[0.5, 0.5]])), mean[:1])
+    assert (variance < 0.01).all()
+    assert 0.05 < np.sqrt(noise) < 0.2
+    lone, spread, _ = method(np.empty((80, 0)), effect).predict(np.empty((3, 0)))
+    np.testing.assert_allclose(lone, effect.mean())
+    np.testing.assert_allclose(spread, effect.var(ddof=1) / 80, rtol=1e-6)
+
+
+def test_ceo_finds_the_true_graph_among_candidates():
+    """Y <- X1 against Y <- X0 alone: the cosine of X1 is not to be had from X0."""
+    candidates = [[("X0", "X1"), ("X1", "Y")], [("X0", "X1"), ("X0", "Y")], [("X1", "X0"), ("X0", "Y")]]
+    agent, task = started(CEO(), TOY, graph="partial", graph_candidates=candidates)
+    assert agent.graphs.entropy < np.log(3)
+    best = int(np.argmax(agent.graphs.probabilities))
+    assert set(agent.graphs.diagrams[best].directed) == {("X0", "X1"), ("X1", "Y")}
+    points = torch.tensor([[0.1], [0.9]], dtype=torch.float64)
+    for target in task.targets:
+        told = agent.graphs.information(target, points if target else points[:1, :0])
+        assert (told <= agent.graphs.entropy + 1e-9).all()
+    assert task.action_space.contains(agent.act({}))
+
+
+def test_ceo_lists_all_graphs_of_a_few_variables_and_of_no_more():
+    agent, task = started(CEO(), TOY, graph="hidden")
+    assert len(agent.graphs.diagrams) == 12  # three ways for X0 and X1, four sets of parents of Y
+    assert agent.graphs.probabilities.sum() == pytest.approx(1.0)
+    assert task.action_space.contains(agent.act({}))
+    with pytest.raises(HiddenGraphError, match=r"more than 4 variables.* tells the names of 6"):
+        started(CEO(), PSA, graph="hidden")
+
+
+def test_the_greatest_of_normal_variables_and_what_tells_of_it():
+    mean = torch.tensor([0.0, 1.0, 1.5], dtype=torch.float64)
+    std = torch.tensor([1.0, 0.5, 0.01], dtype=torch.float64)
+    greatest = greatest_rewards(mean, std)
+    draws = np.random.default_rng(0).normal(mean.numpy(), std.numpy(), (20_000, 3)).max(axis=1)
+    np.testing.assert_allclose(greatest, np.quantile(draws, (np.arange(8) + 0.5) / 8), atol=0.03)
+    gain = information_on_greatest(mean, std, greatest)
+    assert (gain >= 0.0).all()
+    far = information_on_greatest(mean - 100.0, std, greatest)
+    assert (far < 1e-6).all()
+
+
+def test_learned_graph_observes_learns_and_hands_over():
+    agent, task = started(LearnedGraph(observations=12), TOY, 1, graph="hidden")
+    env = gym.make(TOY, graph="hidden")
+    env.reset(seed=1)
+    for number in range(4):
+        action = agent.act({})
+        assert (agent.diagram is None) == (number < 2)
+        if number < 2:
+            assert not task.targets[action["target"]]
+        observation, reward, *_ = env.step(action)
+        agent.update(action, observation, reward, {})
+    assert set(agent.diagram.nodes) == set(task.nodes)
+    assert agent.diagram.ancestors(["Y"]) & set(task.manipulable)
+    assert not agent.diagram.children("Y")
+    assert agent.estimated_rewards().shape == (len(agent.history),)
+
+
+def test_lines_are_directed_without_new_colliders():
+    diagram = directed_fully("ABCY", [("C", "Y")], [("A", "B"), ("B", "C")], "Y")
+    assert diagram.nodes[-1] == "Y"
+    assert {frozenset(edge) for edge in diagram.directed} == {frozenset(p) for p in ("AB", "BC", "CY")}
+    assert not [name for name in "ABC" if len(diagram.parents(name)) > 1]
+    collider = directed_fully("ABCY", [("A", "C"), ("B", "C")], [("C", "Y")], "Y")
+    assert collider.directed == {("A", "C"), ("B", "C"), ("C", "Y")}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CBOU(most_parents=0), "most_parents"),
+        (lambda: CEO(costs={"X": 0.0}), "the cost of X"),
+        (lambda: LearnedGraph(player="EIFN"), "player"),
+        (lambda: LearnedGraph(observations=5), "observations must be a whole number of at least 10"),
+        (lambda: LearnedGraph(alpha=1.0), "alpha must lie between 0 and 1"),
+    ],
+)
+def test_bad_arguments_are_errors(make, message):
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+def test_they_play_hard_tasks_alone():
+    for agent in (CBOU(), CEO(), LearnedGraph()):
+        with pytest.raises(UnsupportedModeError, match="plays hard"):
+            started(agent, "CBO/Dropwave-v0")
