@@ -206,8 +206,8 @@ def _listed(task: HardTask) -> list[CausalDiagram]:
     *others, reward = task.nodes
     if len(task.nodes) > MOST_LISTED:
         raise HiddenGraphError(
-            f"candidates for the graph are needed where there are more than {MOST_LISTED} variables, so that all graphs "
-            f"are too many; {task.env_id} tells the names of {len(task.nodes)}"
+            f"candidates for the graph are needed where there are more than {MOST_LISTED} variables, which have too "
+            f"many graphs; {task.env_id} tells the names of {len(task.nodes)}"
         )
     pairs = [(a, b) for place, a in enumerate(others) for b in others[place + 1 :]]
     ways = product(*[((), (pair,), (pair[::-1],)) for pair in pairs], *[((), ((name, reward),)) for name in others])

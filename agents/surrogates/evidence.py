@@ -1,8 +1,8 @@
 """Evidence: how well sets of causes explain a variable, with functions and noise integrated out in closed form.
 
-A variable is ``y = f(x) + u`` with ``f`` linear or a draw of a Gaussian process and ``u ~ N(0, s^2)``. The prior of f is
-relative to the noise, and that of s is flat in log s, so that for n values, less their mean, the evidence is
-``|A|^(-1/2) (y' A^-1 y)^(-(n - 1) / 2)`` up to a factor that all sets of causes share; ``s^2 A`` is the covariance of y.
+A variable is ``y = f(x) + u`` with ``f`` linear or a draw of a Gaussian process and ``u ~ N(0, s^2)``. The prior of f
+is relative to the noise, and that of s is flat in log s, so that for n values, less their mean, the evidence is
+``|A|^(-1/2) (y' A^-1 y)^(-(n - 1) / 2)`` up to a factor that all sets of causes share; ``s^2 A`` is y's covariance.
 """
 
 from __future__ import annotations
