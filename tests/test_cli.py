@@ -301,12 +301,11 @@ def test_sweep_then_leaderboard(tmp_path):
     assert "All modes, over environments" in printed
     assert (tmp_path / "runs" / "report" / "report.html").exists()
 
-    report = tmp_path / "runs" / "report"
+    report, document = tmp_path / "runs" / "report", as_json("leaderboard", folder)
     for table in ("overall", "per_env"):
         written = (report / f"{table}.csv").read_text()
         assert run("leaderboard", folder, "--csv", "--table", table).stdout == written
-        rows = as_json("leaderboard", folder)[table]
-        assert [row["agent"] for row in rows] == [line["agent"] for line in csv.DictReader(StringIO(written))]
+        assert [row["agent"] for row in document[table]] == [line["agent"] for line in csv.DictReader(StringIO(written))]
     compared = as_json("compare", folder, "Random", AGENT)
     assert [row["seeds"] for row in compared["per_env"]] == [2] * 4
     lines = as_csv("compare", folder, "Random", AGENT)

@@ -63,8 +63,8 @@ def test_a_label_that_fits_nowhere_is_broken_and_whole(label):
 
 
 def test_a_narrow_terminal_still_shows_all():
-    table = layout(["agent", "score"], [["abcdefghijkl", "0.123456"]], 12)
-    assert "".join("".join(table.body).split()) == "abcde0.123fghij456kl"
+    table = layout(["agent", "score"], [["abcdefghijkl", "0123456"]], 12)
+    assert "".join("".join(table.body).split()) == "abcde01234fghij56kl"
 
 
 def test_what_moves_the_cursor_or_colours_is_shown_as_its_escape():

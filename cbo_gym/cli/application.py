@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -15,6 +16,7 @@ from cbo_gym.cli.layout import printable
 from cbo_gym.errors import CBOGymError
 from cbo_gym.version import __version__
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 STOPPED = 130  # the status of what Ctrl-C ended
 
 IMPORT_PATH_HELP = (
@@ -56,8 +58,9 @@ def _of_a_file(error: Exception) -> TypeGuard[OSError]:
 
 
 def _say(kind: str, text: str) -> None:
-    """One line on the error stream, above a progress bar if there is one."""
-    Console(stderr=True).print(f"{kind} {escape(printable(' '.join(text.split())))}", soft_wrap=True)
+    """One line on the error stream, above a progress bar if there is one; colours that others gave it are taken off."""
+    plain = printable(" ".join(COLOUR.sub("", text).split()))
+    Console(stderr=True).print(f"{kind} {escape(plain)}", soft_wrap=True)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -13,7 +13,7 @@ GAP = "  "  # between columns
 #: a number with half its interval, an interval in brackets, or what stands between spaces
 WORD = re.compile(r"\S+ ± \S+|\[[^\[\]]*\](?!\S)|\S+")
 #: a word that is too long for any column may be broken behind these
-PIECE = re.compile(r"[^,;:/=_(-]*[,;:/=_(-]+|[^,;:/=_(-]+")
+PIECE = re.compile(r"[^,;:/=.(-]*[,;:/=.(-]+|[^,;:/=.(-]+")
 NUMBER = re.compile(r"[-+]?[\d.]|-?$")
 NARROWEST = 4
 

@@ -79,7 +79,8 @@ def forecast(jobs: Sequence[Job]) -> Forecast:
     pairs: dict[tuple[Spec, Spec], list[Job]] = {}
     for job in jobs:
         pairs.setdefault((job.agent, job.env), []).append(job)
-    return Forecast(tuple(_planned(group, recorded) for group in pairs.values()))
+    modes = {agent: modes_of(find_agent(agent.name)) for agent in dict.fromkeys(agent for agent, _ in pairs)}
+    return Forecast(tuple(_planned(group, modes[agent], recorded) for (agent, _), group in pairs.items()))
 
 
 def _recorded(folders: Iterable[Path]) -> dict[str, dict[str, list[float]]]:
@@ -91,7 +92,8 @@ def _recorded(folders: Iterable[Path]) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def _planned(jobs: list[Job], recorded: dict[str, dict[str, list[float]]]) -> Planned:
+def _planned(jobs: list[Job], modes: tuple[str, ...], recorded: dict[str, dict[str, list[float]]]) -> Planned:
+    """The jobs of one agent, which says that it plays some modes or nothing, on one environment."""
     first = jobs[0]
     there = sum(_is_there(job) for job in jobs)
     by_env = recorded.get(str(first.agent), {})
@@ -100,7 +102,7 @@ def _planned(jobs: list[Job], recorded: dict[str, dict[str, list[float]]]) -> Pl
         agent=str(first.agent),
         env=str(first.env),
         horizon=first.horizon,
-        plays=first.mode in (modes_of(find_agent(first.agent.name)) or (first.mode,)),
+        plays=not modes or first.mode in modes,
         there=there,
         to_play=len(jobs) - there,
         seconds=float(np.mean(known)) * first.horizon if known else None,
