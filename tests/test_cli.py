@@ -305,7 +305,9 @@ def test_sweep_then_leaderboard(tmp_path):
     for table in ("overall", "per_env"):
         written = (report / f"{table}.csv").read_text()
         assert run("leaderboard", folder, "--csv", "--table", table).stdout == written
-        assert [row["agent"] for row in document[table]] == [line["agent"] for line in csv.DictReader(StringIO(written))]
+        assert [row["agent"] for row in document[table]] == [
+            line["agent"] for line in csv.DictReader(StringIO(written))
+        ]
     compared = as_json("compare", folder, "Random", AGENT)
     assert [row["seeds"] for row in compared["per_env"]] == [2] * 4
     lines = as_csv("compare", folder, "Random", AGENT)
