@@ -8,7 +8,7 @@
 Tables go to CSV files beside them. Intervals are 95 %: t-intervals over seeds; of slopes and of the worst over epsilon
 bootstrap intervals over seeds. Stopped, it goes on where it was.
 
-    python examples/reproduce_discrete_bandits.py            # everything: an hour on one core
+    python examples/reproduce_discrete_bandits.py            # everything: half an hour on one core
     python examples/reproduce_discrete_bandits.py --quick    # fewer of everything: half a minute
 """
 
