@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from cbo_gym import make_task, sweep
 from cbo_gym.evaluation import load_runs
@@ -254,10 +255,15 @@ def _draw_worst(
         if agent == FINDERS[0]:
             line = worst.value[0] * (worst.x / worst.x[0]) ** theory
             axis.plot(worst.x, line, ":", color="grey")
-            axis.annotate(f"slope {theory:g}", (worst.x[-1], line[-1]), color="grey", ha="right", va="bottom")
+            axis.set_xscale("log")
+            axis.set_xticks(worst.x, [f"{x:g}" for x in worst.x])
+            axis.minorticks_off()
     fixed = next(iter(groups.values()))[0]
     title = "worst over epsilon, " + (f"T = {fixed.horizon}" if name == "m" else f"m = {fixed.m}")
-    axis.set(xlabel=name, title=title, xscale="log", yscale="log")
+    axis.set(xlabel=name, title=f"{title}; dotted: slope {theory:g}", yscale="log")
+    axis.yaxis.set_major_formatter(ScalarFormatter())
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_yticks([0.03, 0.1, 0.3])
     axis.grid(True, which="both", alpha=0.3)
 
 
