@@ -25,7 +25,7 @@ from cbo_gym.suites import own_references
 
 Array = np.ndarray
 
-BUDGETS = (100, 50, 20)
+BUDGETS = (20, 50, 100)
 EXPECTED, SURVEY = "", "survey_"
 #: the columns of both versions
 GAPS = tuple(

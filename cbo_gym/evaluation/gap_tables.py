@@ -11,7 +11,7 @@ from cbo_gym.suites import is_compared_by
 
 GAP_NOTE = (
     "Improvement over the initial data towards the optimum, at the end and how early (GAP) and over the whole path "
-    "(PA-GAP, at most 0.5), after so many rounds; higher is better. Expected: of expected rewards, with the true "
+    "(PA-GAP, about 0.5 at most), after so many rounds; higher is better. Expected: of expected rewards, with the true "
     "optimum. Survey's convention: of the best reward observed, noise included, with the references of Huang et al. "
     "(2026); only to be compared with its tables."
 )

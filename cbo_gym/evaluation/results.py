@@ -85,7 +85,8 @@ class Run:
         optimum, optimum_standard_error, random_value: of the task.
         initial_expected: the best expected reward of an action among the initial data; without such data that of a
             random action. None in runs of versions that did not keep it.
-        initial_reward: the best reward that was observed of an intervention among the initial data; None without any.
+        initial_reward: the best reward that was observed of an intervention among the initial data; otherwise as
+            ``initial_expected``.
         choices: names of the target sets or scopes that the column ``choice`` counts from 0, where there are any.
         table: columns as in :data:`COLUMNS`.
 

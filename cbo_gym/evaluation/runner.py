@@ -188,19 +188,20 @@ def problem_of(env: gym.Env[Observation, Action]) -> object:
     return env.spec.kwargs.get("problem") if env.spec is not None else None
 
 
-def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float | None]:
+def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
     """Among the initial data the best expected reward, and the best reward observed of an intervention.
 
-    An action is taken for what it does: observations, whose values mean nothing, are one action; and none that is
-    recorded as empty intervenes.
+    Without any, what a random action earns. An action is taken for what it does: observations, whose values mean
+    nothing, are one action, and no action that is recorded as empty intervenes.
     """
+    at_random = oracle.optimum.random_value
     if not task.initial_data:
-        return oracle.optimum.random_value, None
+        return at_random, at_random
     records = [oracle.feedback.codec.to_record(past.action) for past in task.initial_data]
     distinct = {str(record): past.action for record, past in zip(records, task.initial_data, strict=True)}
     expected = oracle.expected_rewards(list(distinct.values())).value
     rewards = [past.reward for record, past in zip(records, task.initial_data, strict=True) if record]
-    return float(expected.max()), max(rewards, default=None)
+    return float(expected.max()), max(rewards, default=at_random)
 
 
 def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
