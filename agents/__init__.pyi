@@ -21,6 +21,7 @@ from cbo_gym.agents.intervention_sets.cabo import CaBO as CaBO
 from cbo_gym.agents.intervention_sets.cbo import CBO as CBO
 from cbo_gym.agents.intervention_sets.cbo_u import CBOU as CBOU
 from cbo_gym.agents.intervention_sets.ceo import CEO as CEO
+from cbo_gym.agents.intervention_sets.hcbo import HCBO as HCBO
 from cbo_gym.agents.networks.eifn import EIFN as EIFN
 from cbo_gym.agents.networks.excbo import EXCBO as EXCBO
 from cbo_gym.agents.networks.mcbo import MCBO as MCBO
@@ -44,6 +45,7 @@ __all__ = [
     "EXCBO",
     "GPOO",
     "GPUCB",
+    "HCBO",
     "IGPUCB",
     "MCBO",
     "METS",

@@ -132,7 +132,6 @@ class CBO(Agent):
             for index, target in enumerate(task.targets)
         ]
         self.explore(self.choose_targets())
-        self._stale = True
 
     def make_model(self) -> EffectModel:
         """What observations tell about interventions."""
@@ -144,6 +143,7 @@ class CBO(Agent):
         names = frozenset().union(*targets)
         self._places = [self.task.nodes.index(name) for name in self.task.manipulable if name in names]
         self._domains = np.array([domain for name, domain in self.task.manipulable.items() if name in names])
+        self._stale = True
 
     def choose_targets(self) -> Collection[frozenset[str]]:
         """The target sets whose improvement is to be maximised."""

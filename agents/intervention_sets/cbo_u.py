@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
+
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.surrogates.parent_posterior import ParentPosterior
 from cbo_gym.agents.toolbox.arguments import require_count
@@ -73,6 +75,15 @@ class CBOU(CBO):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self._stale = True
+
+    def estimated_rewards(self) -> np.ndarray:
+        """Posterior means of E[Y | action]; what sets none of the likely parents earns what nothing set earns."""
+        parents = self.posterior.parents()
+        idle = np.array([not self.task.targets[int(past.action["target"])] & parents for past in self.history])
+        estimates = super().estimated_rewards()
+        if idle.any():
+            estimates[idle] = np.mean([past.reward for past, one in zip(self.history, idle, strict=True) if one])
+        return estimates
 
     def act(self, observation: Observation) -> Action:
         self.explore(self.choose_targets())

@@ -6,11 +6,13 @@ import pytest
 import torch
 
 from cbo_gym import make_task
-from cbo_gym.agents import CBOU, CEO, LearnedGraph
+from cbo_gym.agents import CBOU, CEO, HCBO, LearnedGraph
 from cbo_gym.agents.baselines.learned_graph import directed_fully
 from cbo_gym.agents.intervention_sets.ceo import greatest_rewards, information_on_greatest
+from cbo_gym.agents.intervention_sets.hcbo import coverage_of, relative_weights
 from cbo_gym.agents.surrogates.evidence import explain, explain_linearly, linear_log_evidence
 from cbo_gym.errors import ArgumentError, HiddenGraphError, UnsupportedModeError
+from cbo_gym.scm import CausalDiagram
 
 ER10, TOY, PSA = "CBO/ErdosRenyi10-v0", "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
 
@@ -145,11 +147,28 @@ def test_lines_are_directed_without_new_colliders():
     assert collider.directed == {("A", "C"), ("B", "C"), ("C", "Y")}
 
 
+def test_hcbo_keeps_the_best_covering_set_of_each_size():
+    diagram = CausalDiagram("ABCDY", [("A", "C"), ("B", "C"), ("C", "Y"), ("D", "Y")])
+    weights = relative_weights({"A": 1.0, "B": 0.0, "C": 3.0, "D": 2.0})
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert coverage_of(diagram, "Y", frozenset("A"), weights) == pytest.approx(weights["A"] / 4)
+    assert coverage_of(diagram, "Y", frozenset("CD"), weights) == pytest.approx((weights["C"] + weights["D"]) / 2)
+    assert coverage_of(diagram, "Y", frozenset("AC"), weights) == coverage_of(diagram, "Y", frozenset("C"), weights)
+    agent, task = started(HCBO(weighing=2, starts=2), PSA)
+    action = agent.act({})
+    assert task.action_space.contains(action)
+    assert sorted(map(len, agent.explored)) == [1, 2]
+    with pytest.raises(HiddenGraphError):
+        started(HCBO(), PSA, graph="hidden")
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: CBOU(most_parents=0), "most_parents"),
         (lambda: CEO(costs={"X": 0.0}), "the cost of X"),
+        (lambda: HCBO(weighing=0), "weighing"),
+        (lambda: HCBO(starts=0), "starts"),
         (lambda: LearnedGraph(player="EIFN"), "player"),
         (lambda: LearnedGraph(observations=5), "observations must be a whole number of at least 10"),
         (lambda: LearnedGraph(alpha=1.0), "alpha must lie between 0 and 1"),

@@ -1,0 +1,177 @@
+"""HCBO: high-dimensional causal Bayesian optimisation (2024; ECAI), after the authors' public program.
+
+With many variables there are too many target sets to explore. One is kept for each size: the one that covers the reward
+best. A variable's weight is the best that setting it alone has earned; the weights of what is set are passed down the
+diagram, to each variable the mean of its parents', and what arrives at the reward is the set's coverage. Then, each
+round, the set is played whose mean reward plus alpha times its upper confidence bound is the greatest, at the point of
+that bound; alpha makes the two terms alike in size.
+
+Departures:
+
+* The program spends twenty rounds on the weight of each variable and seven on each set kept, outside of its budget; here
+  they are rounds like others, the initial data among them, and there are fewer by default.
+* A round gives one noisy reward, so a weight is of the best posterior mean, not of the best reward seen.
+* The sets are those that the task offers. The program searches greedily among all sets.
+* Gaussian processes are those of CBO with a flat prior mean; the program adds up one of each variable where it is told
+  that the system is linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.intervention_sets.cbo import CBO
+from cbo_gym.agents.toolbox.arguments import require_count
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.task import Action, Info, Observation
+
+BETA = 0.1  # of the upper confidence bound, the square of its factor
+UPDATED = 50  # rounds after which alpha is chosen anew
+LEAST_WEIGHT = 0.01  # of the worst variable, in units of the range of all
+TINY = 1e-7
+
+
+class HCBO(CBO):
+    """One target set for each size, chosen by coverage. Plays hard tasks.
+
+    Args:
+        weighing: rounds with each variable set alone before the sets are chosen, initial ones included; at least 1.
+        starts: rounds with each set that is chosen before they compete, initial ones included; at least 1.
+        device: torch device.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+
+    def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
+        require_count("weighing", weighing)
+        require_count("starts", starts)
+        super().__init__(device=device)
+        self.weighing = weighing
+        self.starts = starts
+
+    def setup(self, seed: int) -> None:
+        self._diagram = self.task.diagram  # asked for at once: it is needed, and may not be told
+        self._alpha: float | None = None
+        self._turns = 0
+        self._chosen = False
+        super().setup(seed)
+
+    def make_model(self) -> FlatEffects:
+        return FlatEffects(len(self.task.nodes))
+
+    def choose_targets(self) -> Collection[frozenset[str]]:
+        return [target for target in self.task.targets if len(target) == 1]
+
+    @property
+    def epsilon(self) -> float:
+        """The probability of observing in this round: none."""
+        return 0.0
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        self._stale = True
+
+    def act(self, observation: Observation) -> Action:
+        rewards = self._rewards()
+        if not self._chosen and (index := self._too_few(rewards, self.weighing)) is not None:
+            return self._bound(index)[1] if rewards[index] else self._at_random(index)
+        if not self._chosen:
+            self._chosen = True
+            self.explore(self._best_covering())
+        if (index := self._too_few(rewards, self.starts)) is not None:
+            return self._at_random(index)
+        return self._compete(rewards)
+
+    def _rewards(self) -> list[list[float]]:
+        """Those of each target."""
+        rewards: list[list[float]] = [[] for _ in self.task.targets]
+        for past in self.history:
+            rewards[int(past.action["target"])].append(past.reward)
+        return rewards
+
+    def _too_few(self, rewards: list[list[float]], enough: int) -> int | None:
+        """The explored target that was played least, if not often enough."""
+        least = min(self._explored, key=lambda arm: len(rewards[arm.index]), default=None)
+        return least.index if least is not None and len(rewards[least.index]) < enough else None
+
+    def _at_random(self, index: int) -> Action:
+        return self._arms[index].action(self.rng.random(len(self.task.targets[index])))
+
+    def _bound(self, index: int) -> tuple[float, Action]:
+        """The greatest upper confidence bound of a target's expected reward, and the action that has it."""
+        self._refresh()
+        points, mean, std = self._arms[index].beliefs()
+        bound = mean + math.sqrt(BETA) * std
+        best = int(bound.argmax())
+        return float(bound[best]), self._arms[index].action(points[best].cpu().numpy())
+
+    def _best_covering(self) -> list[frozenset[str]]:
+        """For each size the target with the greatest coverage."""
+        self._refresh()
+        best = {next(iter(self.task.targets[arm.index])): float(arm.estimates().max()) for arm in self._explored}
+        weights = relative_weights(best)
+        reward, targets = self.task.reward, self.task.targets
+        covered = {target: coverage_of(self._diagram, reward, target, weights) for target in targets}
+        sizes = sorted({len(target) for target in targets if target})
+        return [max((one for one in covered if len(one) == size), key=covered.__getitem__) for size in sizes]
+
+    def _compete(self, rewards: list[list[float]]) -> Action:
+        """The set with the greatest mean reward plus alpha times its bound, in units of its own rewards."""
+        means, bounds, actions = [], [], []
+        for arm in self._explored:
+            own = np.array(rewards[arm.index])
+            bound, action = self._bound(arm.index)
+            means.append(float(own.mean()))
+            bounds.append((bound - float(own.mean())) / (float(own.std()) + TINY))
+            actions.append(action)
+        levels = np.array(bounds) - min(0.0, *bounds) + TINY
+        if self._alpha is None or self._turns % UPDATED == 0:
+            self._alpha = float(np.mean((max(means) - min(means)) / levels))
+        self._turns += 1
+        return actions[int(np.argmax(np.array(means) + self._alpha * levels))]
+
+
+class FlatEffects:
+    """Nothing but the mean of all rewards is expected of any intervention.
+
+    Args:
+        width: number of observed variables.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.observations = torch.empty((0, width), dtype=torch.float64)
+        self._rewards: list[float] = []
+
+    def add(self, action: Action, observation: Observation, reward: float) -> None:
+        """Learn from a round."""
+        self._rewards.append(reward)
+
+    def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean of the rewards, without uncertainty, for each of the values."""
+        mean = float(np.mean(self._rewards)) if self._rewards else 0.0
+        return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
+
+
+def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
+    """Variable -> share of what setting it earns, above the worst; they sum to 1."""
+    if not best:
+        return {}
+    low, high = min(best.values()), max(best.values())
+    raised = {name: value - low + LEAST_WEIGHT * (high - low) + TINY for name, value in best.items()}
+    return {name: value / sum(raised.values()) for name, value in raised.items()}
+
+
+def coverage_of(diagram: CausalDiagram, reward: str, target: frozenset[str], weights: Mapping[str, float]) -> float:
+    """What arrives at the reward: the weight of what is set, else the mean over the parents, of roots nothing."""
+    scores: dict[str, float] = {}
+    for name in diagram.topological_order:
+        parents = diagram.parents(name)
+        passed_on = sum(scores[parent] for parent in parents) / max(1, len(parents))
+        scores[name] = weights.get(name, 0.0) if name in target else passed_on
+    return scores[reward]
