@@ -20,7 +20,7 @@ FACADES = ("cbo_gym", "cbo_gym.agents")  # lead to everything, when it is first 
 
 #: From the bottom up; packages and modules with all that is in them. Those of one layer may import each other.
 LAYERS = (
-    ("arguments", "errors", "files", "progress", "validation", "version", "yaml_files"),
+    ("arguments", "drawing", "errors", "files", "progress", "validation", "version", "yaml_files"),
     ("actions", "scm"),
     ("task",),
     ("agent",),

@@ -119,7 +119,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.round = 0
         self.total_reward = 0.0
         self.values: dict[str, Any] = {}
-        self.intervened: frozenset[str] = frozenset()
+        self._intervention: Intervention | None = None
         self._noise: NoiseStream | None = None
         self._last_noise: tuple[float, ...] = ()
 
@@ -154,7 +154,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             raise
         self._last_noise = noise
         self.values = values
-        self.intervened = frozenset(intervention.hard)
+        self._intervention = intervention
         self.round += 1
         self.total_reward += reward
         return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
@@ -204,11 +204,17 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             self._noise = NoiseStream(self.scm, self.np_random)
         return self._noise
 
+    @property
+    def intervened(self) -> frozenset[str]:
+        return self._snapshot().intervened
+
     def render(self) -> str | np.ndarray | None:
-        """The graph with the current values and the reward so far: text or an RGB array, by ``render_mode``."""
+        """The graph with the current values, the action and the reward so far: text or pixels, by ``render_mode``."""
         if self.render_mode is None:
             gym.logger.warn("render() was called on an environment that was made without a render_mode")
             return None
+        return render(self._snapshot(), self.render_mode)
+
+    def _snapshot(self) -> Snapshot:
         env_id = self.spec.id if self.spec else None
-        state = Snapshot(self.feedback, env_id, self.round, self.total_reward, self.values, self.intervened)
-        return render(state, self.render_mode)
+        return Snapshot(self.feedback, env_id, self.round, self.total_reward, self.values, self._intervention)

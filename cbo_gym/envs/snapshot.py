@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cbo_gym.feedback import Feedback
+from cbo_gym.scm import Intervention
 
 MISSING = "-"
 
@@ -20,7 +21,7 @@ class Snapshot:
         round: number of rounds played.
         total_reward: their rewards' sum.
         values: all variables in the last round; empty before the first.
-        intervened: the variables that the last action set.
+        intervention: what the last action stood for; None before the first.
     """
 
     feedback: Feedback
@@ -28,7 +29,12 @@ class Snapshot:
     round: int
     total_reward: float
     values: Mapping[str, float]
-    intervened: frozenset[str]
+    intervention: Intervention | None
+
+    @property
+    def intervened(self) -> frozenset[str]:
+        """The variables that the last action set."""
+        return frozenset() if self.intervention is None else frozenset(self.intervention.hard)
 
     @property
     def title(self) -> str:

@@ -7,13 +7,14 @@ Sub-environment ``i`` meets the noise of the scalar environment seeded with ``se
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import own_copy
@@ -25,7 +26,6 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
-from cbo_gym.scm.intervention import Mask
 from cbo_gym.scm.model import not_finite
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Mode, StepInfo
@@ -90,7 +90,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._round = 0
         self._total_reward = np.zeros(self.num_envs)
         self._values: Values = {}
-        self._masks: dict[str, Mask] = {}
+        self._actions: Actions | None = None
         self._truncated = False
         self._block: list[np.ndarray] = []
         self._drawn = 0  # rounds whose noise has been drawn
@@ -141,7 +141,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if self._truncated:
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
-        intervention = self._decode(actions)
+        own, intervention = self._decode(actions)
         noise = self._next_noise()
         values, seen, reward = self._outcome(noise, intervention)
         observation = self._with_next(seen, ahead=1)
@@ -150,7 +150,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._values = values
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
-        self._masks = {name: mask for name, (mask, _) in intervention.hard.items()}
+        self._actions = own
         info = self._info(self.feedback.describe_batch(intervention))
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
@@ -166,16 +166,17 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """
         if not self._round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
-        intervention = self._decode(actions)
+        _, intervention = self._decode(actions)
         _, seen, reward = self._outcome(self._last_noise, intervention)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
         return self._with_next(seen), reward, false, truncated, self._info(self.feedback.describe_batch(intervention))
 
-    def _decode(self, actions: Actions) -> Intervention:
+    def _decode(self, actions: Actions) -> tuple[Actions, Intervention]:
+        """The actions as an own copy, and what they stand for."""
         own = own_copy(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
         self._require_one_each(own)
-        return intervention
+        return own, intervention
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
         values = self.feedback.play(noise, intervention)
@@ -229,8 +230,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
 
     def _snapshot(self, index: int) -> Snapshot:
         values = {name: float(np.broadcast_to(value, self.num_envs)[index]) for name, value in self._values.items()}
-        intervened = frozenset(
-            name for name, mask in self._masks.items() if np.broadcast_to(mask, self.num_envs)[index]
-        )
+        intervention = None
+        if self._actions is not None:
+            (action,) = islice(iterate(self.action_space, self._actions), index, index + 1)
+            intervention = self.feedback.decode(action)
         env_id = self.spec.id if self.spec else None
-        return Snapshot(self.feedback, env_id, self._round, float(self._total_reward[index]), values, intervened)
+        return Snapshot(self.feedback, env_id, self._round, float(self._total_reward[index]), values, intervention)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,10 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.domains import Interval
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.base import Description, Region
-from cbo_gym.feedback.parametric import ParametricFeedback
+from cbo_gym.feedback.base import Description, Entry, Region
+from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
 from cbo_gym.problems import Problem
-from cbo_gym.scm import Intervention
+from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, AggregatedTask, Mode, Observation
 
@@ -142,6 +142,16 @@ class AggregatedFeedback(ParametricFeedback):
             described[name] = intervals[:, own[0]] if len(own) == 1 else intervals[:, own]
             described[f"_{name}"] = np.ones(len(intervals), dtype=bool)
         return described
+
+    def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
+        """The cell's interval of the parameter in native units."""
+        name, domain = self.domains.names[place], self.domains.intervals[place]
+        widest = f"{name} in [{widest_of(*domain)}, {widest_of(*domain)}]"
+        if intervention is None:
+            return Entry(f"{name} in {MISSING}", widest)
+        assert isinstance(intervention, CellIntervention)
+        low, high = map(short_numbers(*domain), intervention.intervals[place])
+        return Entry(f"{name} in [{low}, {high}]", widest)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Observational rounds are on the whole box, where nothing has been chosen; the others on random cells."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,11 +14,22 @@ from cbo_gym.actions import Codec, Space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import own_copy
 from cbo_gym.problems import Problem
-from cbo_gym.scm import Intervention
+from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, Mode, Observation, Task, ToldGraph
 
 Description = dict[str, Any]  # what was done, in native units by name
+
+
+class Entry(NamedTuple):
+    """What an action does at a node, for pictures.
+
+    ``text`` says it, ``widest`` is at least as long as any other action's, and ``used`` is False where nothing is done.
+    """
+
+    text: str
+    widest: str
+    used: bool = True
 
 
 class Region(NamedTuple):
@@ -153,6 +164,15 @@ class Feedback(ABC):
     @abstractmethod
     def acted_on(self) -> dict[str, str]:
         """The nodes that actions act on directly, and how, in a word: for pictures and tables."""
+
+    def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
+        """What an action feeds into the mechanisms, by node; nothing where it sets variables, whose values tell.
+
+        Args:
+            intervention: what the action stood for; None before the first.
+            values: all variables by name in the round, latent ones included.
+        """
+        return {}
 
     @abstractmethod
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import SuperArmCodec, SuperArmSpace
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers, shown
-from cbo_gym.feedback.base import Description, Region
-from cbo_gym.feedback.parametric import ParametricFeedback
+from cbo_gym.feedback.base import Description, Entry, Region
+from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
 from cbo_gym.problems import Problem
 from cbo_gym.problems.masking import with_random_signals
-from cbo_gym.scm import Intervention
+from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Values
 from cbo_gym.task import Action, MaskedTask, Mode, Observation
 
@@ -97,6 +98,14 @@ class MaskedFeedback(ParametricFeedback):
     def describe(self, intervention: Intervention) -> Description:
         """Base arm (its parameter's own name, else its signal) -> 1 where it was let through, else 0."""
         return dict(zip(self._arms, intervention.soft))  # noqa: B905  # decoding has counted them
+
+    def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
+        """The base arm's signal where it was let through."""
+        name, signal, ends = self._arms[place], self._signals[place], self.arms.signal_range
+        widest = f"{name} = -{widest_of(*ends)}"  # signals are seen with errors, which may make them negative
+        if intervention is None or intervention.soft[place] == 0.0:
+            return Entry(f"{name} {MISSING}", widest, used=False)
+        return Entry(f"{name} = {short_numbers(*ends)(float(np.asarray(values[signal])))}", widest)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Observational rounds are of the empty super arm."""

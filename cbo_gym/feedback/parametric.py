@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from math import floor, log10
 from typing import Any, ClassVar
 
 import numpy as np
 
 from cbo_gym.actions import Domains
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.base import Description, Feedback
+from cbo_gym.feedback.base import Description, Entry, Feedback
+from cbo_gym.scm import Floats, Intervention
 from cbo_gym.task import ParametricTask
+
+MISSING = "-"
 
 
 class ParametricFeedback(Feedback):
@@ -49,6 +54,14 @@ class ParametricFeedback(Feedback):
         names = self.problem.domains.names
         return {node: ", ".join(names[i] for i in own) for node, own in self.scm.action_nodes.items()}
 
+    def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
+        entries = [self.entry(i, intervention, values) for i in range(self.scm.action_dim)]
+        return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
+
+    @abstractmethod
+    def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
+        """What an action is at one coordinate; for the arguments see :meth:`entering`."""
+
     def task_fields(self) -> dict[str, Any]:
         entering = self.scm.action_nodes
         return {
@@ -56,3 +69,14 @@ class ParametricFeedback(Feedback):
             "action_domains": tuple(self.problem.action_domains),
             "action_names": self.problem.domains.names,
         }
+
+
+def short_numbers(low: float, high: float) -> Callable[[float], str]:
+    """How numbers of an interval are written in pictures: to about a hundredth of it."""
+    decimals = min(max(2 - floor(log10(max(abs(low), abs(high)))), 0), 6)
+    return f"{{:.{decimals}f}}".format
+
+
+def widest_of(low: float, high: float) -> str:
+    """The longest text that :func:`short_numbers` makes of numbers in the interval."""
+    return max(map(short_numbers(low, high), (low, high)), key=len)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import networkx as nx
 
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, did_you_mean, naming_the_extra
 from cbo_gym.scm import diagram_graphs, diagram_text
 from cbo_gym.scm.diagram_parts import Edge, Parts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class CausalDiagram:
@@ -335,6 +339,29 @@ class CausalDiagram:
             bidirected = {pair for pair in bidirected if latent not in pair}
             bidirected |= {frozenset((a, b)) for a in effects for b in effects | siblings if a != b}
         return self._derived((node for node in self.nodes if node not in hidden), directed, bidirected)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the diagram: directed edges as arrows, confounding as dashed ones with two heads.
+
+        Acyclic diagrams are drawn in layers from left to right, those with cycles on a circle. An environment's
+        ``render`` shows values and actions too.
+
+        Args:
+            path: where to save the picture; its ending names the format, as in ``graph.svg`` or ``graph.png``.
+
+        Returns:
+            The Matplotlib figure, which belongs to no window.
+
+        Raises:
+            MissingExtraError: without Matplotlib.
+        """
+        with naming_the_extra("a picture"):
+            from cbo_gym.drawing import Picture  # late: pictures are rare
+
+            figure = Picture(self).figure
+        if path is not None:
+            figure.savefig(path)
+        return figure
 
     def _derived(
         self, nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]

@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 import cbo_gym  # noqa: F401  (registers the environments)
-from cbo_gym.envs import picture
-from cbo_gym.envs.layout import lay_out
+from cbo_gym.drawing import Picture
+from cbo_gym.drawing.edges import curve_of
+from cbo_gym.drawing.layout import lay_out
+from cbo_gym.drawing.sheet import Circle, Layers, Sheet, Sizes, sheet_for
+from cbo_gym.envs.picture import picture_of
 from cbo_gym.registry import entries
 from cbo_gym.scm import CausalDiagram, Linear, SeparableSEM, Uniform
 
@@ -103,7 +106,17 @@ def test_without_a_render_mode_there_is_a_warning_and_nothing_else() -> None:
         assert env.render() is None
 
 
-@pytest.mark.parametrize(("env_id", "kwargs"), CASES)
+@pytest.mark.parametrize(
+    ("env_id", "kwargs"),
+    [
+        ("CBO/Ackley-v0", {}),
+        ("CBO/GPBandit1-v0", {}),
+        ("CBO/CompleteGraph-v0", {}),
+        ("CBO/CoCaLarge-v0", {}),
+        ("CBO/TrainDelay-v0", {}),
+        ("CBO/BinaryTree-v0", {"depth": 6}),
+    ],
+)
 def test_the_picture_is_an_rgb_array_with_margins(env_id: str, kwargs: dict[str, Any]) -> None:
     picture = played(env_id, "rgb_array", **kwargs).render()
     assert picture.dtype == np.uint8
@@ -125,10 +138,17 @@ def test_the_picture_changes_with_the_values_and_keeps_its_size() -> None:
     assert (second != first).any()
 
 
-def box_of(canvas: Any, name: str) -> tuple[float, float, float, float]:
-    x, y = canvas.centre(name)
-    w, h = 0.5 * canvas.box_width, 0.5 * canvas.box_height
+def box_of(sheet: Sheet, name: str) -> tuple[float, float, float, float]:
+    x, y = sheet.centre(name)
+    w, h = 0.5 * sheet.box_width, 0.5 * sheet.box_height
     return x - w, y - h, x + w, y + h
+
+
+def overlapping(boxes: np.ndarray) -> list[tuple[int, int]]:
+    """Pairs of boxes ``(x0, y0, x1, y1)``, shape (n, 4), that have a common inside."""
+    lower, upper = boxes[:, :2], boxes[:, 2:]
+    apart = ((upper[:, None] <= lower) | (upper <= lower[:, None])).any(axis=-1)
+    return [(int(i), int(j)) for i, j in np.argwhere(~apart) if i < j]
 
 
 def random_diagram(seed: int) -> CausalDiagram:
@@ -148,28 +168,27 @@ DIAGRAMS += [random_diagram(seed) for seed in range(20)]
 @pytest.mark.parametrize("diagram", DIAGRAMS, ids=range(len(DIAGRAMS)))
 def test_boxes_are_apart_and_edges_pass_between_them(diagram: CausalDiagram) -> None:
     layout = lay_out(diagram)
-    canvas = picture._Canvas(layout, 10)
-    boxes = {name: box_of(canvas, name) for name in diagram.nodes}
-    for (x0, y0, x1, y1), (u0, v0, u1, v1) in itertools.combinations(boxes.values(), 2):
-        assert x1 < u0 or u1 < x0 or y1 < v0 or v1 < y0
+    sheet = Layers(layout, Sizes((1.2, 0.44)))
+    boxes = {name: box_of(sheet, name) for name in diagram.nodes}
+    assert overlapping(np.array(list(boxes.values()))) == []
     for one, two in itertools.combinations(layout.column, 2):
         if layout.column[one] == layout.column[two]:
             assert abs(layout.height[one] - layout.height[two]) > 0.4  # or bundles could not be told apart
     assert {edge[:2] for edge in layout.routes if not edge[2]} == diagram.directed
     assert {frozenset(edge[:2]) for edge in layout.routes if edge[2]} == diagram.bidirected
-    for tail, head, bidirected in layout.routes:
+    for edge in layout.routes:
+        tail, head, bidirected = edge
         assert layout.column[tail] < layout.column[head] or bidirected
-        points = curve_points(canvas, (tail, head, bidirected))
+        points = points_along(curve_of(sheet, edge))
+        assert (points[:, 1] < sheet.above).all()
+        assert (points[:, 1] > -sheet.below).all()
         for name, (left, bottom, right, top) in boxes.items():
             inside = (left < points[:, 0]) & (points[:, 0] < right) & (bottom < points[:, 1]) & (points[:, 1] < top)
             assert not inside.any(), f"{tail} -> {head} runs through {name}"
 
 
-def curve_points(canvas: Any, edge: tuple[str, str, bool]) -> np.ndarray:
-    """Points along the Bezier curves of an edge, its ends left out."""
-    places = canvas.layout.routes[edge]
-    is_arc = edge[2] and len(places) == 2
-    controls = picture._arc(canvas, *edge[:2]) if is_arc else picture._curve(canvas, places, edge[2])
+def points_along(controls: list[tuple[float, float]]) -> np.ndarray:
+    """Points along Bezier curves, their ends left out."""
     t = np.linspace(0.01, 0.99, 60)[:, None]
     pieces = []
     for start in range(0, len(controls) - 1, 3):
@@ -178,32 +197,88 @@ def curve_points(canvas: Any, edge: tuple[str, str, bool]) -> np.ndarray:
     return np.concatenate(pieces)
 
 
-def test_texts_fit_into_their_boxes() -> None:
-    for env_id, kwargs in CASES:
-        env = played(env_id, "rgb_array", **kwargs).unwrapped
-        canvas = picture._canvas(env.scm)
-        for name in env.scm.nodes:
-            picture._draw_node(canvas, name, "-1.234e+05", "white", False)
-        canvas.agg.draw()
-        width = canvas.box_width * picture.DPI
-        assert all(text.get_window_extent().width < width for text in canvas.axes.texts)
-        names, values = canvas.axes.texts[::2], canvas.axes.texts[1::2]
-        for name, value, box in zip(names, values, canvas.axes.patches, strict=True):
-            above, below = name.get_window_extent(), value.get_window_extent()
-            outline = box.get_window_extent()
-            assert outline.y0 < below.y0 < below.y1 <= above.y0 < above.y1 < outline.y1
+def extents(picture: Picture) -> tuple[np.ndarray, list[str]]:
+    """Boxes around all that is written, in pixels, and what it is."""
+    (legend,) = picture.figure.legends or [None]
+    written = [*picture.axes.texts, *(legend.get_texts() if legend else [])]
+    renderer = picture.figure.canvas.get_renderer()
+    if legend:
+        legend.draw(renderer)  # places its texts
+    return np.array([text.get_window_extent(renderer).extents for text in written]), [t.get_text() for t in written]
+
+
+@pytest.mark.parametrize(("env_id", "kwargs"), CASES)
+def test_no_two_labels_overlap(env_id: str, kwargs: dict[str, Any]) -> None:
+    env = played(env_id, "rgb_array", **kwargs).unwrapped
+    env.values |= dict.fromkeys(env.scm.nodes, -123456.0)  # the longest that values can be
+    picture = picture_of(env._snapshot())
+    boxes, texts = extents(picture)
+    assert [(texts[i], texts[j]) for i, j in overlapping(boxes)] == []
+    width, height = picture.figure.get_size_inches() * picture.figure.dpi
+    assert (boxes > 0).all()
+    assert (boxes[:, 2] < width).all()
+    assert (boxes[:, 3] < height).all()
+    inside = {text: box[2] - box[0] for box, text in zip(boxes, texts, strict=True)}
+    room = picture.sheet.box_width * picture.figure.dpi
+    assert [text.get_text() for text in picture.texts if inside[text.get_text()] >= room] == []
 
 
 @pytest.mark.parametrize("count", [2, 3, 7, 20, 40])
 def test_the_boxes_of_a_cyclic_diagram_are_apart_and_inside_the_picture(count: int) -> None:
     ring = {((i + 1) % count, i): Linear(0.5) for i in range(count)}
-    canvas = picture._canvas(SeparableSEM([Uniform()] * count, ring))
-    boxes = [box_of(canvas, name) for name in canvas.places]
+    sheet = sheet_for(SeparableSEM([Uniform()] * count, ring).diagram, Sizes((1.2, 0.44)))
+    assert isinstance(sheet, Circle)
+    assert sheet.inmost == "Y"
+    boxes = np.array([box_of(sheet, name) for name in sheet.places])
     assert len(boxes) == count + 1
-    for (x0, y0, x1, y1), (u0, v0, u1, v1) in itertools.combinations(boxes, 2):
-        assert x1 < u0 or u1 < x0 or y1 < v0 or v1 < y0
-    (left, right), (bottom, top) = canvas.axes.get_xlim(), canvas.axes.get_ylim()
-    assert all(left < x0 and x1 < right and bottom + 0.4 < y0 and y1 < top - 0.6 for x0, y0, x1, y1 in boxes)
+    assert overlapping(boxes) == []
+    assert (boxes[:, [0, 1]] > [0.0, -sheet.below]).all()
+    assert (boxes[:, [2, 3]] < [sheet.width, sheet.above]).all()
+
+
+def lines_of(env_id: str, action: Any) -> dict[str, list[tuple[str, bool]]]:
+    """What the boxes say of an action, and whether it makes use of it."""
+    env = gym.make(env_id, render_mode="rgb_array")
+    env.reset(seed=0)
+    env.step(action)
+    drawn = picture_of(env.unwrapped._snapshot())._boxes
+    return {name: [(line.text, line.used) for line in box.lines] for name, box in drawn.items() if box.lines}
+
+
+def test_the_picture_shows_a_soft_action_where_it_acts() -> None:
+    shown = lines_of("CBO/Dropwave-v0", np.array([0.5, 0.75]))
+    assert shown == {"X0": [("a0 = 0.00", True), ("a1 = 2.56", True)]}
+    named = lines_of("CBO/Chemostat-v1", np.zeros(15))
+    assert named["N1"] == [("N_in1 = 60", True)]
+
+
+def test_the_picture_shows_the_cell() -> None:
+    shown = lines_of("CBO/GPBandit1-v0", np.array([[0.25], [0.5]]))
+    assert shown == {"Y": [("a0 in [0.25, 0.50]", True)]}
+
+
+def test_the_picture_shows_the_arms_that_were_chosen_and_their_signals() -> None:
+    shown = lines_of("CBO/SSEMPeriodic-v1", np.array([1, 0, 1] + [0] * 7, dtype=np.int8))
+    assert [node for node, ((_, used),) in shown.items() if used] == ["y1", "y3"]
+    assert shown["y2"] == [("z2 -", False)]
+    assert shown["y3"][0][0].startswith("z3 = 0.")
+
+
+def test_vectorised_environments_show_each_its_own_action() -> None:
+    envs = gym.make_vec("CBO/GPBandit1-v0", 2, vectorization_mode="vector_entry_point", render_mode="rgb_array")
+    envs.reset(seed=0)
+    envs.step(np.array([[[0.0], [0.5]], [[0.5], [1.0]]]))
+    shown = [picture_of(envs.unwrapped._snapshot(i))._boxes["Y"].lines[0].text for i in range(2)]
+    assert shown == ["a0 in [0.00, 0.50]", "a0 in [0.50, 1.00]"]
+
+
+def test_a_bare_diagram_can_be_plotted(tmp_path: Any) -> None:
+    diagram = CausalDiagram(["X", "Z", "Y"], [("X", "Z"), ("Z", "Y")], [("X", "Y")])
+    figure = diagram.plot(tmp_path / "graph.svg")
+    assert "<svg" in (tmp_path / "graph.svg").read_text()
+    assert [text.get_text() for text in figure.axes[0].texts] == ["X", "Z", "Y"]
+    cyclic = CausalDiagram(["A", "B"], [("A", "B"), ("B", "A")], [("A", "B")], allow_cycles=True)
+    assert len(cyclic.plot().axes[0].patches) == 3 + 2  # arrows and boxes
 
 
 def test_a_tree_is_drawn_as_one() -> None:

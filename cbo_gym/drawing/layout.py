@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Protocol
 
 import networkx as nx
 import numpy as np
 
-from cbo_gym.scm import CausalDiagram
-
 Slot = str | tuple[tuple[str, ...], int]  # a node's name, or a tuple for the place where a long edge passes a layer
+
+
+class Diagram(Hashable, Protocol):
+    """What is drawn, as :class:`~cbo_gym.scm.CausalDiagram` has it, which knows of this module and not it of that."""
+
+    nodes: tuple[str, ...]
+    directed: frozenset[tuple[str, str]]
+    bidirected: frozenset[frozenset[str]]
+
+    @property
+    def graph(self) -> nx.DiGraph: ...
+
+    @property
+    def is_acyclic(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -27,7 +40,7 @@ class Layout:
 
 
 @lru_cache(maxsize=32)
-def lay_out(diagram: CausalDiagram) -> Layout:
+def lay_out(diagram: Diagram) -> Layout:
     """Layers by longest path; an edge that skips a layer gets a slot of its own there, so it meets no node.
 
     Long edges of one tail share their slots, which bundles them. The order within a layer comes from
@@ -56,7 +69,7 @@ def lay_out(diagram: CausalDiagram) -> Layout:
     return Layout(column, _heights(layers, column, linked), routes, rows)
 
 
-def _edges(diagram: CausalDiagram, column: Mapping[Slot, int]) -> list[tuple[str, str, bool]]:
+def _edges(diagram: Diagram, column: Mapping[Slot, int]) -> list[tuple[str, str, bool]]:
     pairs = [sorted(pair, key=lambda name: (column[name], name)) for pair in diagram.bidirected]
     both = [(a, b, False) for a, b in diagram.directed] + [(a, b, True) for a, b in pairs]
     place = {name: index for index, name in enumerate(diagram.nodes)}

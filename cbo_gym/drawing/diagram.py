@@ -1,0 +1,237 @@
+"""Diagrams as pictures: a box a node, an arrow an edge, drawn by Matplotlib's object interface alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cbo_gym.drawing.edges import Edge, crowds, curve_of
+from cbo_gym.drawing.layout import Diagram
+from cbo_gym.drawing.sheet import Layers, Sizes, sheet_for
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+PLAIN, INK, ARROW, OUTLINE = "#ffffff", "#2b3440", "#4a5560", "#2b3440"
+SET, CONFOUNDING = "#d1495b", "#b5446e"
+ACTION, ON_ACTION, UNUSED, ON_UNUSED = "#2f6690", "#fefefe", "#e9ecef", "#5a6672"
+DPI = 100
+NAME_ROW, VALUE_ROW, LINE_ROW, PADDING = 0.21, 0.19, 0.18, 0.05  # inches
+NAME_SIZE, VALUE_SIZE, LINE_SIZE = 10.0, 9.5, 8.5  # points
+TITLE_SIZE, SUBTITLE_SIZE, KEY_SIZE = 12.0, 10.0, 8.0
+WIDEST_VALUE = "-1.234e+05"
+SUBTITLE_WIDTH = 5.0  # of any round's rewards, so that all pictures of an experiment are alike
+DASHES = (0, (4, 2.5))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One of the lines at the foot of a box, which say what an action does there.
+
+    Args:
+        text: as it is now.
+        widest: the longest that it can be, for which the box has room.
+        used: whether the action makes use of it; other lines are pale.
+    """
+
+    text: str
+    widest: str
+    used: bool = True
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a node's box looks like.
+
+    Args:
+        value: below the name; None for a box without a value.
+        lines: at its foot.
+        fill: its colour.
+        is_set: whether it has the border of what an action sets.
+    """
+
+    value: str | None = None
+    lines: Sequence[Line] = ()
+    fill: str = PLAIN
+    is_set: bool = False
+
+
+class Picture:
+    """A diagram drawn on a figure of its own.
+
+    Args:
+        diagram: what is drawn.
+        boxes: by node; those that are left out have a name alone.
+        title: above the diagram, in bold, and a second line below it.
+        key: colours of boxes and their meaning, below the diagram; that of confounding comes by itself.
+
+    Attributes:
+        figure: Matplotlib's.
+        axes: with one unit an inch.
+        sheet: where the boxes lie.
+        texts: all that is written, key and title apart.
+    """
+
+    def __init__(
+        self,
+        diagram: Diagram,
+        boxes: Mapping[str, Box] | None = None,
+        title: Sequence[str] = (),
+        key: Sequence[tuple[dict[str, Any], str]] = (),
+    ) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        self._diagram, self._key, self._title = diagram, list(key), tuple(title)
+        if diagram.bidirected:
+            self._key.append(({"color": CONFOUNDING, "linestyle": DASHES}, "confounded"))
+        self._boxes = {name: (boxes or {}).get(name, Box()) for name in diagram.nodes}
+        self.sheet = sheet_for(diagram, self._sizes())
+        # whole, even numbers of pixels: video encoders ask for them
+        height = self.sheet.above + self.sheet.below
+        size = 2 * np.ceil(0.5 * DPI * self.sheet.width) / DPI, 2 * np.ceil(0.5 * DPI * height) / DPI
+        self.figure: Figure = Figure(figsize=size, dpi=DPI, facecolor=PLAIN)
+        self._agg = FigureCanvasAgg(self.figure)
+        self.axes: Axes = self.figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        self.axes.set(xlim=(0.0, size[0]), ylim=(self.sheet.above - size[1], self.sheet.above))
+        self.axes.axis("off")
+        self._draw()
+
+    def _sizes(self) -> Sizes:
+        boxes = self._boxes.values()
+        texts = [(name, NAME_SIZE, True) for name in self._diagram.nodes]
+        texts += [(line.widest, LINE_SIZE, False) for box in boxes for line in box.lines]
+        valued = any(box.value is not None for box in boxes)
+        texts += [(WIDEST_VALUE, VALUE_SIZE, False)] * valued
+        width = 0.18 + max(width_of(*text) for text in texts)
+        self._lines = max(len(box.lines) for box in boxes)
+        height = NAME_ROW + VALUE_ROW * valued + LINE_ROW * self._lines + PADDING * (1 + (self._lines > 0))
+        title = max((width_of(text, TITLE_SIZE, True) for text in self._title[:1]), default=0.0)
+        key = sum(0.7 + width_of(meaning, KEY_SIZE, False) for _, meaning in self._key)
+        least = max(title, key, SUBTITLE_WIDTH * (len(self._title) > 1)) + 0.3
+        head = 0.27 * len(self._title) + 0.1 * bool(self._title)
+        return Sizes((max(width, 0.9), height), head, 0.3 * bool(self._key), least)
+
+    def _draw(self) -> None:
+        if isinstance(self.sheet, Layers):
+            crowd = crowds(self.sheet.layout)
+            for edge in self.sheet.layout.routes:
+                self._draw_edge(self.sheet, edge, crowd.get(edge, 0))
+        else:
+            for tail, head in sorted(self._diagram.directed):
+                self._draw_chord(tail, head, "-|>", faint=head == self.sheet.inmost)
+            for pair in sorted(map(sorted, self._diagram.bidirected)):
+                self._draw_chord(pair[0], pair[1], "<->", faint=False)
+        self.texts: list[Text] = []
+        for name, box in self._boxes.items():
+            self._draw_box(name, box)
+        self._draw_title()
+        if self._key:
+            self._draw_key()
+
+    def _draw_edge(self, sheet: Layers, edge: Edge, crowd: int) -> None:
+        from matplotlib.patches import FancyArrowPatch
+        from matplotlib.path import Path
+
+        points = curve_of(sheet, edge)
+        codes = [Path.MOVETO] + [Path.CURVE4] * (len(points) - 1)
+        style: dict[str, Any] = {"color": ARROW, "linewidth": 1.1 * sheet.scale, "arrowstyle": "-|>", "zorder": 2}
+        if edge[2]:
+            style |= {"color": CONFOUNDING, "linestyle": DASHES, "arrowstyle": "<->", "zorder": 2.5}
+        else:  # where all meet all, a light web
+            style["alpha"] = min(max(0.15, 300.0 / crowd), 1.0)
+        self.axes.add_patch(FancyArrowPatch(path=Path(points, codes), mutation_scale=10 * sheet.scale, **style))
+
+    def _draw_chord(self, tail: str, head: str, arrow: str, faint: bool) -> None:
+        """An arrow from box to box, bent a little so that the two of a pair lie apart."""
+        from matplotlib.patches import FancyArrowPatch
+
+        sheet = self.sheet
+        (x0, y0), (x1, y1) = sheet.centre(tail), sheet.centre(head)
+        style: dict[str, Any] = {"arrowstyle": arrow, "connectionstyle": "arc3,rad=0.12", "color": ARROW, "zorder": 2}
+        style |= {"alpha": 0.25 if faint else 0.8, "linewidth": 1.0}
+        if arrow == "<->":
+            style |= {"color": CONFOUNDING, "linestyle": DASHES}
+        margin = 0.5 * sheet.box_height + 0.05
+        across, along = abs(x1 - x0), abs(y1 - y0)
+        steep = along * sheet.box_width >= across * sheet.box_height  # leaves the box by its upper or lower side
+        distance = float(np.hypot(across, along))
+        reach = margin * distance / along if steep else (0.5 * sheet.box_width + 0.05) * distance / across
+        points = 72.0 * reach
+        self.axes.add_patch(
+            FancyArrowPatch((x0, y0), (x1, y1), mutation_scale=9, shrinkA=points, shrinkB=points, **style)
+        )
+
+    def _draw_box(self, name: str, box: Box) -> None:
+        from matplotlib.patches import FancyBboxPatch
+
+        x, y = self.sheet.centre(name)
+        w, h, s = self.sheet.box_width, self.sheet.box_height, self.sheet.scale
+        shape = f"round,pad=0,rounding_size={min(0.11 * s, 0.25 * h)}"
+        body = FancyBboxPatch((x - w / 2, y - h / 2), w, h, boxstyle=shape, facecolor=box.fill, zorder=3)
+        body.set(edgecolor=SET if box.is_set else OUTLINE, linewidth=(2.4 if box.is_set else 1.0) * s)
+        self.axes.add_patch(body)
+        bottom = y - h / 2 + PADDING * s
+        for place, line in enumerate(reversed(box.lines)):
+            self._draw_line((x, bottom + place * LINE_ROW * s), line)
+        bottom += LINE_ROW * s * len(box.lines)
+        middle = 0.5 * (bottom + y + h / 2)
+        lift = 0.0 if box.value is None else 0.5 * VALUE_ROW * s
+        self._write(x, middle + lift, name, NAME_SIZE * s, weight="bold")
+        if box.value is not None:
+            self._write(x, middle + lift - VALUE_ROW * s, box.value, VALUE_SIZE * s)
+
+    def _draw_line(self, corner: tuple[float, float], line: Line) -> None:
+        from matplotlib.patches import Rectangle
+
+        s, w = self.sheet.scale, self.sheet.box_width - 0.1 * self.sheet.scale
+        x, y = corner
+        colour, ink = (ACTION, ON_ACTION) if line.used else (UNUSED, ON_UNUSED)
+        self.axes.add_patch(Rectangle((x - w / 2, y), w, (LINE_ROW - 0.015) * s, facecolor=colour, zorder=3.5))
+        self._write(x, y + 0.5 * (LINE_ROW - 0.015) * s, line.text, LINE_SIZE * s, color=ink)
+
+    def _write(self, x: float, y: float, text: str, size: float, **style: Any) -> None:
+        centred: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": INK, "zorder": 4, **style}
+        self.texts.append(self.axes.text(x, y, text, size=size, **centred))
+
+    def _draw_title(self) -> None:
+        (left, right), (_, top) = self.axes.get_xlim(), self.axes.get_ylim()
+        style: dict[str, Any] = {"ha": "center", "va": "center", "color": INK}
+        fonts: tuple[dict[str, Any], ...] = ({"weight": "bold", "size": TITLE_SIZE}, {"size": SUBTITLE_SIZE})
+        for place, (text, font) in enumerate(zip(self._title, fonts, strict=False)):
+            self.axes.text(0.5 * (left + right), top - 0.25 - 0.27 * place, text, **style, **font)
+
+    def _draw_key(self) -> None:
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        handles: list[Artist] = [
+            Line2D([], [], label=meaning, **look) if "linestyle" in look else Patch(label=meaning, **look)
+            for look, meaning in self._key
+        ]
+        style: dict[str, Any] = {"loc": "lower center", "ncols": len(handles), "frameon": False}
+        self.figure.legend(handles=handles, fontsize=KEY_SIZE, labelcolor=INK, **style)
+
+    def pixels(self) -> np.ndarray:
+        """A uint8 array of shape (h, w, 3); h and w are even."""
+        self._agg.draw()
+        pixels = np.asarray(self._agg.buffer_rgba())[..., :3]
+        height, width = (size // 2 * 2 for size in pixels.shape[:2])
+        return pixels[:height, :width].copy()
+
+
+@lru_cache(maxsize=4096)
+def width_of(text: str, size: float, bold: bool) -> float:
+    """Of a text in inches, at a font size in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=size, weight="bold" if bold else "normal")
+    return text_to_path.get_text_width_height_descent(text, font, False)[0] / 72.0
