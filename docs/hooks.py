@@ -1,4 +1,4 @@
-"""Pages that are written by the code: one an API module, the list of environments, and the start page."""
+"""Pages that are written by the code: one an environment, one an API module, and the start page."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+import environment_pages
 from mkdocs.structure.files import File
 
 from cbo_gym.agents.zoo import zoo
-from cbo_gym.registry import entries
 from cbo_gym.task import Mode
 
 ROOT = Path(__file__).parent.parent
@@ -24,12 +24,15 @@ def on_config(config):
         parts = name.split(".")
         nested = len(parts) > 2 or (ROOT / Path(*parts)).is_dir()
         groups.setdefault(".".join(parts[:2]) if nested else parts[0], []).append(f"api/{name}.md")
+    for entry in config.nav:
+        if "Environments" in entry:
+            entry["Environments"] = environment_pages.navigation()
     config.nav = [*config.nav, {"API": [{group: pages} for group, pages in groups.items()]}]
     return config
 
 
 def on_files(files, config):
-    pages = {"environments.md": environments(), "agents.md": agents()}
+    pages = {**environment_pages.pages(), "agents.md": agents()}
     for source in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
         pages["index.md" if source == "README.md" else source] = text
@@ -64,22 +67,4 @@ def agents() -> str:
         modes = "all" if set(kind.modes) == set(Mode) else ", ".join(sorted(kind.modes))
         said = ROLE_IN_TEXT.sub(r"`\1`", (kind.__doc__ or "").strip().split("\n\n")[0].replace("\n", " "))
         rows.append(f"| `{name}` | [`{attribute}`](api/{module}.md) | {modes} | {' '.join(said.split())} |")
-    return "\n".join(rows) + "\n"
-
-
-def environments() -> str:
-    rows = [
-        "# All environments",
-        "",
-        "`cbo-gym show ID` says more about each. In brackets: the standard error of the optimum.",
-        "",
-        "| id | mode | rounds | optimum | random action | source |",
-        "|---|---|---|---|---|---|",
-    ]
-    for entry in entries():
-        best = entry.optimum
-        value = f"{best.value:.5g} ({best.standard_error:.1g})" if best else ""
-        at_random = f"{best.random_value:.4g}" if best else ""
-        source = f"{entry.paper}, {entry.section}"
-        rows.append(f"| `{entry.id}` | {entry.mode} | {entry.horizon} | {value} | {at_random} | {source} |")
     return "\n".join(rows) + "\n"

@@ -9,6 +9,7 @@ import numpy as np
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE, PLAIN, SET, UNUSED
 from cbo_gym.envs.snapshot import Snapshot
+from cbo_gym.feedback import Feedback
 from cbo_gym.task import Mode
 
 COLOURS = {"reward": "#ffd166", "acted on": "#cfe3f7", "context": "#d5ead2", "other": PLAIN}
@@ -21,7 +22,6 @@ def draw(state: Snapshot) -> np.ndarray:
 
 def picture_of(state: Snapshot) -> Picture:
     """The same before it is turned into pixels."""
-    roles = _roles(state)
     entering = state.feedback.entering(state.intervention, state.values)
     boxes = {
         name: Box(
@@ -30,13 +30,13 @@ def picture_of(state: Snapshot) -> Picture:
             COLOURS[role],
             name in state.intervened,
         )
-        for name, role in roles.items()
+        for name, role in roles_of(state.feedback).items()
     }
     return Picture(state.feedback.scm.diagram, boxes, (state.title, state.score), _key(state, boxes))
 
 
-def _roles(state: Snapshot) -> dict[str, str]:
-    feedback = state.feedback
+def roles_of(feedback: Feedback) -> dict[str, str]:
+    """What each node is, one of ``COLOURS``."""
     acted_on = feedback.acted_on()
     contexts = feedback.problem.contexts.names if feedback.looks_ahead and feedback.problem.contexts else ()
     roles = dict.fromkeys(feedback.scm.nodes, "other")

@@ -1,0 +1,448 @@
+"""The pages of environments: one for every entry of the registry, a table and a gallery of them all."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import griffe
+import yaml
+from environment_pictures import Pictures, dark, pictures_of, size_of
+from equations import Equation, equations_html, equations_of
+
+from cbo_gym.feedback import Feedback, make_feedback
+from cbo_gym.registry import EnvEntry, entries
+from cbo_gym.task import Mode
+
+ROOT = Path(__file__).parent.parent
+ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
+FOLDER = "environments"
+MOST_LISTED = 40  # targets or scopes
+MODES = {
+    Mode.SOFT: "parameters of the mechanisms",
+    Mode.HARD: "a target set and the values that its variables are set to",
+    Mode.CONTEXTUAL: "a policy scope and values, after a context was seen",
+    Mode.AGGREGATED: "a cell of the parameter box; the mean over it comes back",
+    Mode.MASKED: "a super arm of base arms with random signals",
+}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One entry of the registry with what its page tells."""
+
+    entry: EnvEntry
+
+    @property
+    def name(self) -> str:
+        return self.entry.id.removeprefix("CBO/")
+
+    @property
+    def page(self) -> str:
+        return f"{FOLDER}/{self.name}.md"
+
+    @cached_property
+    def feedback(self) -> Feedback:
+        made_with = dict(self.entry.made_with)
+        return make_feedback(made_with.pop("problem"), made_with.pop("mode"), **made_with)
+
+    @cached_property
+    def equations(self) -> list[Equation]:
+        """One for every variable."""
+        scm, domains = self.feedback.scm, self.feedback.problem.domains
+        arms = [f"x{i}" for i in range(scm.action_dim)]
+        return equations_of(scm, arms if self.entry.mode is Mode.MASKED else domains.names)
+
+    @cached_property
+    def pictures(self) -> Pictures:
+        return pictures_of(self.entry, self.feedback)
+
+    @property
+    def family(self) -> str:
+        """The system's name, which the ids of its versions and modes begin with."""
+        return self.name.split("-")[0]
+
+
+@cache
+def environments() -> tuple[Environment, ...]:
+    """All that are registered."""
+    return tuple(map(Environment, entries()))
+
+
+def pages() -> dict[str, str]:
+    """Page or picture -> its text."""
+    found = {"environments.md": table(), f"{FOLDER}/gallery.md": gallery()}
+    for one in environments():
+        found[one.page] = page(one)
+        for kind, svg in (("graph", one.pictures.graph), ("landscape", one.pictures.landscape)):
+            found[f"{FOLDER}/pictures/{one.name}-{kind}.svg"] = svg
+            found[f"{FOLDER}/pictures/{one.name}-{kind}-dark.svg"] = dark(svg)
+    return found
+
+
+def navigation() -> list[dict[str, Any]]:
+    """The pages by mode, after the table and the gallery."""
+    groups: list[dict[str, Any]] = [{"All environments": "environments.md"}, {"Gallery": f"{FOLDER}/gallery.md"}]
+    for mode in MODES:
+        groups.append({f"{mode.capitalize()} mode": [{one.name: one.page} for one in _of_mode(mode)]})
+    return groups
+
+
+def _of_mode(mode: Mode) -> list[Environment]:
+    return [one for one in environments() if one.entry.mode is mode]
+
+
+# Overviews ---------------------------------------------------------------------------------------------------
+
+
+def table() -> str:
+    """All environments in a row each."""
+    rows = [
+        *("---", "hide: [toc]", "---", "", "# All environments", ""),
+        f"{len(environments())} environments; the [gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are "
+        "expectations: of the best action (in brackets its standard error), and of a random one.",
+        *("", '<div class="environment-table" markdown>', ""),
+        "| environment | mode | nodes | rounds | optimum | random action | system |",
+        "|:---|:---|---:|---:|---:|---:|:---|",
+    ]
+    for one in environments():
+        entry, best = one.entry, one.entry.optimum
+        value = f"{best.value:.4g} ({best.standard_error:.1g})" if best else "not recorded"
+        at_random = f"{best.random_value:.4g}" if best else ""
+        cells = (
+            f"[`{entry.id}`]({one.page})",
+            entry.mode,
+            str(len(one.feedback.scm.nodes)),
+            str(entry.horizon),
+            value,
+            at_random,
+            one.feedback.problem.description,
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*rows, "", "</div>", ""])
+
+
+def gallery() -> str:
+    """Cards with the graph and the landscape of every environment, by mode."""
+    rows = [
+        "---",
+        "hide: [toc]",
+        "---",
+        "",
+        "# Gallery",
+        "",
+        "Each environment's graph and a slice of its rewards.",
+        "",
+    ]
+    for mode, text in MODES.items():
+        rows += [f"## {mode.capitalize()} mode", "", f"The action is {text}.", "", '<div class="gallery">']
+        rows += [_card(one) for one in _of_mode(mode)]
+        rows += ["</div>", ""]
+    return "\n".join(rows)
+
+
+def _card(one: Environment) -> str:
+    pictures = "".join(
+        f'<span class="card-picture">{_images(one, kind, "..", "")}</span>' for kind in ("graph", "landscape")
+    )
+    title = f'<span class="card-title">{one.name}</span>'
+    text = f'<span class="card-text">{escape(one.feedback.problem.description)}</span>'
+    return f'<a class="environment-card" href="../{one.name}/">{title}{pictures}{text}</a>'
+
+
+def _images(one: Environment, kind: str, root: str, alt: str) -> str:
+    """A picture for light pages and one for dark ones; the theme shows one of them."""
+    svg = one.pictures.graph if kind == "graph" else one.pictures.landscape
+    width, height = size_of(svg)
+    size = f'width="{width}" height="{height}" loading="lazy"'
+    return "".join(
+        f'<img src="{root}/pictures/{one.name}-{kind}{suffix}.svg#only-{scheme}" alt="{escape(alt)}" {size}>'
+        for suffix, scheme in (("", "light"), ("-dark", "dark"))
+    )
+
+
+# The page of one environment ---------------------------------------------------------------------------------
+
+
+def page(one: Environment) -> str:
+    """All sections."""
+    problem = one.feedback.problem
+    parts = [
+        f'---\ntitle: {one.name}\ndescription: "{problem.description}"\n---',
+        f"# {one.entry.id}",
+        problem.description,
+        _facts(one),
+        f'```python\nimport gymnasium as gym\n\nenv = gym.make("cbo_gym:{one.entry.id}")\n```',
+        "## Graph",
+        _figure(one, "graph", f"The causal diagram of {one.name}."),
+        _told_of_the_graph(one),
+        "## Equations",
+        _equations(one),
+        *_about(one),
+        "## Actions and observations",
+        *_spaces(one),
+        "## Optimum",
+        _optimum(one),
+        "## Reward landscape",
+        _figure(one, "landscape", f"{one.pictures.caption} The optimum is marked."),
+        "## Results",
+        *_results(one),
+        "## Keywords",
+        *_keywords(one),
+        "## Source",
+        *_source(one),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _facts(one: Environment) -> str:
+    entry, initial = one.entry, one.entry.initial_data
+    data = []
+    if initial.observational:
+        data.append(f"{initial.observational} observations")
+    if initial.random:
+        each = " a target set" if entry.mode is Mode.HARD else ""
+        data.append(f"{initial.random} random actions{each}")
+    facts = {
+        "mode": f"{entry.mode}: {MODES[entry.mode]}",
+        "rounds": str(entry.horizon),
+        "initial data": " and ".join(data) or "none",
+        "tags": ", ".join(entry.tags),
+    }
+    items = "".join(f"<div><dt>{name}</dt><dd>{escape(text)}</dd></div>" for name, text in facts.items() if text)
+    return f'<dl class="facts">{items}</dl>'
+
+
+def _figure(one: Environment, kind: str, caption: str) -> str:
+    width = size_of(one.pictures.graph if kind == "graph" else one.pictures.landscape)[0]
+    images = _images(one, kind, "..", caption)
+    least = min(width, max(round(0.62 * width), 300))
+    return (
+        f'<figure class="wide"><div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}" '
+        f'style="--least: {least}px">{images}</div><figcaption>{escape(caption)}</figcaption></figure>'
+    )
+
+
+def _told_of_the_graph(one: Environment) -> str:
+    diagram = one.feedback.scm.diagram
+    hidden = [" and ".join(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)]
+    said = [f"{len(diagram.nodes)} observed nodes, {len(diagram.directed)} edges."]
+    if hidden:
+        more = "" if len(hidden) <= 6 else f" and {len(hidden) - 6} more pairs"
+        said.append(f"Latent confounding: {'; '.join(hidden[:6])}{more}.")
+    if not diagram.is_acyclic:
+        said.append("The graph has cycles; a round is the fixed point of the equations.")
+    return " ".join(said)
+
+
+def _equations(one: Environment) -> str:
+    said = ["Traced from the code that is run; numbers are rounded to five digits."]
+    if one.entry.mode is Mode.MASKED:
+        said.append("The super arm is x, 0 or 1 for each base arm.")
+        noise = {name: getattr(one.feedback.scm, "arguments", {}).get(name) for name in ("signal_noise", "node_noise")}
+        if any(noise.values()) and noise["node_noise"].std:
+            errors = (noise["signal_noise"].std, noise["node_noise"].std)
+            said.append("Signals and nodes are seen with normal errors of the standard deviations {:.3g} and {:.3g}; "
+                        "the reward is of the nodes as seen.".format(*errors))  # fmt: skip
+    elif one.feedback.problem.action_domains:
+        null = one.entry.mode in (Mode.HARD, Mode.CONTEXTUAL)
+        said.append("Parameters are in native units" + (", at their null values here." if null else "."))
+    return " ".join(said) + "\n\n" + equations_html(one.equations)
+
+
+def _about(one: Environment) -> list[str]:
+    text = _docstring(one)[0]
+    return ["## About", text] if text else []
+
+
+def _spaces(one: Environment) -> Iterator[str]:
+    feedback = one.feedback
+    for title, text in _mode_sections(feedback):
+        if title in ("Action space", "Observation space", "Reward"):
+            yield f"### {title}\n\n{text}"
+            if title == "Action space":
+                yield from _actions(one)
+            elif title == "Observation space":
+                spaces = ", ".join(
+                    f"`{key}`: {box.shape[0]} numbers" for key, box in feedback.observation_space.items()
+                )
+                yield f"Here {spaces}; the nodes are {_listed(feedback.scm.nodes)}."
+
+
+def _actions(one: Environment) -> Iterator[str]:
+    feedback = one.feedback
+    yield f"Here `{feedback.action_space}`."
+    domains = feedback.domains
+    taken = feedback.scm.action_nodes
+    acts_on = {i: ", ".join(f"`{node}`" for node, own in taken.items() if i in own) for i in range(len(domains))}
+    chosen = bool(feedback.codec.choices)
+    rows = ["| coordinate | name | native range | acts on |", "|---|---|---|---|"]
+    for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True)):
+        place = f"`values[{i}]`" if chosen else f"`[{i}]`" if one.entry.mode is not Mode.AGGREGATED else f"`[:, {i}]`"
+        label = feedback.codec.arms[i] if one.entry.mode is Mode.MASKED else name
+        rows.append(f"| {place} | `{label}` | {low:g} to {high:g} | {f'`{name}`' if chosen else acts_on[i]} |")
+    yield "\n".join(rows)
+    if chosen:
+        key, choices = feedback.codec.key, feedback.codec.choices
+        shown = [f"{i}: `{name}`" for i, name in enumerate(choices[:MOST_LISTED])]
+        more = f", and {len(choices) - MOST_LISTED} more" if len(choices) > MOST_LISTED else ""
+        yield f"The {len(choices)} {key}s: {', '.join(shown)}{more}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > 20:
+        return f"{', '.join(f'`{name}`' for name in names[:8])}, …, `{names[-1]}`"
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _optimum(one: Environment) -> str:
+    best, codec = one.entry.optimum, one.feedback.codec
+    if best is None:
+        return f"None is recorded; `cbo-gym optimum {one.entry.id}` computes it."
+    rows = [
+        "| | expected reward | standard error |",
+        "|---|---:|---:|",
+        f"| optimum | {best.value:.6g} | {best.standard_error:.1g} |",
+        f"| random action | {best.random_value:.6g} | {best.random_standard_error:.1g} |",
+        "",
+        f"Reached at {codec.to_text(best.action)}." if one.entry.mode is not Mode.CONTEXTUAL else f"{best.action}.",
+        f"Computed by `{best.command}`.",
+    ]
+    return "\n".join(rows)
+
+
+# Results -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def published() -> list[dict[str, Any]]:
+    """What papers print, from the file beside this one."""
+    return yaml.safe_load((Path(__file__).parent / "published.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def own_results() -> dict[str, list[tuple[str, str]]]:
+    """The README's results: id -> rows of an agent and its score, the best first."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").split("<!-- results: begin -->")[1]
+    found: dict[str, list[tuple[str, str]]] = {}
+    heads: list[str] = []
+    for line in text.split("<!-- results: end -->")[0].splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if not line.startswith("|"):
+            heads = []
+        elif not heads:
+            heads = cells
+        elif not cells[0].startswith("---"):
+            for head, cell in zip(heads, cells, strict=True):
+                if ", T=" in head:
+                    found.setdefault(f"CBO/{head.split(',')[0]}", []).append((cells[0], cell))
+    return found
+
+
+def _results(one: Environment) -> Iterator[str]:
+    theirs = [fact for fact in published() if one.entry.id in fact["environments"]]
+    for fact in theirs:
+        rows = [
+            f"**Published** ({fact['source']}). {fact['what']}\n",
+            f"| | {' | '.join(fact['columns'])} |",
+            f"|---|{'---:|' * len(fact['columns'])}",
+            *(f"| {name} | {' | '.join(cells)} |" for name, cells in fact["rows"].items()),
+        ]
+        yield "\n".join(rows)
+    if not theirs:
+        yield "**Published**: no figures are on record for this environment."
+    ours = own_results().get(one.entry.id)
+    if ours:
+        rows = [
+            "**Ours**: score of the last recommendation after 50 rounds with 3 seeds, from the README's results; 1 is "
+            "the optimum, 0 a random action.\n",
+            "| agent | score |",
+            "|---|---:|",
+            *(f"| `{agent}` | {score} |" for agent, score in ours),
+        ]
+        yield "\n".join(rows)
+    else:
+        yield (
+            "**Ours**: none of this environment are committed. To play every agent on it: "
+            f"`cbo-gym sweep results -a '*' -e {one.entry.id}`."
+        )
+
+
+# Docstrings --------------------------------------------------------------------------------------------------
+
+
+def _plain(text: str) -> str:
+    """A docstring's text as Markdown."""
+    return ROLE.sub(lambda found: f"`{found[1].rsplit('.', 1)[-1]}`", text).replace("::\n", ":\n")
+
+
+def _docstring(one: Environment) -> tuple[str, dict[str, str]]:
+    """What the problem's function says: its text, and its arguments by name."""
+    module, _, name = one.entry.problem.partition(":")
+    text, arguments = _parsed(module, name)
+    if network := one.entry.kwargs.get("network"):
+        text = f"{_parsed(*network.split(':'))[0]}\n\n{text}"
+    return text, arguments
+
+
+@cache
+def _parsed(module: str, name: str) -> tuple[str, dict[str, str]]:
+    function = getattr(import_module(module), name)
+    said = inspect.getdoc(function) or ""
+    text, arguments = "", {}
+    for section in griffe.Docstring(said, lineno=1).parse("google", warnings=False):
+        if section.kind is griffe.DocstringSectionKind.text:
+            text += section.value
+        elif section.kind is griffe.DocstringSectionKind.parameters:
+            arguments = {item.name: item.description for item in section.value}
+    if not arguments and (other := re.search(r"see :func:`~?(\w+)`", said)):
+        arguments = _parsed(module, other[1])[1]
+    return _plain(text), {name: _plain(text) for name, text in arguments.items()}
+
+
+def _mode_sections(feedback: Feedback) -> list[tuple[str, str]]:
+    """Headings and texts of the mode's docstring."""
+    said = textwrap.dedent(inspect.getdoc(type(feedback)) or "")
+    parts = re.split(r"^## (.+)$", said, flags=re.MULTILINE)
+    return [(title.strip(), _plain(text.strip())) for title, text in zip(parts[1::2], parts[2::2], strict=True)]
+
+
+def _keywords(one: Environment) -> Iterator[str]:
+    module, _, name = one.entry.problem.partition(":")
+    said = _docstring(one)[1]
+    own = inspect.signature(getattr(import_module(module), name)).parameters
+    mode = [p for p in inspect.signature(type(one.feedback).__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    rows = ["| keyword | default | here | meaning |", "|---|---|---|---|"]
+    for parameter in [*own.values(), *mode]:
+        default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
+        here = f"`{one.entry.kwargs[parameter.name]!r}`" if parameter.name in one.entry.kwargs else ""
+        meaning = " ".join(said.get(parameter.name, "of the mode, see below").split()).replace("|", "\\|")
+        rows.append(f"| `{parameter.name}` | {default} | {here} | {meaning} |")
+    if len(rows) == 2:
+        yield "None."
+        return
+    yield "Given to `gym.make` after the id. Where nothing stands under *here* the default holds."
+    yield "\n".join(rows)
+    for title, text in _mode_sections(one.feedback):
+        if title == "Arguments" and mode:
+            yield f"Of the mode: {text}"
+
+
+def _source(one: Environment) -> Iterator[str]:
+    entry = one.entry
+    module, _, name = entry.problem.partition(":")
+    yield f"{entry.paper}, {entry.section}."
+    if (cited := one.feedback.problem.citation) and entry.paper not in cited:
+        yield f"The problem: {cited}."
+    yield f"Built by [`{name}`](../api/{module}.md) in `{module}`."
+    related = [other for other in environments() if other.family == one.family and other is not one]
+    if related:
+        yield "Related: " + ", ".join(f"[`{other.name}`]({other.name}.md)" for other in related) + "."

@@ -1,0 +1,125 @@
+"""Pictures for the pages of environments, kept between builds: a drawing is made anew when what it shows has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import landscapes
+import matplotlib
+from matplotlib.figure import Figure
+
+from cbo_gym.drawing import Box, Line, Picture
+from cbo_gym.drawing.diagram import ACTION, OUTLINE, SET
+from cbo_gym.envs.picture import COLOURS, roles_of
+from cbo_gym.feedback import Feedback
+from cbo_gym.feedback.parametric import short_numbers
+from cbo_gym.registry import EnvEntry
+from cbo_gym.task import Mode
+
+ROOT = Path(__file__).parent.parent
+KEPT = ROOT / ".cache" / "docs"
+SOURCES = ("actions", "drawing", "envs", "feedback", "oracle", "problems", "scm")
+DARK = {
+    "#2b3440": "#d8dde3", "#4a5560": "#aab4bf", "#8a949e": "#98a3ae",  # ink, arrows, what is faint
+    "#ffffff": "#262b36", "#ffd166": "#80600f", "#cfe3f7": "#1f4467", "#d5ead2": "#2d5330",  # boxes
+    "#d1495b": "#ff7b8a", "#b5446e": "#e58bb0", "#e9ecef": "#3a414d", "#5a6672": "#b3bcc6",
+    "#2f6691": "#6fb1e3", "#d17a22": "#f0a455", "#3a7d44": "#76c083", "#8e5ea2": "#c39bd6", "#7a6a4f": "#c2b08d",
+}  # fmt: skip
+
+
+class Pictures(NamedTuple):
+    """SVG texts of an environment, for light pages, and what the landscape shows."""
+
+    graph: str
+    landscape: str
+    caption: str
+
+
+def pictures_of(entry: EnvEntry, feedback: Feedback) -> Pictures:
+    """Both pictures of a registered environment, from the folder of those that were kept where it has them."""
+    key = hashlib.sha256(f"{entry.model_dump_json()}{_digest()}".encode()).hexdigest()[:24]
+    kept = KEPT / f"{key}.json"
+    if kept.is_file():
+        return Pictures(**json.loads(kept.read_text(encoding="utf-8")))
+    assert entry.optimum is not None
+    landscape = landscapes.landscape_of(feedback, entry.optimum)
+    found = Pictures(_svg(graph_of(feedback).figure), _svg(landscapes.draw(landscape)), landscape.caption)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(found._asdict()), encoding="utf-8")
+    return found
+
+
+@cache
+def _digest() -> str:
+    """Of all that a picture depends on beside the registry's entry."""
+    files = [Path(__file__), Path(landscapes.__file__)]
+    files += sorted(path for name in SOURCES for path in (ROOT / "cbo_gym" / name).rglob("*.[py]*") if path.is_file())
+    found = hashlib.sha256(matplotlib.__version__.encode())
+    for path in files:
+        if path.suffix in (".py", ".yaml"):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def graph_of(feedback: Feedback) -> Picture:
+    """The diagram with what each node is and takes."""
+    lines = _parameters(feedback) or _settings(feedback)
+    roles = roles_of(feedback)
+    boxes = {name: Box(None, lines.get(name, ()), COLOURS[role]) for name, role in roles.items()}
+    meanings = {"reward": "reward", "acted on": "takes actions", "context": "context, seen before"}
+    key = [
+        ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, text)
+        for role, text in meanings.items()
+        if role in roles.values()
+    ]
+    what = {Mode.MASKED: "base arm", Mode.HARD: "where it can be set", Mode.CONTEXTUAL: "where it can be set"}
+    key.append(({"facecolor": ACTION}, what.get(feedback.mode, "parameter")))
+    return Picture(feedback.scm.diagram, boxes, key=key)
+
+
+def _parameters(feedback: Feedback) -> dict[str, list[Line]]:
+    """The names of the parameters, or of the base arms, at the nodes that they enter."""
+    names = feedback.problem.domains.names
+    if feedback.mode is Mode.MASKED:
+        names = feedback.codec.arms
+    taken = {} if feedback.acted_on() and feedback.codec.choices else feedback.scm.action_nodes
+    return {node: [Line(names[i], names[i]) for i in own] for node, own in taken.items()}
+
+
+def _settings(feedback: Feedback) -> dict[str, list[Line]]:
+    """The native ranges of the variables that may be set."""
+    texts = {
+        name: "{} to {}".format(*(short_numbers(*domain)(end) for end in domain))
+        for name, domain in feedback.problem.manipulable.items()
+    }
+    return {name: [Line(text, text)] for name, text in texts.items()}
+
+
+def _svg(figure: Figure) -> str:
+    """Texts stay texts, which keeps the file small; the background is the page's."""
+    figure.patch.set_alpha(0.0)
+    file = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cbo-gym"}):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    return re.sub(r"\n\s*", "\n", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))
+
+
+def dark(svg: str) -> str:
+    """The same picture for dark pages."""
+    return re.sub("|".join(DARK), lambda found: DARK[found[0]], svg)
+
+
+def size_of(svg: str) -> tuple[int, int]:
+    """Width and height in pixels of a screen."""
+    found = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"|height="([\d.]+)pt".*?width="([\d.]+)pt"', svg)
+    assert found is not None
+    first, second, height, width = found.groups()
+    return round(float(first or width) * 4 / 3), round(float(second or height) * 4 / 3)

@@ -1,0 +1,346 @@
+"""Slices of E[Y | action] through the recorded optimum: what is computed of an environment, and its drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cbo_gym.feedback import Feedback, make_feedback
+from cbo_gym.feedback.contextual import ContextualFeedback
+from cbo_gym.oracle import ContextualOracle, Oracle
+from cbo_gym.oracle.plain import Optimum
+from cbo_gym.registry import RecordedOptimum
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Mode
+
+LINE, SIDE = 241, 73  # points of a curve, and along a side of a map
+MOST_CURVES = 6
+MOST_PANELS = 6
+NEARLY = 0.005  # of the way from a random action to the optimum
+RESPONSES = 9  # contexts in which the best response is searched for
+DARKEST = 5.0  # percentile of a map below which all is of one colour: valleys are deep
+INK, FAINT, OPTIMUM, LEVEL = "#2b3440", "#8a949e", "#d1495b", "#2f6691"
+CURVES = ("#2f6691", "#d17a22", "#3a7d44", "#8e5ea2", "#b5446e", "#7a6a4f")
+
+
+class CoarseOracle(Oracle):
+    """An oracle with as little noise as a picture needs; all actions meet the same draws, so curves are smooth."""
+
+    fewest_points: ClassVar[int] = 2**6
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values along a line: ``x`` and ``y`` of one shape, and what is varied."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One part of a landscape: curves, or a map whose rows go with ``y``, or bars of the values of names.
+
+    ``best`` is the optimum's place in it, where that lies in it; ``path`` the best y for some x.
+    """
+
+    title: str
+    x_label: str
+    y_label: str = "E[Y]"
+    curves: Sequence[Curve] = ()
+    x: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    y: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    values: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    bars: Sequence[tuple[str, float, bool]] = ()
+    best: Sequence[tuple[float, float]] = ()
+    path: tuple[np.ndarray, np.ndarray] | None = None
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """Panels and what they show in words; the levels are those of the optimum, a random action, and others by name."""
+
+    panels: Sequence[Panel]
+    caption: str
+    levels: dict[str, float]
+
+
+def landscape_of(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+    """The slices of an environment in its mode."""
+    views: dict[Mode, Callable[[Feedback, RecordedOptimum], Landscape]] = {
+        Mode.SOFT: _parameters,
+        Mode.AGGREGATED: _cells,
+        Mode.HARD: _targets,
+        Mode.MASKED: _super_arms,
+        Mode.CONTEXTUAL: _contexts,
+    }
+    return views[feedback.mode](feedback, recorded)
+
+
+def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
+    return {"optimum": best.value, "random action": best.random_value}
+
+
+# Soft and aggregated -----------------------------------------------------------------------------------------
+
+
+def _parameters(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+    oracle = CoarseOracle(feedback, recorded=recorded)
+    return _slices(oracle, np.asarray(oracle.optimum.action, dtype=float), recorded)
+
+
+def _cells(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+    """The function of single points, whose means over cells are what comes back."""
+    middle = np.mean(feedback.codec.from_record(recorded.action), axis=0)
+    return _slices(CoarseOracle(make_feedback(feedback.problem, Mode.SOFT)), middle, recorded)
+
+
+def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Landscape:
+    domains, dim = oracle.feedback.domains, len(best)
+    grid = np.linspace(0.0, 1.0, LINE if dim > 1 else 4 * LINE)
+    points = np.tile(best, (dim, len(grid), 1))
+    points[np.arange(dim), :, np.arange(dim)] = grid
+    values = _expected(oracle, points.reshape(-1, dim)).reshape(dim, -1)
+    native = [domains.scales[i].to_native(grid) for i in range(dim)]
+    by_span = np.argsort(-np.ptp(values, axis=1), kind="stable")
+    shown = sorted(by_span[:MOST_CURVES].tolist())
+    panels = []
+    if dim > 1:
+        panels.append(_map_of(oracle, best, *sorted(by_span[:2].tolist())))
+    same = len({domains.intervals[i] for i in shown}) == 1
+    curves = [Curve(domains.names[i], native[i] if same else grid, values[i]) for i in shown]
+    places = [float(domains.scales[i].to_native(best[i]) if same else best[i]) for i in shown]
+    label = domains.names[0] if dim == 1 else "one parameter" + ("" if same else ", in [0, 1]")
+    title = "" if dim == 1 else "one at a time"
+    panels.append(Panel(title, label, curves=curves, best=[(place, recorded.value) for place in places]))
+    said = "E[Y | a] of every action." if dim <= 2 else (
+        "E[Y | a] where one or two parameters vary and the others stay at the optimum"
+        + (f"; the {MOST_CURVES} that matter most there." if dim > MOST_CURVES else ".")
+    )  # fmt: skip
+    return Landscape(panels, said, _levels(recorded))
+
+
+def _expected(oracle: Oracle, points: np.ndarray) -> np.ndarray:
+    return oracle.mean_of(oracle.feedback.decode_batch(points), tolerance=math.inf).value
+
+
+def _map_of(oracle: Oracle, best: np.ndarray, first: int, second: int) -> Panel:
+    domains = oracle.feedback.domains
+    side = np.linspace(0.0, 1.0, SIDE)
+    points = np.tile(best, (SIDE, SIDE, 1))
+    points[..., first], points[..., second] = np.meshgrid(side, side)
+    values = _expected(oracle, points.reshape(-1, len(best))).reshape(SIDE, SIDE)
+    x, y = domains.scales[first].to_native(side), domains.scales[second].to_native(side)
+    place = float(domains.scales[first].to_native(best[first])), float(domains.scales[second].to_native(best[second]))
+    return Panel("two at a time", domains.names[first], domains.names[second], x=x, y=y, values=values, best=[place])
+
+
+# Hard --------------------------------------------------------------------------------------------------------
+
+
+def _targets(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+    oracle, codec = CoarseOracle(feedback, recorded=recorded), feedback.codec
+    best = recorded.action if isinstance(recorded.action, dict) else {}
+    levels = _levels(recorded)
+    panels = []
+    for place, (target, name) in enumerate(zip(codec.sets, codec.choices, strict=True)):
+        members = [one for one in codec.domains.names if one in target]
+        if not members:
+            idle = feedback.actions_at(place, np.zeros((1, 0)))
+            levels["nothing set"] = float(oracle.mean_of(feedback.decode_batch(idle)).value.ravel()[0])
+        elif len(members) <= 2 and len(panels) < MOST_PANELS:
+            panels.append(_target(oracle, place, f"do{name}".replace("{", "(").replace("}", ")"), members, best))
+    return Landscape(panels, "E[Y | do(x)], a panel a target set of one or two variables.", levels)
+
+
+def _target(oracle: Oracle, place: int, title: str, members: Sequence[str], best: dict[str, float]) -> Panel:
+    feedback, domains = oracle.feedback, oracle.feedback.domains
+    scales = [domains.scales[domains.names.index(name)] for name in members]
+    optimum = [tuple(best[name] for name in members)] if set(best) == set(members) else []
+    side = np.linspace(0.0, 1.0, LINE if len(members) == 1 else SIDE)
+    points = np.stack(np.meshgrid(*[side] * len(members)), axis=-1).reshape(-1, len(members))
+    actions = feedback.actions_at(place, points)
+    values = oracle.mean_of(feedback.decode_batch(actions), tolerance=math.inf).value
+    x = scales[0].to_native(side)
+    if len(members) == 1:
+        marked = [(optimum[0][0], oracle.optimum.value)] if optimum else []
+        return Panel(title, members[0], curves=[Curve(members[0], x, values)], best=marked)
+    y = scales[1].to_native(side)
+    return Panel(title, *members, x=x, y=y, values=values.reshape(SIDE, SIDE), best=optimum)
+
+
+# Masked ------------------------------------------------------------------------------------------------------
+
+
+def _super_arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+    """For each base arm the best super arm with its membership changed, by one swap or by leaving it out."""
+    best = np.asarray(feedback.codec.from_record(recorded.action))
+    inside, outside = np.flatnonzero(best == 1), np.flatnonzero(best == 0)
+    tried, changed = [best], [set[int]()]
+    for i in inside:
+        for j in [None, *outside]:
+            arm = best.copy()
+            arm[i] = 0
+            if j is not None:
+                arm[j] = 1
+            tried.append(arm)
+            changed.append({int(i)} if j is None else {int(i), int(j)})
+    tolerance = NEARLY * (recorded.value - recorded.random_value)  # the arms differ by little
+    values = Oracle(feedback, recorded=recorded).mean_of(feedback.decode_batch(np.array(tried)), tolerance).value
+    values += recorded.value - values[0]  # on common draws differences are known better than values
+    bars = []
+    for i, name in enumerate(feedback.codec.arms):
+        mine = [float(value) for value, both in zip(values, changed, strict=True) if i in both]
+        bars.append((name, max(mine), bool(best[i])))
+    said = (
+        "For each base arm the best E[Y | x] after a change that concerns it: a member of the best super arm (dark) is "
+        "left out or replaced by another arm, any other arm takes a member's place."
+    )
+    return Landscape([Panel("", "E[Y] after the change", "", bars=bars)], said, _levels(recorded))
+
+
+# Contextual --------------------------------------------------------------------------------------------------
+
+
+def _contexts(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+    """E[Y | x, c] over a context and a variable: those by which the best response moves most."""
+    assert isinstance(feedback, ContextualFeedback)
+    oracle = ContextualOracle(feedback, recorded=recorded)
+    names = feedback.contexts.names
+    natural = feedback.natural_contexts(oracle.scm.noise_from_uniform(oracle._uniforms(64)))
+    middle = np.median(natural, axis=0)
+    ends = np.quantile(natural, [0.02, 0.98], axis=0)
+    rows = np.tile(middle, (len(names), RESPONSES, 1))
+    steps = np.linspace(0.0, 1.0, RESPONSES)[:, None]
+    for k in range(len(names)):
+        rows[k, :, k] = (ends[0] + steps * (ends[1] - ends[0]))[:, k]
+    respond = oracle._best_response(rows.reshape(-1, len(names))).broadcast((len(names) * RESPONSES,))
+    variables = list(respond.hard)
+    answers = np.array([respond.hard[name][1] for name in variables]).reshape(len(variables), len(names), RESPONSES)
+    spans = [np.subtract(*feedback.problem.manipulable[name][::-1]) for name in variables]
+    moved = np.ptp(answers, axis=2) / np.array(spans)[:, None]
+    v, k = np.unravel_index(int(np.argmax(moved)), moved.shape)
+    if moved[v, k] < 1e-6:  # the same in every context
+        v, k = len(variables) - 1, 0
+    contexts = np.tile(middle, (SIDE, 1))
+    contexts[:, k] = np.linspace(ends[0, k], ends[1, k], SIDE)
+    respond = oracle._best_response(contexts).broadcast((SIDE,))
+    low, high = feedback.problem.manipulable[variables[v]]
+    tried = np.linspace(low, high, SIDE)
+    do = {name: np.tile(values, SIDE) for name, (_, values) in respond.hard.items()}
+    do[variables[v]] = np.repeat(tried, SIDE)
+    values = oracle.mean_given(Intervention.do(do), np.tile(contexts, (SIDE, 1)), tolerance=math.inf).value
+    panel = Panel(
+        f"do({', '.join(variables)})" if len(variables) < 4 else f"do({variables[v]}, …)",
+        f"context {names[k]}",
+        variables[v],
+        x=contexts[:, k],
+        y=tried,
+        values=values.reshape(SIDE, SIDE),
+        path=(contexts[:, k], np.clip(respond.hard[variables[v]][1], low, high)),
+    )
+    said = f"E[Y | x, c] by the context {names[k]} and the value of {variables[v]}; the dots are the best response."
+    if len(names) > 1:
+        said += " The other contexts are at their medians."
+    if len(variables) > 1:
+        said += " The other variables set are at their best in each context."
+    return Landscape([panel], said, _levels(recorded))
+
+
+# Drawing -----------------------------------------------------------------------------------------------------
+
+
+def draw(landscape: Landscape) -> Figure:
+    """A figure of all panels, at most three beside each other."""
+    count = len(landscape.panels)
+    columns = min(count, 3)
+    tall = max((len(panel.bars) for panel in landscape.panels), default=0)
+    height = max(2.9, 0.19 * tall + 1.0)
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(3.7 * columns if count > 1 else 5.2, height * rows), layout="constrained")
+    figure.patch.set_alpha(0.0)
+    for place, panel in enumerate(landscape.panels):
+        axes = figure.add_subplot(rows, columns, place + 1)
+        if panel.bars:
+            _draw_bars(axes, panel, landscape.levels)
+        elif panel.curves:
+            _draw_curves(axes, panel, landscape.levels)
+        else:
+            _draw_map(figure, axes, panel)
+        _style(axes, panel)
+    return figure
+
+
+def _style(axes: Axes, panel: Panel) -> None:
+    axes.set_facecolor("none")
+    axes.set_xlabel(panel.x_label, color=INK, fontsize=9)
+    axes.set_ylabel(panel.y_label, color=INK, fontsize=9)
+    if panel.title:
+        axes.set_title(panel.title, color=INK, fontsize=9.5, weight="bold")
+    axes.tick_params(colors=INK, labelsize=8)
+    for name, spine in axes.spines.items():
+        spine.set_color(FAINT)
+        spine.set_visible(name in ("left", "bottom") or bool(panel.values.size))
+
+
+def _draw_curves(axes: Axes, panel: Panel, levels: dict[str, float]) -> None:
+    many = len(panel.curves) > 1
+    for curve, colour in zip(panel.curves, CURVES, strict=False):
+        axes.plot(curve.x, curve.y, color=colour, linewidth=1.6, label=curve.name if many else None)
+    for name, style in (("random action", (0, (4, 3))), ("nothing set", (0, (1, 2)))):
+        if name in levels:
+            axes.axhline(levels[name], color=FAINT, linewidth=1.1, linestyle=style, label=name)
+    if panel.best:
+        x, y = zip(*panel.best, strict=True)
+        star = {"marker": "*", "markersize": 10, "color": OPTIMUM, "linestyle": "none", "zorder": 5}
+        axes.plot(x, y, label="optimum", **star)
+    axes.margins(x=0.02)
+    _legend(axes)
+
+
+def _legend(axes: Axes, offset: float = -0.2) -> None:
+    """Below the axes, where no curve is."""
+    entries = axes.get_legend_handles_labels()[1]
+    axes.legend(
+        fontsize=7.5, frameon=False, labelcolor=INK, ncols=min(len(entries), 4), loc="upper center",
+        bbox_to_anchor=(0.5, offset), handlelength=1.6, columnspacing=1.2,
+    )  # fmt: skip
+
+
+def _draw_map(figure: Figure, axes: Axes, panel: Panel) -> None:
+    low = float(np.percentile(panel.values, DARKEST))
+    ends = (panel.x[0], panel.x[-1], panel.y[0], panel.y[-1])
+    image = axes.imshow(
+        panel.values, origin="lower", extent=ends, aspect="auto", cmap="viridis", vmin=low, interpolation="none"
+    )
+    bar = figure.colorbar(
+        image, ax=axes, shrink=0.92, pad=0.02, extend="min" if low > panel.values.min() else "neither"
+    )
+    bar.ax.tick_params(colors=INK, labelsize=7)
+    bar.outline.set_edgecolor(FAINT)
+    if panel.path:
+        axes.plot(*panel.path, "o", markersize=4, color=OPTIMUM, markeredgecolor="#ffffff", markeredgewidth=0.6)
+        axes.set(xlim=ends[:2], ylim=ends[2:])
+    for x, y in panel.best:
+        axes.plot(x, y, "*", markersize=12, color=OPTIMUM, markeredgecolor="#ffffff", clip_on=False, zorder=5)
+
+
+def _draw_bars(axes: Axes, panel: Panel, levels: dict[str, float]) -> None:
+    names, values, chosen = zip(*panel.bars, strict=True)
+    places = np.arange(len(names))[::-1]
+    for is_member, colour, label in ((True, LEVEL, "in the best super arm"), (False, FAINT, "not in it")):
+        rows = [i for i, one in enumerate(chosen) if one == is_member]
+        axes.plot([values[i] for i in rows], places[rows], "o", color=colour, markersize=6, label=label)
+    axes.hlines(places, values, levels["optimum"], color=FAINT, linewidth=0.8)
+    axes.axvline(levels["optimum"], color=OPTIMUM, linewidth=1.4, label="optimum")
+    if levels["random action"] > min(values) - (levels["optimum"] - min(values)):
+        axes.axvline(levels["random action"], color=FAINT, linewidth=1.1, linestyle=(0, (4, 3)), label="random action")
+    axes.set_yticks(places, names)
+    _legend(axes, offset=-0.6 / max(0.19 * len(names), 2.0))
