@@ -20,6 +20,7 @@ from equations import Equation, equations_html, equations_of
 
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.registry import EnvEntry, entries
+from cbo_gym.scm import SeparableSEM, Zero
 from cbo_gym.task import Mode
 
 ROOT = Path(__file__).parent.parent
@@ -246,16 +247,20 @@ def _told_of_the_graph(one: Environment) -> str:
 def _equations(one: Environment) -> str:
     said = ["Traced from the code that is run; numbers are rounded to five digits."]
     if one.entry.mode is Mode.MASKED:
-        said.append("The super arm is x, 0 or 1 for each base arm.")
-        noise = {name: getattr(one.feedback.scm, "arguments", {}).get(name) for name in ("signal_noise", "node_noise")}
-        if any(noise.values()) and noise["node_noise"].std:
-            errors = (noise["signal_noise"].std, noise["node_noise"].std)
-            said.append("Signals and nodes are seen with normal errors of the standard deviations {:.3g} and {:.3g}; "
-                        "the reward is of the nodes as seen.".format(*errors))  # fmt: skip
+        said.append(f"The super arm is x, 0 or 1 for each base arm.{_errors(one)}")
     elif one.feedback.problem.action_domains:
         null = one.entry.mode in (Mode.HARD, Mode.CONTEXTUAL)
         said.append("Parameters are in native units" + (", at their null values here." if null else "."))
     return " ".join(said) + "\n\n" + equations_html(one.equations)
+
+
+def _errors(one: Environment) -> str:
+    """With what errors a separable SEM is seen."""
+    if not isinstance(scm := one.feedback.scm, SeparableSEM) or isinstance(scm.arguments["node_noise"], Zero):
+        return ""
+    stds = [scm.arguments[name].std for name in ("signal_noise", "node_noise")]
+    text = " Signals and nodes are seen with normal errors of the standard deviations {:.3g} and {:.3g}; "
+    return text.format(*stds) + "the reward is of the nodes as seen."
 
 
 def _about(one: Environment) -> list[str]:
@@ -308,12 +313,15 @@ def _optimum(one: Environment) -> str:
     if best is None:
         return f"None is recorded; `cbo-gym optimum {one.entry.id}` computes it."
     rows = [
-        "| | expected reward | standard error |",
+        "| action | expected reward | standard error |",
         "|---|---:|---:|",
-        f"| optimum | {best.value:.6g} | {best.standard_error:.1g} |",
-        f"| random action | {best.random_value:.6g} | {best.random_standard_error:.1g} |",
+        f"| optimal | {best.value:.6g} | {best.standard_error:.1g} |",
+        f"| random | {best.random_value:.6g} | {best.random_standard_error:.1g} |",
         "",
-        f"Reached at {codec.to_text(best.action)}." if one.entry.mode is not Mode.CONTEXTUAL else f"{best.action}.",
+        f"Reached at {codec.to_text(best.action)}."
+        if one.entry.mode is not Mode.CONTEXTUAL
+        else f"Reached by the policy {best.action}.",
+        "",
         f"Computed by `{best.command}`.",
     ]
     return "\n".join(rows)
@@ -352,7 +360,7 @@ def _results(one: Environment) -> Iterator[str]:
     for fact in theirs:
         rows = [
             f"**Published** ({fact['source']}). {fact['what']}\n",
-            f"| | {' | '.join(fact['columns'])} |",
+            f"| method | {' | '.join(fact['columns'])} |",
             f"|---|{'---:|' * len(fact['columns'])}",
             *(f"| {name} | {' | '.join(cells)} |" for name, cells in fact["rows"].items()),
         ]

@@ -1,4 +1,4 @@
-"""Pictures for the pages of environments, kept between builds: a drawing is made anew when what it shows has changed."""
+"""Pictures for the pages of environments, kept between builds and drawn anew when what they show has changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from cbo_gym.drawing import Box, Line, Picture
-from cbo_gym.drawing.diagram import ACTION, OUTLINE, SET
+from cbo_gym.drawing.diagram import ACTION, OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
 from cbo_gym.feedback import Feedback
 from cbo_gym.feedback.parametric import short_numbers
@@ -49,7 +49,7 @@ def pictures_of(entry: EnvEntry, feedback: Feedback) -> Pictures:
         return Pictures(**json.loads(kept.read_text(encoding="utf-8")))
     assert entry.optimum is not None
     landscape = landscapes.landscape_of(feedback, entry.optimum)
-    found = Pictures(_svg(graph_of(feedback).figure), _svg(landscapes.draw(landscape)), landscape.caption)
+    found = Pictures(svg_of(graph_of(feedback).figure), svg_of(landscapes.draw(landscape)), landscape.caption)
     KEPT.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(found._asdict()), encoding="utf-8")
     return found
@@ -101,7 +101,7 @@ def _settings(feedback: Feedback) -> dict[str, list[Line]]:
     return {name: [Line(text, text)] for name, text in texts.items()}
 
 
-def _svg(figure: Figure) -> str:
+def svg_of(figure: Figure) -> str:
     """Texts stay texts, which keeps the file small; the background is the page's."""
     figure.patch.set_alpha(0.0)
     file = io.StringIO()

@@ -90,22 +90,22 @@ def _separable(scm: SeparableSEM) -> Iterator[Equation]:
 
 def equations_html(equations: Sequence[Equation]) -> str:
     """A row an equation, latent variables marked, with the noise beside it."""
-    rows = []
-    for group in _alike(equations):
-        first, last = group[0], group[-1]
-        lines = "".join(
-            f'<div class="math-line">{" ".join(line)}</div>' for line in lines_of(first.name, first.expression)
-        )
-        notes = [
-            f"{math_element(name_mathml(u) + '<mo>∼</mo>' + distribution_mathml(d))}" for u, d in first.noise.items()
-        ]
-        if len(group) > 1:
-            notes.append(f"and so on to {math_element(name_mathml(last.name))}, {len(group)} in all")
-        if not first.observed:
-            notes.insert(0, "latent")
-        note = f'<div class="math-note">{", ".join(notes)}</div>' if notes else ""
-        rows.append(f'<div class="equation" id="equation-of-{first.name}"><div>{lines}</div>{note}</div>')
-    return f'<div class="equations" data-search-exclude>{"".join(rows)}</div>'
+    rows = "".join(map(_row, _alike(equations)))
+    label = 'tabindex="0" role="region" aria-label="Equations" data-search-exclude'
+    return f'<div class="equations" {label}>{rows}</div>'
+
+
+def _row(group: Sequence[Equation]) -> str:
+    first = group[0]
+    lines = (" ".join(line) for line in lines_of(first.name, first.expression))
+    formulas = "".join(f'<div class="math-line">{line}</div>' for line in lines)
+    notes = [] if first.observed else ["latent"]
+    for name, distribution in first.noise.items():
+        notes.append(math_element(f"{name_mathml(name)}<mo>&#8764;</mo>{distribution_mathml(distribution)}"))
+    if len(group) > 1:
+        notes.append(f"and so on to {math_element(name_mathml(group[-1].name))}, {len(group)} in all")
+    note = f'<div class="math-note">{", ".join(notes)}</div>' if notes else ""
+    return f'<div class="equation"><div>{formulas}</div>{note}</div>'
 
 
 def _alike(equations: Sequence[Equation]) -> list[list[Equation]]:
@@ -128,10 +128,13 @@ def distribution_mathml(given: Distribution) -> str:
     if isinstance(given, Normal):
         return _normal(given.mean, given.std)
     if isinstance(given, Uniform):
-        return f"<mi>𝒰</mi>{_interval(given.low, given.high)}"
+        return f"<mi>&#119984;</mi>{_interval(given.low, given.high)}"
     if isinstance(given, GaussianMixture):
         parts = zip(given.weights, given.means, given.stds, strict=True)
-        terms = [f"{number_mathml(w)}<mo>&#8290;</mo>{_normal(mean, std)}" for w, mean, std in parts]
+        terms = [
+            _normal(mean, std) if w == 1.0 else f"{number_mathml(w)}<mo>&#8290;</mo>{_normal(mean, std)}"
+            for w, mean, std in parts
+        ]
         return "<mo>+</mo>".join(terms)
     if isinstance(given, TruncatedNormal):
         return f"{_normal(given.location, given.scale)}<mtext>&nbsp;on&nbsp;</mtext>{_interval(given.low, given.high)}"
@@ -139,14 +142,14 @@ def distribution_mathml(given: Distribution) -> str:
         width = 2.0**0.5 * given.std
         return f"<mi>Arcsine</mi>{_interval(given.mean - width, given.mean + width)}"
     if isinstance(given, Empirical):
-        low, high = given.quantiles[0], given.quantiles[-1]
-        return f"<mtext>empirical, mean&nbsp;</mtext>{number_mathml(given.mean)}<mtext>&nbsp;on&nbsp;</mtext>{_interval(low, high)}"
+        mean = f"<mtext>empirical, mean&nbsp;</mtext>{number_mathml(given.mean)}"
+        return f"{mean}<mtext>&nbsp;on&nbsp;</mtext>{_interval(given.quantiles[0], given.quantiles[-1])}"
     raise TypeError(f"no formula for the distribution {given!r}")
 
 
 def _normal(mean: float, std: float) -> str:
     return (
-        f"<mi>𝒩</mi><mrow><mo>(</mo>{number_mathml(mean)}<mo>,</mo>"
+        f"<mi>&#119977;</mi><mrow><mo>(</mo>{number_mathml(mean)}<mo>,</mo>"
         f"<msup>{number_mathml(std)}<mn>2</mn></msup><mo>)</mo></mrow>"
     )
 

@@ -1,4 +1,4 @@
-"""Formulas that are read off the code: mechanisms called with expressions in place of numbers, and MathML of the result.
+"""Formulas read off the code: mechanisms called with expressions in place of numbers, and MathML of what comes out.
 
 A mechanism is arithmetic and NumPy functions, so whatever has operators and ``__array_ufunc__`` can go through it. The
 expressions keep the order in which the code writes terms and factors, as computer algebra systems do not.
@@ -335,7 +335,7 @@ def _shape_of_part(part: Any) -> str:
 def _signed(term: Expression, letters: Mapping[Expression, str], first: bool) -> str:
     factor = term.parts[0] if term.kind == "number" else _leading_number(term)
     if factor < 0.0:
-        sign = '<mo form="prefix">−</mo>' if first else '<mo form="infix">−</mo>'
+        sign = '<mo form="prefix">&#8722;</mo>' if first else '<mo form="infix">&#8722;</mo>'
         return f"{sign}{_mathml(-term, letters, PRODUCT)}"
     plus = "" if first else '<mo form="infix">+</mo>'
     return plus + _mathml(term, letters, PRODUCT)
@@ -420,7 +420,7 @@ def _is_short(exponent: Expression) -> bool:
 def number_mathml(value: float) -> str:
     """A number: multiples of pi and e by their letters, others in at most five digits."""
     if value < 0.0:
-        return f'<mo form="prefix">−</mo>{number_mathml(-value)}'
+        return f'<mo form="prefix">&#8722;</mo>{number_mathml(-value)}'
     turns = Fraction(value / math.pi).limit_denominator(12)
     if turns.numerator in range(1, 25) and math.isclose(float(turns) * math.pi, value, rel_tol=1e-14):
         over = "<mi>π</mi>" if turns.numerator == 1 else f"<mn>{turns.numerator}</mn><mi>π</mi>"
@@ -430,7 +430,9 @@ def number_mathml(value: float) -> str:
     digits, _, exponent = f"{value:.{DIGITS}g}".partition("e")
     if not exponent:
         return f"<mn>{digits}</mn>"
-    return f"<mn>{digits}</mn><mo>·</mo><msup><mn>10</mn><mn>{int(exponent)}</mn></msup>".replace("<mn>-", "<mn>−")
+    sign = '<mo form="prefix">&#8722;</mo>' if exponent.startswith("-") else ""
+    tens = f"<msup><mn>10</mn><mrow>{sign}<mn>{abs(int(exponent))}</mn></mrow></msup>"
+    return tens if digits == "1" else f"<mn>{digits}</mn><mo>·</mo>{tens}"
 
 
 def name_mathml(name: str) -> str:

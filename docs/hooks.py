@@ -58,6 +58,14 @@ def on_page_content(html, page, config, files):
     return ROLE.sub(r"<code>\1</code>", html).replace("::</p>", ":</p>")
 
 
+def on_post_page(output, page, config):
+    """What keyboards and screen readers need and the theme lacks: a name for the search, a way into wide code."""
+    named = output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
+    return re.sub(r"(<pre[^>]*>(?:<span></span>)?<code)>", r'\1 tabindex="0">', named)
+
+
 def agents() -> str:
     """The zoo, from the one list of its names."""
     rows = ["# All agents", "", "| name | class | modes | what it is |", "|---|---|---|---|"]

@@ -1,0 +1,138 @@
+"""The pages of environments: that none and nothing of them is missing, and that their formulas are the code's."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from html import unescape
+from typing import Any
+
+import environment_pages
+import landscapes
+import numpy as np
+import pytest
+from environment_pages import Environment, environments
+from environment_pictures import Pictures, dark, graph_of, size_of, svg_of
+from equations import noise_name
+from formulas import evaluate, symbols_in
+
+from cbo_gym.registry import entries
+from cbo_gym.scm import Intervention, SeparableSEM
+from cbo_gym.task import Mode
+
+ALL = environments()
+IDS = [one.entry.id for one in ALL]
+DRAWN = Pictures('<svg height="80pt" width="160pt"></svg>', '<svg height="80pt" width="160pt"></svg>', "A slice.")
+ROUNDS = 40
+
+
+def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Random rounds: the values of all variables, and of what goes into the formulas beside them."""
+    feedback, rng = one.feedback, np.random.default_rng(7)
+    scm, domains = feedback.scm, feedback.problem.domains
+    noise = scm.draw_noise(rng, ROUNDS)
+    drawn = {v.name: column for v, column in zip(scm.noisy, noise, strict=True)}
+    if one.entry.mode is Mode.MASKED:
+        soft = rng.integers(0, 2, (scm.action_dim, ROUNDS)).astype(float)
+        given = {f"x{i}": column for i, column in enumerate(soft)}
+    else:
+        soft = domains.points_to_native(rng.random((ROUNDS, scm.action_dim))).T
+        given = dict(zip(domains.names, soft, strict=True))
+    values = scm.propagate(noise, Intervention(tuple(soft)))
+    if isinstance(scm, SeparableSEM):
+        given = {f"x{i + 1}": column for i, column in enumerate(soft)} | drawn
+    return values, given | {noise_name(name): column for name, column in drawn.items()}
+
+
+@pytest.mark.parametrize("one", ALL, ids=IDS)
+def test_every_node_has_an_equation_which_the_code_fulfils(one: Environment) -> None:
+    values, given = played(one)
+    scm = one.feedback.scm
+    assert [equation.name for equation in one.equations if equation.observed] == list(scm.nodes)
+    truth = dict(values)
+    if isinstance(
+        scm, SeparableSEM
+    ):  # its nodes are seen with errors, which are in the reward and in no other equation
+        truth |= {name: values[name] - given.get(noise_name(f"error of {name}"), 0.0) for name in scm.nodes[:-1]}
+    for equation in one.equations:
+        known = given | (values if equation.name == scm.reward else truth)
+        assert symbols_in(equation.expression) <= set(known)
+        assert set(equation.noise) <= symbols_in(equation.expression)
+        found = np.broadcast_to(evaluate(equation.expression, known), ROUNDS)
+        np.testing.assert_allclose(found, np.broadcast_to(truth[equation.name], ROUNDS), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("one", ALL, ids=IDS)
+def test_every_environment_has_a_page_with_all_sections(one: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(one.__dict__, "pictures", DRAWN)
+    text = environment_pages.page(one)
+    sections = ["Graph", "Equations", "Actions and observations", "Optimum", "Reward landscape", "Results", "Keywords"]
+    assert [title for title in re.findall(r"^## (.+)$", text, flags=re.MULTILINE) if title != "About"] == [
+        *sections,
+        "Source",
+    ]
+    assert f'gym.make("cbo_gym:{one.entry.id}")' in text
+    assert ":func:" not in text
+    (equations,) = re.findall(r'<div class="equations".*', text)
+    tree = ET.fromstring(unescape(equations.replace(" data-search-exclude", "")))
+    assert len(tree) >= 1
+    assert all(math.text is None for math in tree.iter("math"))
+
+
+def test_overviews_and_navigation_name_every_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in ALL:
+        monkeypatch.setitem(one.__dict__, "pictures", DRAWN)
+    written, cards = environment_pages.table(), environment_pages.gallery()
+    pages = [page for group in environment_pages.navigation()[2:] for items in group.values() for page in items]
+    listed = [path for page in pages for path in page.values()]
+    assert sorted(listed) == sorted(f"environments/{entry.id[4:]}.md" for entry in entries())
+    for entry in entries():
+        assert f"[`{entry.id}`](environments/{entry.id[4:]}.md)" in written
+        assert f'href="../{entry.id[4:]}/"' in cards
+    assert {path for path in environment_pages.pages() if path.endswith(".md")} >= set(listed)
+
+
+def test_published_figures_say_where_they_stand_and_fit_their_columns() -> None:
+    for fact in environment_pages.published():
+        assert set(fact["environments"]) <= set(IDS)
+        assert re.search(r"Table|Fig|sec", fact["source"])
+        assert all(len(cells) == len(fact["columns"]) for cells in fact["rows"].values())
+
+
+def test_our_results_are_those_of_the_readme() -> None:
+    ours = environment_pages.own_results()
+    assert set(ours) <= set(IDS)
+    assert len(ours["CBO/Alpine2-v0"]) >= 5
+    assert all(score for rows in ours.values() for _, score in rows)
+
+
+@pytest.mark.parametrize(
+    "env_id", ["CBO/Dropwave-v0", "CBO/GPBandit1-v0", "CBO/ToyGraph-v0", "CBO/SSEMPeriodic-v1", "CBO/CoCaFig1-v0"]
+)
+def test_landscapes_hold_the_optimum_and_nothing_above_it(env_id: str) -> None:
+    one = next(one for one in ALL if one.entry.id == env_id)
+    best = one.entry.optimum
+    assert best is not None
+    found = landscapes.landscape_of(one.feedback, best)
+    shown = [np.concatenate([curve.y for curve in panel.curves]) for panel in found.panels if panel.curves]
+    shown += [panel.values.ravel() for panel in found.panels if panel.values.size]
+    shown += [np.array([bar[1] for bar in panel.bars]) for panel in found.panels if panel.bars]
+    highest, gap = max(map(np.max, shown)), best.value - best.random_value
+    if one.entry.mode is Mode.CONTEXTUAL:  # where the best depends on the context
+        (panel,) = found.panels
+        np.testing.assert_allclose(panel.path[1], -panel.path[0])
+        middle = panel.values[:, len(panel.x) // 2]
+        assert panel.y[int(np.argmax(middle))] == pytest.approx(panel.path[1][len(panel.x) // 2], abs=0.05)
+    else:
+        assert best.value - 0.1 * gap < highest < best.value + 0.01 * gap
+        assert "optimum" in found.levels
+
+
+def test_a_picture_has_a_twin_for_dark_pages() -> None:
+    one = next(one for one in ALL if one.entry.id == "CBO/CompleteGraph-v0")
+    svg = svg_of(graph_of(one.feedback).figure)
+    width, height = size_of(svg)
+    assert width > height > 100
+    assert "#2b3440" in svg
+    assert "#2b3440" not in dark(svg)
+    assert dark(svg).count("<text") == svg.count("<text") > 0
