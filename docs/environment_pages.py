@@ -35,6 +35,14 @@ MODES = {
     Mode.MASKED: "a super arm of base arms with random signals",
 }
 
+PLACES = {
+    Mode.SOFT: "[{}]",
+    Mode.HARD: "values[{}]",
+    Mode.CONTEXTUAL: "values[{}]",
+    Mode.AGGREGATED: "[:, {}]",
+    Mode.MASKED: "[{}]",
+}
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -235,13 +243,17 @@ def _figure(one: Environment, kind: str, caption: str) -> str:
 def _told_of_the_graph(one: Environment) -> str:
     diagram = one.feedback.scm.diagram
     hidden = [" and ".join(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)]
-    said = [f"{len(diagram.nodes)} observed nodes, {len(diagram.directed)} edges."]
+    said = [f"{_counted(len(diagram.nodes), 'observed node')}, {_counted(len(diagram.directed), 'edge')}."]
     if hidden:
         more = "" if len(hidden) <= 6 else f" and {len(hidden) - 6} more pairs"
         said.append(f"Latent confounding: {'; '.join(hidden[:6])}{more}.")
     if not diagram.is_acyclic:
         said.append("The graph has cycles; a round is the fixed point of the equations.")
     return " ".join(said)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count or 'no'} {what}{'s' * (count != 1)}"
 
 
 def _equations(one: Environment) -> str:
@@ -277,7 +289,7 @@ def _spaces(one: Environment) -> Iterator[str]:
                 yield from _actions(one)
             elif title == "Observation space":
                 spaces = ", ".join(
-                    f"`{key}`: {box.shape[0]} numbers" for key, box in feedback.observation_space.items()
+                    f"`{key}`: {_counted(box.shape[0], 'number')}" for key, box in feedback.observation_space.items()
                 )
                 yield f"Here {spaces}; the nodes are {_listed(feedback.scm.nodes)}."
 
@@ -291,9 +303,11 @@ def _actions(one: Environment) -> Iterator[str]:
     chosen = bool(feedback.codec.choices)
     rows = ["| coordinate | name | native range | acts on |", "|---|---|---|---|"]
     for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True)):
-        place = f"`values[{i}]`" if chosen else f"`[{i}]`" if one.entry.mode is not Mode.AGGREGATED else f"`[:, {i}]`"
-        label = feedback.codec.arms[i] if one.entry.mode is Mode.MASKED else name
-        rows.append(f"| {place} | `{label}` | {low:g} to {high:g} | {f'`{name}`' if chosen else acts_on[i]} |")
+        label, ends = name, f"{low:g} to {high:g}"
+        if one.entry.mode is Mode.MASKED:
+            label, ends = feedback.codec.arms[i], "0 or 1"
+        place = PLACES[one.entry.mode].format(i)
+        rows.append(f"| `{place}` | `{label}` | {ends} | {f'`{name}`' if chosen else acts_on[i]} |")
     yield "\n".join(rows)
     if chosen:
         key, choices = feedback.codec.key, feedback.codec.choices

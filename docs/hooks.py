@@ -37,7 +37,7 @@ def on_files(files, config):
         text = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
         pages["index.md" if source == "README.md" else source] = text
     for name in modules():
-        pages[f"api/{name}.md"] = f"---\ntitle: {name}\n---\n\n# {name}\n\n::: {name}\n"
+        pages[f"api/{name}.md"] = f"---\ntitle: {name}\n---\n\n# {name}\n\n{offered(name)}::: {name}\n"
     for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the README shows them
         uri = f"examples/figures/{figure.name}"
         files.append(File.generated(config, uri, abs_src_path=str(figure)))
@@ -53,17 +53,26 @@ def modules() -> list[str]:
     return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
 
 
+def offered(name: str) -> str:
+    """What a package offers by its own name and holds elsewhere, with links."""
+    module, links = import_module(name), []
+    for one in getattr(module, "__all__", ()):
+        thing = getattr(module, one)
+        home, called = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+        if called and home != name and str(home).startswith("cbo_gym"):
+            links.append(f"[`{one}`][{home}.{called}]")
+    return f"`from {name} import` {', '.join(links)}\n\n" if links else ""
+
+
 def on_page_content(html, page, config, files):
     """Docstrings name things as Python code does; show the names."""
     return ROLE.sub(r"<code>\1</code>", html).replace("::</p>", ":</p>")
 
 
 def on_post_page(output, page, config):
-    """What keyboards and screen readers need and the theme lacks: a name for the search, a way into wide code."""
-    named = output.replace(
-        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
-    )
-    return re.sub(r"(<pre[^>]*>(?:<span></span>)?<code)>", r'\1 tabindex="0">', named)
+    """The theme's search has no name for screen readers."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return output.replace(dialog, f'{dialog} aria-label="Search"')
 
 
 def agents() -> str:

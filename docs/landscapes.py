@@ -340,7 +340,9 @@ def _draw_bars(axes: Axes, panel: Panel, levels: dict[str, float]) -> None:
         axes.plot([values[i] for i in rows], places[rows], "o", color=colour, markersize=6, label=label)
     axes.hlines(places, values, levels["optimum"], color=FAINT, linewidth=0.8)
     axes.axvline(levels["optimum"], color=OPTIMUM, linewidth=1.4, label="optimum")
-    if levels["random action"] > min(values) - (levels["optimum"] - min(values)):
+    gap = levels["optimum"] - levels["random action"]
+    axes.set_xlim(min(min(values), levels["optimum"] - 0.1 * gap) - 0.02 * gap, levels["optimum"] + 0.03 * gap)
+    if levels["random action"] > axes.get_xlim()[0]:
         axes.axvline(levels["random action"], color=FAINT, linewidth=1.1, linestyle=(0, (4, 3)), label="random action")
     axes.set_yticks(places, names)
     _legend(axes, offset=-0.6 / max(0.19 * len(names), 2.0))
