@@ -46,7 +46,7 @@ zoo: $(READY)  ## write the types of cbo_gym.agents anew, after an agent was add
 	$(BIN)/python -c "from cbo_gym.agents.zoo import stub; print(stub(), end='')" > $(VENV)/zoo.pyi
 	mv $(VENV)/zoo.pyi agents/__init__.pyi
 
-docs: $(READY)  ## build the guide and the API reference into site/
+docs: $(READY)  ## build the site (guide, environments, API reference) into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 

@@ -27,21 +27,13 @@ ROOT = Path(__file__).parent.parent
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
 MOST_LISTED = 40  # targets or scopes
-MODES = {
-    Mode.SOFT: "parameters of the mechanisms",
-    Mode.HARD: "a target set and the values that its variables are set to",
-    Mode.CONTEXTUAL: "a policy scope and values, after a context was seen",
-    Mode.AGGREGATED: "a cell of the parameter box; the mean over it comes back",
-    Mode.MASKED: "a super arm of base arms with random signals",
-}
-
 PLACES = {
     Mode.SOFT: "[{}]",
     Mode.HARD: "values[{}]",
     Mode.CONTEXTUAL: "values[{}]",
     Mode.AGGREGATED: "[:, {}]",
     Mode.MASKED: "[{}]",
-}
+}  # of a coordinate in an action
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,11 @@ class Environment:
         return pictures_of(self.entry, self.feedback)
 
     @property
+    def mode_in_words(self) -> str:
+        """The first line of the mode's docstring."""
+        return (inspect.getdoc(type(self.feedback)) or "").split("\n")[0]
+
+    @property
     def family(self) -> str:
         """The system's name, which the ids of its versions and modes begin with."""
         return self.name.split("-")[0]
@@ -91,22 +88,29 @@ def pages() -> dict[str, str]:
     found = {"environments.md": table(), f"{FOLDER}/gallery.md": gallery()}
     for one in environments():
         found[one.page] = page(one)
-        for kind, svg in (("graph", one.pictures.graph), ("landscape", one.pictures.landscape)):
+        for kind in _kinds(one):
+            svg = getattr(one.pictures, kind)
             found[f"{FOLDER}/pictures/{one.name}-{kind}.svg"] = svg
             found[f"{FOLDER}/pictures/{one.name}-{kind}-dark.svg"] = dark(svg)
     return found
 
 
+def _kinds(one: Environment) -> list[str]:
+    """The pictures that there are."""
+    return [kind for kind in ("graph", "landscape") if getattr(one.pictures, kind)]
+
+
 def navigation() -> list[dict[str, Any]]:
     """The pages by mode, after the table and the gallery."""
     groups: list[dict[str, Any]] = [{"All environments": "environments.md"}, {"Gallery": f"{FOLDER}/gallery.md"}]
-    for mode in MODES:
-        groups.append({f"{mode.capitalize()} mode": [{one.name: one.page} for one in _of_mode(mode)]})
+    for mode, members in _by_mode().items():
+        groups.append({f"{mode.capitalize()} mode": [{one.name: one.page} for one in members]})
     return groups
 
 
-def _of_mode(mode: Mode) -> list[Environment]:
-    return [one for one in environments() if one.entry.mode is mode]
+def _by_mode() -> dict[Mode, list[Environment]]:
+    found = {mode: [one for one in environments() if one.entry.mode is mode] for mode in Mode}
+    return {mode: members for mode, members in found.items() if members}
 
 
 # Overviews ---------------------------------------------------------------------------------------------------
@@ -151,17 +155,15 @@ def gallery() -> str:
         "Each environment's graph and a slice of its rewards.",
         "",
     ]
-    for mode, text in MODES.items():
-        rows += [f"## {mode.capitalize()} mode", "", f"The action is {text}.", "", '<div class="gallery">']
-        rows += [_card(one) for one in _of_mode(mode)]
+    for mode, members in _by_mode().items():
+        rows += [f"## {mode.capitalize()} mode", "", members[0].mode_in_words, "", '<div class="gallery">']
+        rows += map(_card, members)
         rows += ["</div>", ""]
     return "\n".join(rows)
 
 
 def _card(one: Environment) -> str:
-    pictures = "".join(
-        f'<span class="card-picture">{_images(one, kind, "..", "")}</span>' for kind in ("graph", "landscape")
-    )
+    pictures = "".join(f'<span class="card-picture">{_images(one, kind, "..", "")}</span>' for kind in _kinds(one))
     title = f'<span class="card-title">{one.name}</span>'
     text = f'<span class="card-text">{escape(one.feedback.problem.description)}</span>'
     return f'<a class="environment-card" href="../{one.name}/">{title}{pictures}{text}</a>'
@@ -169,8 +171,7 @@ def _card(one: Environment) -> str:
 
 def _images(one: Environment, kind: str, root: str, alt: str) -> str:
     """A picture for light pages and one for dark ones; the theme shows one of them."""
-    svg = one.pictures.graph if kind == "graph" else one.pictures.landscape
-    width, height = size_of(svg)
+    width, height = size_of(getattr(one.pictures, kind))
     size = f'width="{width}" height="{height}" loading="lazy"'
     return "".join(
         f'<img src="{root}/pictures/{one.name}-{kind}{suffix}.svg#only-{scheme}" alt="{escape(alt)}" {size}>'
@@ -201,7 +202,9 @@ def page(one: Environment) -> str:
         "## Optimum",
         _optimum(one),
         "## Reward landscape",
-        _figure(one, "landscape", f"{one.pictures.caption} The optimum is marked."),
+        _figure(one, "landscape", f"{one.pictures.caption} The optimum is marked.")
+        if one.pictures.landscape
+        else "None is drawn without a recorded optimum.",
         "## Results",
         *_results(one),
         "## Keywords",
@@ -221,7 +224,7 @@ def _facts(one: Environment) -> str:
         each = " a target set" if entry.mode is Mode.HARD else ""
         data.append(f"{initial.random} random actions{each}")
     facts = {
-        "mode": f"{entry.mode}: {MODES[entry.mode]}",
+        "mode": f"{entry.mode}. {one.mode_in_words}",
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
         "tags": ", ".join(entry.tags),
@@ -231,7 +234,7 @@ def _facts(one: Environment) -> str:
 
 
 def _figure(one: Environment, kind: str, caption: str) -> str:
-    width = size_of(one.pictures.graph if kind == "graph" else one.pictures.landscape)[0]
+    width = size_of(getattr(one.pictures, kind))[0]
     images = _images(one, kind, "..", caption)
     least = min(width, max(round(0.62 * width), 300))
     return (
@@ -306,7 +309,7 @@ def _actions(one: Environment) -> Iterator[str]:
         label, ends = name, f"{low:g} to {high:g}"
         if one.entry.mode is Mode.MASKED:
             label, ends = feedback.codec.arms[i], "0 or 1"
-        place = PLACES[one.entry.mode].format(i)
+        place = PLACES.get(one.entry.mode, "[{}]").format(i)
         rows.append(f"| `{place}` | `{label}` | {ends} | {f'`{name}`' if chosen else acts_on[i]} |")
     yield "\n".join(rows)
     if chosen:

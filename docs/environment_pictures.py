@@ -34,7 +34,7 @@ DARK = {
 
 
 class Pictures(NamedTuple):
-    """SVG texts of an environment, for light pages, and what the landscape shows."""
+    """SVG texts of an environment, for light pages, and what the landscape shows; without one it is empty."""
 
     graph: str
     landscape: str
@@ -47,9 +47,9 @@ def pictures_of(entry: EnvEntry, feedback: Feedback) -> Pictures:
     kept = KEPT / f"{key}.json"
     if kept.is_file():
         return Pictures(**json.loads(kept.read_text(encoding="utf-8")))
-    assert entry.optimum is not None
     landscape = landscapes.landscape_of(feedback, entry.optimum)
-    found = Pictures(svg_of(graph_of(feedback).figure), svg_of(landscapes.draw(landscape)), landscape.caption)
+    drawn, caption = (svg_of(landscapes.draw(landscape)), landscape.caption) if landscape else ("", "")
+    found = Pictures(svg_of(graph_of(feedback).figure), drawn, caption)
     KEPT.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(found._asdict()), encoding="utf-8")
     return found

@@ -72,8 +72,8 @@ class Landscape:
     levels: dict[str, float]
 
 
-def landscape_of(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
-    """The slices of an environment in its mode."""
+def landscape_of(feedback: Feedback, recorded: RecordedOptimum | None) -> Landscape | None:
+    """The slices of an environment in its mode; None without an optimum through which they could go."""
     views: dict[Mode, Callable[[Feedback, RecordedOptimum], Landscape]] = {
         Mode.SOFT: _parameters,
         Mode.AGGREGATED: _cells,
@@ -81,7 +81,8 @@ def landscape_of(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
         Mode.MASKED: _super_arms,
         Mode.CONTEXTUAL: _contexts,
     }
-    return views[feedback.mode](feedback, recorded)
+    view = views.get(feedback.mode)
+    return view(feedback, recorded) if view and recorded else None
 
 
 def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:

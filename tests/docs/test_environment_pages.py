@@ -128,6 +128,15 @@ def test_landscapes_hold_the_optimum_and_nothing_above_it(env_id: str) -> None:
         assert "optimum" in found.levels
 
 
+def test_an_environment_without_a_recorded_optimum_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Environment(ALL[0].entry.model_copy(update={"optimum": None}))
+    assert landscapes.landscape_of(one.feedback, None) is None
+    monkeypatch.setitem(one.__dict__, "pictures", DRAWN._replace(landscape=""))
+    text = environment_pages.page(one)
+    assert f"`cbo-gym optimum {one.entry.id}` computes it" in text
+    assert "-landscape" not in text
+
+
 def test_a_picture_has_a_twin_for_dark_pages() -> None:
     one = next(one for one in ALL if one.entry.id == "CBO/CompleteGraph-v0")
     svg = svg_of(graph_of(one.feedback).figure)
