@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import floor, log10
@@ -58,9 +57,11 @@ class ParametricFeedback(Feedback):
         entries = [self.entry(i, intervention, values) for i in range(self.scm.action_dim)]
         return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
 
-    @abstractmethod
     def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
-        """What an action is at one coordinate; for the arguments see :meth:`entering`."""
+        """What an action is at one coordinate, its value in native units; for the arguments see :meth:`entering`."""
+        name, domain = self.domains.names[place], self.domains.intervals[place]
+        value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[place]))
+        return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")
 
     def task_fields(self) -> dict[str, Any]:
         entering = self.scm.action_nodes

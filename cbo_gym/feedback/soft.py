@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -13,10 +12,10 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import BoxCodec, SparseBox, SparseCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers, shown
-from cbo_gym.feedback.base import Description, Entry, Region
-from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
+from cbo_gym.feedback.base import Description, Region
+from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem
-from cbo_gym.scm import Floats, Intervention
+from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Mode, SoftTask
 
 
@@ -92,12 +91,6 @@ class SoftFeedback(ParametricFeedback):
 
     def describe(self, intervention: Intervention) -> Description:
         return {name: own(intervention.soft) for name, own in self._own_actions}
-
-    def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
-        """The parameter's value in native units."""
-        name, domain = self.domains.names[place], self.domains.intervals[place]
-        value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[place]))
-        return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """By default 2q + 1 random interventions."""
