@@ -17,11 +17,20 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import frequency_curves, mean_curve, scale_to_lines
+from cbo_gym.evaluation.palette import looks
+from cbo_gym.evaluation.plots import (
+    choice_styles,
+    frequency_curves,
+    legend_below,
+    mean_curve,
+    on_paper,
+    round_axis,
+    save,
+    scale_to_lines,
+)
 from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.sweep import plan
 
@@ -87,15 +96,18 @@ def run_all(figures: Sequence[str], seeds: int, rounds: int | None, folder: Path
     return run_with_progress(planned, jobs)
 
 
+@on_paper
 def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:
     """A column a panel: above how often each scope had been chosen, below the average of mu* - y."""
     rows = 2 if any(panel.choices_of for panel in panels) else 1
-    figure = Figure(figsize=(4.1 * len(panels) + 0.6, 3.3 * rows), layout="constrained")
+    figure = Figure(figsize=(max(3.5, 2.7 * len(panels)), 2.9 * rows), layout="constrained")
     axes = figure.subplots(rows, len(panels), squeeze=False)
     for column, panel in zip(axes.T, panels, strict=True):
         if panel.choices_of:
-            frequency_curves(column[0], runs_of(*panel.lines[panel.choices_of]))
-            column[0].set_title(f"{panel.title}: choices of {panel.choices_of}", fontsize=10)
+            runs = runs_of(*panel.lines[panel.choices_of])
+            frequency_curves(column[0], runs, choice_styles(runs))
+            column[0].set_title(f"{panel.title}:\nchoices of {panel.choices_of}")
+            legend_below(column[0])
         elif rows == 2:
             column[0].axis("off")
         draw_regret(column[-1], panel, runs_of)
@@ -103,17 +115,18 @@ def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:
 
 
 def draw_regret(axis: Axes, panel: Panel, runs_of: Runs) -> None:
-    for place, (label, pair) in enumerate(panel.lines.items()):
+    named = {label: agent if label == agent else f"{agent}({label})" for label, (agent, _) in panel.lines.items()}
+    styles = looks(named.values())
+    for label, pair in panel.lines.items():
         if runs := runs_of(*pair):
-            mean_curve(axis, np.stack([run.table["average_pseudo_regret"].to_numpy() for run in runs]), label, place)
+            curves = np.stack([run.table["average_pseudo_regret"].to_numpy() for run in runs])
+            mean_curve(axis, curves, label, styles[named[label]])
     tell_apart(axis)
     scale_to_lines(axis)
     axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
-    axis.set(xlabel="Round t", ylabel="Average of $\\mu^* - y$ over rounds 1 to t", title=panel.title)
-    axis.margins(x=0.01)
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.grid(True, alpha=0.3)
-    axis.legend(fontsize=8)
+    axis.set(ylabel="Average of $\\mu^* - y$\nover rounds 1 to $t$", title=panel.title)
+    round_axis(axis)
+    legend_below(axis, 2)
 
 
 def tell_apart(axis: Axes) -> None:
@@ -163,7 +176,7 @@ def main() -> None:
         return [run for run in runs if (run.agent, run.env, run.status) == (agent, env, "finished")]
 
     for name in arguments.figures:
-        draw(FIGURES[name], runs_of).savefig(folder / f"{name}.png", dpi=150)
+        save(draw(FIGURES[name], runs_of), folder, name)
     table = table_of(arguments.figures, runs_of)
     table.write_csv(folder / "regrets.csv")
     with pl.Config(tbl_rows=-1, tbl_width_chars=120, fmt_str_lengths=45, tbl_hide_dataframe_shape=True):

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import mean_curve, scale_to_lines, shared_legend
+from cbo_gym.evaluation.palette import looks
+from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, save, scale_to_lines, shared_legend
 from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.selection import read_chosen
 from cbo_gym.evaluation.sweep import plan
@@ -103,28 +103,27 @@ def finished(runs: list[Run], agent: str, task: str) -> list[Run]:
     return [run for run in runs if (run.agent, run.env, run.status) == (agent, task, "finished")]
 
 
+@on_paper
 def draw(panels: tuple[Panel, ...], runs: list[Run]) -> Figure:
-    """The mean over seeds of every agent, and its 95 % interval; a panel a task."""
+    """The mean over seeds of every agent, and how sure it is; a panel a task."""
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(max(6.0, 3.7 * columns), 3.2 * rows + 0.5), layout="constrained")
+    figure = Figure(figsize=(max(3.5, 2.4 * columns), 2.1 * rows + 0.5), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    agents = list(dict.fromkeys(agent for panel in panels for agent in panel.agents))
+    styles = looks(agent for panel in panels for agent in panel.agents)
     for axis, panel in zip(axes.flat, panels, strict=True):
         for agent in panel.agents:
             if played := finished(runs, agent, panel.task):
                 curves = np.stack([best_rewards(run) for run in played])
-                mean_curve(axis, curves, COMPONENTS.get(agent, agent), agents.index(agent))
+                mean_curve(axis, curves, COMPONENTS.get(agent, agent), styles[agent])
         scale_to_lines(axis)
-        axis.set_title(panel.title, fontsize=10)
-        axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
-        axis.grid(True, alpha=0.3)
-        axis.margins(x=0.01)
-    for axis in axes[-1]:
-        axis.set_xlabel("Round")
+        axis.set_title(panel.title)
+        round_axis(axis)
+    for axis in axes[:-1].flat:
+        axis.set_xlabel("")
     for axis in axes[:, 0]:
         axis.set_ylabel("Best expected reward so far")
-    shared_legend(figure, 4, frameon=False)
+    shared_legend(figure)
     return figure
 
 
@@ -181,8 +180,7 @@ def main() -> None:
     table = reward_table(names, runs)
     table.write_csv(folder / "best_rewards.csv")
     for name in names:
-        file = f"figure{name}.png" if name.isdigit() else f"{name}.png"
-        draw(FIGURES[name], runs).savefig(folder / file, dpi=150)
+        save(draw(FIGURES[name], runs), folder, f"figure{name}" if name.isdigit() else name)
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=170, fmt_str_lengths=60, tbl_hide_dataframe_shape=True):
         # of the intervals the last round's alone: all are in the file, but do not fit a line
         print(table.select(name for name in table.columns if not name.startswith("+-") or name == table.columns[-1]))

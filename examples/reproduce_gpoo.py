@@ -24,7 +24,9 @@ from cbo_gym import make_task, sweep
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.tree_plot import GRID, TreeSnapshot, draw_cells, draw_posterior, draw_tree
+from cbo_gym.evaluation.palette import looks
+from cbo_gym.evaluation.plots import on_paper, round_axis, save, shared_legend
+from cbo_gym.evaluation.tree_plot import FUNCTION, GRID, TreeSnapshot, draw_cells, draw_posterior, draw_tree
 
 # Agent -> its name in the figures. GPTree and CellGP-UCB are also run with the confidence widths of their theory.
 METHODS = {
@@ -89,26 +91,30 @@ def table_of(curves: Curves, bandit: int, budget: int) -> pl.DataFrame:
     return pl.DataFrame(rows).sort("mean")
 
 
+@on_paper
 def draw_regrets(curves: dict[int, Curves]) -> Figure:
     """Fig. 4: reward functions, and the aggregated regrets of the paper's methods (means, one standard deviation)."""
-    figure = Figure(figsize=(10.5, 6.4), layout="constrained")
+    styles = looks(f"{agent}(S={points})" for agent, points in IN_THE_PAPER)
+    figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.subplots(2, len(curves), squeeze=False, gridspec_kw={"height_ratios": [2, 3]})
     for (top, bottom), (bandit, found) in zip(axes.T, curves.items(), strict=True):
         function = function_of(ENVS[bandit, 1])
         values = function(GRID)
-        top.plot(GRID, values, color="#c0392b")
-        top.plot(GRID[values.argmax()], values.max(), "o", color="#c0392b", markersize=5)
+        top.plot(GRID, values, color=FUNCTION)
+        top.plot(GRID[values.argmax()], values.max(), "o", color=FUNCTION, markersize=5)
         top.set(title=f"GPBandit{bandit}", xlabel="Action", ylabel="Reward", xlim=(0, 1))
-        for place, (agent, points) in enumerate(IN_THE_PAPER):
+        for agent, points in IN_THE_PAPER:
+            look = styles[f"{agent}(S={points})"]
             regrets = found[agent, ENVS[bandit, points]]
             mean, spread = regrets.mean(axis=0), regrets.std(axis=0)
             rounds = np.arange(1, len(mean) + 1)
-            bottom.plot(rounds, mean, color=f"C{place}", label=f"{METHODS[agent]}, S={points}", linewidth=1.6)
-            bottom.fill_between(rounds, (mean - spread).clip(min=0), mean + spread, color=f"C{place}", alpha=0.15, lw=0)
-        bottom.set(xlabel="Round t", ylabel="Aggregated regret", xlim=(1, len(rounds)))
+            name = f"{METHODS[agent]}, S={points}"
+            bottom.plot(rounds, mean, color=look.colour, linestyle=look.linestyle, label=name)
+            bottom.fill_between(rounds, (mean - spread).clip(min=0), mean + spread, color=look.colour, alpha=0.15, lw=0)
+        bottom.set(ylabel="Aggregated regret", xlim=(1, len(rounds)))
         bottom.set_ylim(bottom=0)
-        bottom.grid(alpha=0.3)
-    figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        round_axis(bottom)
+    shared_legend(figure)
     return figure
 
 
@@ -137,27 +143,28 @@ def play_gpoo(env_id: str, horizon: int) -> tuple[GPOO, TreeSnapshot]:
     )
 
 
+@on_paper
 def draw_one_tree(env_id: str, horizon: int) -> Figure:
     """Fig. 1: the tree over the function, with the estimates of its leaves."""
     _, tree = play_gpoo(env_id, horizon)
-    figure = Figure(figsize=(8, 6), layout="constrained")
+    figure = Figure(figsize=(7.0, 5.2), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True)
-    figure.suptitle(f"GPOO on {env_id} after {horizon} rounds", fontsize=11)
+    top.set_title(f"GPOO on {env_id} after {horizon} rounds", loc="left")
     draw_tree(top, tree)
     draw_cells(bottom, tree, function_of(env_id))
-    top.legend(loc="lower left", fontsize=8)
-    bottom.legend(loc="upper left", ncols=2, fontsize=8)
+    shared_legend(figure)
     return figure
 
 
+@on_paper
 def draw_two_trees(horizon: int) -> Figure:
     """Fig. 5: the trees on GPBandit3 with point and with average feedback, and the posteriors below."""
-    figure = Figure(figsize=(11, 6.4), layout="constrained")
+    figure = Figure(figsize=(7.0, 4.8), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True, sharey="row")
     for (top, bottom), points in zip(axes.T, (1, 10), strict=True):
         env_id = ENVS[3, points]
         agent, tree = play_gpoo(env_id, horizon)
-        top.set_title(f"S = {points}, {horizon} rounds", fontsize=11)
+        top.set_title(f"S = {points}, {horizon} rounds")
         draw_tree(top, tree)
         as_points = GRID[:, None, None] + np.array([[-1e-9], [1e-9]])
         mean, std = agent.model.gp.posterior(as_points)
@@ -166,10 +173,9 @@ def draw_two_trees(horizon: int) -> Figure:
         draw_posterior(bottom, mean, std, cells, rewards, function_of(env_id))
     lowest = max(axis.get_ylim()[0] for axis in axes[0])
     axes[0, 0].set_ylim(lowest, -0.6)
-    axes[0, 0].legend(loc="lower left", fontsize=8)
     for axis in axes[:, 1]:
         axis.set_ylabel("")
-    axes[1, 0].legend(loc="upper left", fontsize=8)
+    shared_legend(figure)
     return figure
 
 
@@ -255,7 +261,7 @@ def remake_fig_6(out: Path, arities: Sequence[int], points: Sequence[int], runs:
     }
     for loop in LOOPS:
         means = {n: grid.mean(axis=-1) for (one, n), grid in regrets.items() if one == loop}
-        draw_grid(means, arities, points).savefig(out / f"fig6_{loop}.png", dpi=150)
+        save(draw_grid(means, arities, points), out, f"fig6_{loop}")
     table_of_cells(regrets, arities, points).write_csv(out / "fig6_cells.csv")
     by_children = table_by_children(regrets, arities)
     by_children.write_csv(out / "fig6_children.csv")
@@ -280,9 +286,9 @@ def main() -> None:
         tables.append(table_of(curves[bandit], bandit, budget))
     table = pl.concat(tables)
     table.write_csv(out / "aggregated_regret.csv")
-    draw_one_tree(ENVS[1, 10], 60).savefig(out / "fig1_tree.png", dpi=150)
-    draw_regrets({bandit: curves[bandit] for bandit in (1, 2)}).savefig(out / "fig4_regret.png", dpi=150)
-    draw_two_trees(80).savefig(out / "fig5_trees.png", dpi=150)
+    save(draw_one_tree(ENVS[1, 10], 60), out, "fig1_tree")
+    save(draw_regrets({bandit: curves[bandit] for bandit in (1, 2)}), out, "fig4_regret")
+    save(draw_two_trees(80), out, "fig5_trees")
     remake_fig_6(out, arities, points, runs, jobs)
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, float_precision=5):
         print(table)

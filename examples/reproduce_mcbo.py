@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import mean_curve, scale_to_lines, shared_legend
+from cbo_gym.evaluation.palette import Look, looks
+from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, save, scale_to_lines, shared_legend
 from cbo_gym.evaluation.progress import run_with_progress
 from cbo_gym.evaluation.selection import read_chosen
 from cbo_gym.evaluation.sweep import plan
@@ -44,6 +44,7 @@ LOGARITHMIC = ("CBO/Rosenbrock-v0", "CBO/Rosenbrock-Noisy-v0")
 METHODS = ("Random", "GP-UCB", "EIFN", "MCBO", "MCBO, default", "CBO")
 TUNED = ("GP-UCB", "MCBO")
 UNTUNED = {"MCBO, default": "MCBO"}
+LOOKS = looks(["Random", "GP-UCB", "EIFN", "MCBO", "MCBO(tuned)", "CBO"])
 DEFAULT_BETA = 0.5
 CHOSEN_BETA = Path(__file__).with_name("chosen_beta.yaml")
 
@@ -92,29 +93,32 @@ def run_all(labels: list[Labels], seeds: int, rounds: int | None, folder: Path, 
     return run_with_progress(planned, jobs)
 
 
+def look_of(method: str) -> Look:
+    """That of the agent; MCBO is the one without tuning."""
+    return LOOKS[UNTUNED.get(method, "MCBO(tuned)" if method == "MCBO" else method)]
+
+
+@on_paper
 def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity) -> Figure:
-    """A panel a task: the mean over seeds of every method, and its 95 % interval."""
-    figure = Figure(figsize=(11, 9.5), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    """A panel a task: the mean over seeds of every method, and how sure it is."""
+    figure = Figure(figsize=(7.2, 6.4), layout="constrained")
     axes = figure.subplots(3, 3)
     for axis, (task, title) in zip(axes.flat, TASKS.items(), strict=True):
-        for place, method in enumerate(methods):
+        for method in methods:
             if played := [rewards(run, quantity) for run in finished(runs, labels[method, task], task)]:
-                mean_curve(axis, np.stack(played), method, place)
+                mean_curve(axis, np.stack(played), method, look_of(method))
         scale_to_lines(axis)
         if task in LOGARITHMIC:
             axis.set_yscale("symlog", linthresh=1.0)
             axis.set_ylim(top=1.0)
         axis.set_title(title)
-        axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
-        axis.grid(True, alpha=0.3)
-        axis.margins(x=0.01)
-    for axis in axes[-1]:
-        axis.set_xlabel("Round")
+        round_axis(axis)
+    for axis in axes[:-1].flat:
+        axis.set_xlabel("")
     for axis in axes[:, 0]:
         axis.set_ylabel(quantity.title)
     figure.align_ylabels(axes[:, 0])
-    shared_legend(figure, len(methods), frameon=False)
+    shared_legend(figure)
     return figure
 
 
@@ -177,7 +181,7 @@ def main() -> None:
     table = final_table(runs, labels, arguments.methods)
     table.write_csv(folder / "final_rewards.csv")
     for quantity, part in labels.items():
-        draw(runs, part, arguments.methods, quantity).savefig(folder / f"{quantity.name}.png", dpi=150)
+        save(draw(runs, part, arguments.methods, quantity), folder, quantity.name)
     print_results(table, runs)
     print(f"Figures and final_rewards.csv are in {folder}.")
     sys.exit(any(run.status == "failed" for run in runs))

@@ -25,14 +25,16 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from cbo_gym import make_task, sweep
 from cbo_gym.agents import SSEMUCBJO
 from cbo_gym.agents.surrogates.separable_fit import SeparableSystem
 from cbo_gym.evaluation import load_runs
+from cbo_gym.evaluation.curves import log_limits, log_ticks, plain
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import mean_curve
+from cbo_gym.evaluation.palette import looks
+from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, save, shared_legend
 from cbo_gym.scm import Intervention
 
 JO = {f"SSEM-UCB-JO(degree={q})": f"SSEM-UCB-JO, q = {q}" for q in (1, 2, 3)} | {"SSEM-UCB-JO": "SSEM-UCB-JO, q = 4"}
@@ -75,21 +77,23 @@ def play(folder: Path, env: str, agents: Sequence[str], instances: Sequence[int]
     return {agent: np.stack([by_env[e] for e in envs if e in by_env]) for agent, by_env in found.items()}
 
 
+@on_paper
 def draw_regrets(curves: Curves, methods: dict[str, str], title: str) -> Figure:
-    figure = Figure(figsize=(8.5, 5.0), layout="constrained")
+    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
     axis = figure.subplots()
-    for place, (agent, name) in enumerate(methods.items()):
+    styles = looks(methods)
+    for agent, name in methods.items():
         if agent in curves:
-            mean_curve(axis, curves[agent], name, place, floor=0.01)
-    heights = np.concatenate([line.get_ydata()[len(line.get_ydata()) // 50 :] for line in axis.lines])
-    axis.set(xlabel="Round t", ylabel="Average regret R$_t$/t\n(% of the optimal reward)", title=title, yscale="log")
-    # Scaled to the lines, since with few instances the bands would fill any panel.
-    axis.set_ylim(0.7 * heights.min(), 1.4 * heights.max())
-    axis.yaxis.set_major_formatter(ScalarFormatter())
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.grid(True, alpha=0.3)
-    axis.margins(x=0.01)
-    figure.legend(loc="outside right upper", frameon=False)
+            mean_curve(axis, curves[agent], name, styles[agent], floor=0.01)
+    axis.set(ylabel="Average regret $R_t/t$\n(% of the optimal reward)", title=title, yscale="log")
+    # Scaled to the means, since with few instances the bands would fill any panel.
+    low, high = log_limits([line.get_ydata()[len(line.get_ydata()) // 50 :] for line in axis.lines])
+    axis.set_ylim(low, high)
+    axis.yaxis.set_major_locator(FixedLocator(log_ticks(low, high)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    axis.yaxis.set_minor_locator(NullLocator())
+    round_axis(axis)
+    shared_legend(figure)
     return figure
 
 
@@ -212,7 +216,7 @@ def _draw_network(axis: Axes, journey: Journey) -> None:
         graph,
         nx.circular_layout(graph),
         ax=axis,
-        node_color=np.where(chosen, "tab:orange", "lightgrey"),
+        node_color=np.where(chosen, "#E69F00", "lightgrey"),
         width=[0.4 + 1.6 * min(w, 1.0) for *_, w in graph.edges(data="width")],
         edge_color="grey",
         node_size=560,
@@ -270,13 +274,13 @@ def main() -> None:
             )
             tables.append(table_of(trial._replace(methods=methods), curves))
             figure = draw_regrets(curves, methods, f"{trial.env}, {instances} instances")
-            figure.savefig(out / f"{trial.figure}.png", dpi=150)
+            save(figure, out, trial.figure)
         table = pl.concat(tables)
         table.write_csv(out / "regret.csv")
         print(table)
     journey = travel(36, (32, 36), 2) if arguments.quick else travel(342, (10, 40, 342), 6)
-    draw_progress(journey).savefig(out / "fig3_progress.png", dpi=150)
-    draw_selections(journey, 150).savefig(out / "fig6_selections.png", dpi=150)
+    save(draw_progress(journey), out, "fig3_progress")
+    save(draw_selections(journey, 150), out, "fig6_selections")
     print(f"Figures and regret.csv are in {out}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,7 +19,7 @@ from cbo_gym.evaluation import aggregate
 from cbo_gym.evaluation.folder import load_runs
 from cbo_gym.evaluation.gap import GAPS, gaps_of
 from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score, selection_frequencies
-from cbo_gym.evaluation.results import SECONDS, Run
+from cbo_gym.evaluation.results import SECONDS, Run, last_line
 from cbo_gym.specs import matches
 
 BOOTSTRAP_DRAWS = 2000
@@ -57,11 +58,12 @@ class Leaderboard:
             ``failed`` (runs), and for each of :data:`METRICS` its mean over seeds and ``<metric>_half``, half the
             width of its 95 % t-interval (null with one seed); the same for the columns :data:`GAPS`, which are null
             after fewer rounds than they name.
-        overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``;
-            of the normalised score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``,
-            of the score averaged over all rounds the mean ``average_score``, each with its interval; ``seconds`` a
-            round and ``run_seconds`` a run; the mean of each of :data:`GAPS` with its interval, null where a run lacks
-            it. Agents with all environments of the group come first, then by ``iqm``.
+        overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
+            and the ``fewest_seeds`` and ``most_seeds`` that finished on one of these environments; of the normalised
+            score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``, of the score
+            averaged over all rounds the mean ``average_score``, each with its interval; ``seconds`` a round and
+            ``run_seconds`` a run; the mean of each of :data:`GAPS` with its interval, null where a run lacks it.
+            Agents with all environments of the group come first, then by ``iqm``.
         profiles: performance profiles: ``group``, ``agent``, ``threshold``, the ``fraction`` of runs with a score
             above it, and its interval.
         improvement: for each ordered pair of a group the ``probability`` that a run of ``agent`` scores higher than
@@ -90,6 +92,11 @@ class Leaderboard:
     def groups(self) -> list[str]:
         """All modes first, then the modes."""
         return self.overall["group"].unique(maintain_order=True).to_list()
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds there are; a pair that has fewer was not finished, failed, or was asked for fewer."""
+        return self.table.filter(pl.col("status") != "skipped")["seed"].n_unique()
 
 
 def leaderboard(
@@ -129,7 +136,7 @@ def leaderboard(
         )
     runs = newest(chosen)
     if not any(run.status == "finished" for run in runs):
-        raise ArgumentError(f"there is no finished run among {len(runs)}")
+        raise ArgumentError(_why_nothing(source, runs))
     table = pl.DataFrame([final_numbers(run) for run in runs], infer_schema_length=None)
     finished = table.filter(pl.col("status") == "finished")
     compared = [_compare(group, part) for group, part in _groups(finished)]
@@ -146,6 +153,18 @@ def leaderboard(
         skipped=tuple(run for run in runs if run.status == "skipped"),
         replaced=len(chosen) - len(runs),
     )
+
+
+def _why_nothing(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
+    """What is there instead of a finished run, and what to do."""
+    if not runs:
+        where = f" in {source}" if isinstance(source, str | Path) else ""
+        return (
+            f"there is no finished run{where}, nor any other; play some: cbo-gym sweep FOLDER -a AGENT -e ENVIRONMENT"
+        )
+    reasons = Counter(f"{run.status}: {last_line(run.error)}" for run in runs)
+    (reason, count), *_ = reasons.most_common(1)
+    return f"there is no finished run among {len(runs)}; {count} of them {reason}"
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
@@ -324,7 +343,9 @@ def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
 
 def _overall(sample: _Sample, envs: int) -> dict[str, object]:
     values = sample.values
-    row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int((sample.equal > 0).sum())}
+    seeds = (sample.equal > 0).sum(axis=1)
+    row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int(seeds.sum())}
+    row |= {"fewest_seeds": int(seeds.min()), "most_seeds": int(seeds.max())}
     for name, statistic, scores in (
         ("iqm", aggregate.interquartile_mean, values["score"]),
         ("score", aggregate.mean, values["score"]),

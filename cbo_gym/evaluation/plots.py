@@ -1,199 +1,419 @@
-"""Figures of a leaderboard: regret, choices and comparisons of agents over environments, with intervals."""
+"""Figures of a leaderboard, as they go into a paper: curves and comparisons of agents, with their uncertainty.
+
+Every agent has the look of :mod:`cbo_gym.evaluation.palette`. A curve is a mean over seeds with markers; of fewer than
+five seeds the single runs are thin lines, of more the band is a 95 % bootstrap interval of the mean. Legends stand
+outside of the panels. Labels are shown as they are, ``$`` too, and shortened where they are long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 import polars as pl
 
-from cbo_gym.evaluation.leaderboard import Leaderboard, env_label, half_width
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.curves import FEWEST_FOR_BAND, Curve, curve, linear_limits, log_limits, log_ticks, plain
+from cbo_gym.evaluation.labels import for_figure, shortened
+from cbo_gym.evaluation.leaderboard import Leaderboard, env_label
+from cbo_gym.evaluation.palette import GREY, Look, looks, of_place
 from cbo_gym.evaluation.regret import running_frequencies
 from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.significance import Ranking
+from cbo_gym.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = {"average_regret": "Average regret R$_t$/t", "simple_regret": "Simple regret"}
+P = ParamSpec("P")
+T = TypeVar("T")
+
+COLUMNS = {"average_regret": "Average regret $R_t/t$", "simple_regret": "Simple regret"}
 FLOOR = 1e-4  # below this share of the gap a regret is drawn as zero
-LINE_STYLES = ("-", "--", "-.", ":")
+WIDTH = 7.0  # inches, of both columns of a page
+LABEL_WIDTH = 30  # characters
+MARKERS_A_LINE = 6
+MOST_CHOICES = 8  # lines of a panel; the others are added up
+OTHERS = "others"
+DPI = 200  # of PNG
+FORMATS = ("png", "pdf")
+UNDATED: dict[str, Any] = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+STYLE: Any = {
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8.5,
+    "axes.edgecolor": "#555555",
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "legend.handlelength": 3.0,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "xtick.color": "#333333",
+    "ytick.color": "#333333",
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "pdf.fonttype": 42,  # letters stay letters, which journals ask for
+    "svg.hashsalt": "cbo-gym",  # the same figure is the same file
+}
 
 
-def regret_curves(runs: Sequence[Run], agents: Sequence[str] = ()) -> Figure:
+def on_paper(draw: Callable[P, T]) -> Callable[P, T]:
+    """Let a function draw with the settings :data:`STYLE`; figures of your own look like these then."""
+
+    @wraps(draw)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> T:
+        from matplotlib import rc_context  # late, as below: slow to import, and needed only for figures
+
+        with rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
+def require_formats(formats: Sequence[str]) -> None:
+    """Raise an ArgumentError if one of them is no format of figures."""
+    if unknown := [kind for kind in formats if kind not in UNDATED]:
+        raise ArgumentError(f"figures are written as {', '.join(UNDATED)}; given {', '.join(map(str, unknown))}")
+
+
+@on_paper
+def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
+    """Write a figure to ``folder/name`` in each of the formats ``png``, ``pdf`` and ``svg`` that are asked for.
+
+    Raises:
+        ArgumentError: for another format.
+    """
+    require_formats(formats)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # what has been laid out once need not be for every format
+    for kind in formats:
+        with replacing(folder / f"{name}.{kind}") as path:
+            figure.savefig(path, dpi=DPI, metadata=UNDATED[kind])
+
+
+@on_paper
+def regret_curves(runs: Sequence[Run], styles: Mapping[str, Look] | None = None) -> Figure:
     """Average and simple regret against rounds, a row of panels an environment.
 
-    The colour of an agent is its place in ``agents``, so that figures with the same ``agents`` agree; by default
-    these are the agents of the runs.
+    Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Simple regret has a
+    logarithmic scale, with what is below 1e-4 drawn at 1e-4; the scales follow the means.
 
-    Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Lines are means over
-    seeds, bands their 95 % t-intervals. Simple regret has a logarithmic scale, with what is below 1e-4 drawn at 1e-4;
-    the scales follow the lines, since with few seeds the bands would fill any panel.
+    Args:
+        runs: finished ones.
+        styles: of the agents, so that figures of a report agree; by default those of the agents of the runs.
     """
-    from matplotlib.figure import Figure  # late: slow to import, and needed only for figures
-
+    styles = styles or looks(run.agent for run in runs)
     envs = sorted({env_label(run) for run in runs})
-    agents = agents or sorted({run.agent for run in runs})
-    figure = Figure(figsize=(11, 3.2 * len(envs) + 0.8), layout="constrained")
-    axes = figure.subplots(len(envs), len(COLUMNS), squeeze=False)
+    figure, axes = _panels(len(envs), len(COLUMNS), 2.35)
     for row, env in zip(axes, envs, strict=True):
+        played = [run for run in runs if env_label(run) == env]
+        names = _names_with_seeds(played)
         for axis, (column, title) in zip(row, COLUMNS.items(), strict=True):
-            for place, agent in enumerate(agents):
-                chosen = [run for run in runs if env_label(run) == env and run.agent == agent]
-                if chosen:
-                    _curve(axis, chosen, column, agent, place)
-            _finish(axis, env, title)
-        _scale_regret(row[0], log=False)
-        _scale_regret(row[1], log=True)
-    shared_legend(figure, 5)
+            for agent in sorted(names, key=list(styles).index):
+                curves = regrets([run for run in played if run.agent == agent], column)
+                _draw_curve(
+                    axis, curve(curves, FLOOR if column == "simple_regret" else -np.inf), names[agent], styles[agent]
+                )
+            axis.set_ylabel(f"{title}\n(1 = random play)")
+        _finish(row, for_figure(_short(env, 60)), what_is_drawn(len({run.seed for run in played})))
+    shared_legend(figure)
     return figure
 
 
-def score_intervals(board: Leaderboard, group: str) -> Figure:
+def regrets(runs: Sequence[Run], column: str) -> np.ndarray:
+    """Curves in gaps between the optimum and a random action, shape ``(seeds, rounds)``."""
+    return np.stack([run.table[column].to_numpy() / (run.optimum - run.random_value) for run in runs])
+
+
+def _names_with_seeds(runs: Sequence[Run]) -> dict[str, str]:
+    """The agents' labels; where they rest on different numbers of seeds, these beside them."""
+    counts = Counter(run.agent for run in runs)
+    uneven = len(set(counts.values())) > 1
+    short = shortened(counts, LABEL_WIDTH)
+    return {agent: f"{short[agent]} ({_seeds(count)})" if uneven else short[agent] for agent, count in counts.items()}
+
+
+def _seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
+
+
+def what_is_drawn(seeds: int) -> str:
+    """How a curve tells what it rests on."""
+    if seeds == 1:
+        return "1 seed"
+    return f"Means of {seeds} seeds; " + ("single runs thin" if seeds < FEWEST_FOR_BAND else "95 % bootstrap intervals")
+
+
+def _finish(row: Sequence[Axes], title: str, note: str) -> None:
+    """Scales, ticks and labels of the regrets of one environment."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    average, simple = row
+    average.set_ylim(*linear_limits([np.asarray(line.get_ydata()) for line in average.lines]))
+    low, high = log_limits([np.asarray(line.get_ydata()) for line in simple.lines])
+    simple.set_yscale("log")
+    simple.set_ylim(low, high)
+    simple.yaxis.set_major_locator(FixedLocator(log_ticks(low, high)))
+    simple.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    simple.yaxis.set_minor_locator(NullLocator())
+    for axis in row:
+        round_axis(axis)
+    average.set_title(title, loc="left")
+    simple.set_title(note, loc="right", fontsize=7.5, color="#555555")
+
+
+def round_axis(axis: Axes) -> None:
+    """A horizontal axis of rounds, with few whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_xlabel("Round $t$")
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    axis.margins(x=0.01)
+
+
+@on_paper
+def score_intervals(board: Leaderboard, group: str, styles: Mapping[str, Look] | None = None) -> Figure:
     """Interquartile mean and mean of the normalised score, with 95 % intervals, the best agent on top."""
-    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     rows = board.overall.filter(pl.col("group") == group)
+    styles = styles or looks(rows["agent"])
     heights = np.arange(rows.height)
-    figure = Figure(figsize=(7.5, 1.4 + 0.42 * rows.height), layout="constrained")
-    axis = figure.subplots()
-    for name, label, marker, shift in (("iqm", "interquartile mean", "o", -0.12), ("score", "mean", "D", 0.12)):
-        value, low, high = (rows[f"{name}{end}"].cast(pl.Float64).to_numpy() for end in ("", "_low", "_high"))
-        axis.hlines(heights + shift, low, high, color=f"C{int(shift > 0)}", linewidth=3, alpha=0.45)
-        axis.plot(value, heights + shift, marker, color=f"C{int(shift > 0)}", markersize=5, label=label)
-    names = [f"{row['agent']}  ({row['envs']} of {row['of']})" for row in rows.iter_rows(named=True)]
-    axis.set_yticks(heights, names)
+    figure, ((axis,),) = _panels(1, 1, 0.9 + 0.24 * rows.height)
+    kinds = (("iqm", "interquartile mean", -0.14, True), ("score", "mean", 0.14, False))
+    for name, _, shift, filled in kinds:
+        for height, row in zip(heights + shift, rows.iter_rows(named=True), strict=True):
+            look = styles[row["agent"]]
+            if row[f"{name}_low"] is not None:
+                axis.hlines(
+                    height, row[f"{name}_low"], row[f"{name}_high"], color=look.colour, linewidth=1.6, alpha=0.6
+                )
+            axis.plot(
+                row[name], height, look.marker, color=look.colour, markerfacecolor=look.colour if filled else "white"
+            )
+    names = shortened(rows["agent"], LABEL_WIDTH)
+    parts = [
+        for_figure(names[row["agent"]]) + (f" ({row['envs']} of {row['of']} envs)" if row["envs"] < row["of"] else "")
+        for row in rows.iter_rows(named=True)
+    ]
+    axis.set_yticks(heights, parts)
+    axis.grid(False, axis="y")
     axis.set(xlabel="Score (0 = random play, 1 = optimum)", ylim=(rows.height - 0.5, -0.5))
     axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))
-    axis.set_title(f"{group}: agents (environments finished)", fontsize=10)
-    axis.grid(True, axis="x", alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=2)
+    axis.set_title(f"{group}: scores over {_environments(rows['of'][0])}", loc="left")
+    figure.legend(
+        [
+            Line2D([], [], marker="o", linestyle="", color=GREY, markerfacecolor=GREY if k[3] else "white")
+            for k in kinds
+        ],
+        [k[1] for k in kinds],
+        loc="outside upper right",
+        ncols=2,
+    )
     return figure
 
 
-def performance_profiles(board: Leaderboard, group: str, agents: Sequence[str]) -> Figure:
-    """The share of runs above each score, with 95 % bands; the colour of an agent is its place in ``agents``."""
-    from matplotlib.figure import Figure
+def _environments(count: int) -> str:
+    return "1 environment" if count == 1 else f"{count} environments"
 
-    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
-    axis = figure.subplots()
-    for (agent,), rows in board.profiles.filter(pl.col("group") == group).group_by("agent", maintain_order=True):
-        threshold, fraction = rows["threshold"].to_numpy(), rows["fraction"].to_numpy()
-        low, high = (rows[f"fraction_{end}"].cast(pl.Float64).to_numpy() for end in ("low", "high"))
-        colour, dash = line_style(agents.index(str(agent)))
-        axis.plot(threshold, fraction, dash, color=colour, label=agent, linewidth=1.8)
-        axis.fill_between(threshold, low, high, color=colour, alpha=0.12, linewidth=0)
-    axis.set(xlabel="Score s (0 = random play, 1 = optimum)", ylabel="Share of runs with a score above s")
+
+@on_paper
+def performance_profiles(board: Leaderboard, group: str, styles: Mapping[str, Look] | None = None) -> Figure:
+    """The share of runs above each score, with 95 % bands of agents with five seeds or more on every environment."""
+    overall = board.overall.filter(pl.col("group") == group)
+    sure = set(overall.filter(pl.col("fewest_seeds") >= FEWEST_FOR_BAND)["agent"])
+    profiles = board.profiles.filter(pl.col("group") == group)
+    styles = styles or looks(profiles["agent"])
+    names = shortened(profiles["agent"], LABEL_WIDTH)
+    figure, ((axis,),) = _panels(1, 1, 3.0)
+    for agent in sorted(names, key=list(styles).index):
+        rows = profiles.filter(pl.col("agent") == agent)
+        ends = [rows[f"fraction_{end}"].cast(pl.Float64).to_numpy() for end in ("low", "high")]
+        low, high = ends if agent in sure else (None, None)
+        share = rows["fraction"].to_numpy()
+        shown = Curve(rows["threshold"].to_numpy(), share, low, high, np.empty((0, len(share))), 0)
+        _draw_curve(axis, shown, names[agent], styles[agent])
+    axis.set(xlabel="Score $s$ (0 = random play, 1 = optimum)", ylabel="Share of runs with a score above $s$")
     axis.set(xlim=(0, 1), ylim=(-0.02, 1.02))
-    axis.set_title(f"{group}: performance profiles", fontsize=10)
-    axis.grid(True, alpha=0.3)
-    figure.legend(loc="outside right upper")
+    axis.set_title(f"{group}: performance profiles", loc="left")
+    shared_legend(figure)
     return figure
 
 
+@on_paper
 def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     """The probability that a run of the agent in the row scores higher than one of the agent in the column."""
-    from matplotlib.figure import Figure
-
     agents = board.overall.filter(pl.col("group") == group)["agent"].to_list()
     place = {agent: number for number, agent in enumerate(agents)}
     matrix = np.full((len(agents), len(agents)), np.nan)
     for row in board.improvement.filter(pl.col("group") == group).iter_rows(named=True):
         matrix[place[row["agent"]], place[row["other"]]] = row["probability"]
-    size = 2.6 + 0.55 * len(agents)
-    figure = Figure(figsize=(size + 1.2, size), layout="constrained")
-    axis = figure.subplots()
-    image = axis.imshow(matrix, cmap="RdBu", vmin=0, vmax=1)
+    short = shortened(agents, LABEL_WIDTH)
+    names = [for_figure(short[agent]) for agent in agents]
+    margin = 0.4 + 0.062 * max(len(short[agent]) for agent in agents)
+    size = max(1.4, 0.34 * len(agents))
+    figure, ((axis,),) = _panels(1, 1, size + 0.75 * margin + 0.4, width=max(4.0, size + margin))
+    axis.imshow(matrix, cmap="PuOr", vmin=0, vmax=1)
     for (top, left), value in np.ndenumerate(matrix):
         if not np.isnan(value):
             shade = "white" if abs(value - 0.5) > 0.35 else "black"
-            axis.text(left, top, f"{value:.2f}", ha="center", va="center", fontsize=8, color=shade)
-    axis.set_xticks(range(len(agents)), agents, rotation=45, ha="right", rotation_mode="anchor")
-    axis.set_yticks(range(len(agents)), agents)
-    axis.set(xlabel="the other agent", ylabel="agent")
-    axis.set_title(f"{group}: P(agent scores higher than the other)", fontsize=10)
-    figure.colorbar(image, ax=axis, shrink=0.8)
+            axis.text(left, top, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=7, color=shade)
+    axis.set_xticks(range(len(agents)), names, rotation=45, ha="right", rotation_mode="anchor")
+    axis.set_yticks(range(len(agents)), names)
+    axis.grid(False)
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
+    axis.set_title(f"{group}: P(row scores higher than column)", loc="left")
     return figure
 
 
-def line_style(place: int) -> tuple[str, str]:
-    """Colour and dash of the line at a place, from 0: ten colours, then another dash."""
-    return f"C{place % 10}", LINE_STYLES[(place // 10) % len(LINE_STYLES)]
+@on_paper
+def critical_differences(ranking: Ranking, styles: Mapping[str, Look] | None = None) -> Figure:
+    """Mean ranks, the best agent on top; a bar at the side joins agents that the test does not tell apart."""
+    styles = styles or looks(ranking.agents)
+    heights = np.arange(len(ranking.agents))
+    figure, ((axis,),) = _panels(1, 1, 1.1 + 0.24 * len(heights))
+    names = shortened(ranking.agents, LABEL_WIDTH)
+    for height, agent, rank in zip(heights, ranking.agents, ranking.ranks, strict=True):
+        look = styles[agent]
+        axis.plot(rank, height, look.marker, color=look.colour, markersize=6)
+        axis.annotate(f"{rank:.2f}", (rank, height), (6, 0), textcoords="offset points", va="center", fontsize=7.5)
+    end = len(heights) + 0.3
+    for place, members in enumerate(ranking.groups):
+        if len(members) > 1:
+            at = end + 0.2 + 0.25 * place
+            axis.plot([at, at], [min(members) - 0.2, max(members) + 0.2], color="#333333", linewidth=3, clip_on=False)
+    axis.set_yticks(heights, [for_figure(names[agent]) for agent in ranking.agents])
+    axis.grid(False, axis="y")
+    axis.set(xlim=(0.7, end + 0.2 + 0.25 * len(ranking.groups)), ylim=(len(heights) - 0.4, -0.6))
+    axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= len(heights) and tick == int(tick)])
+    axis.set_xlabel("Mean rank (1 is best)")
+    axis.set_title(
+        f"{ranking.group}: bars join what {_environments(ranking.envs)} do not tell apart\n{ranking.test_in_short}",
+        loc="left",
+    )
+    return figure
 
 
-def _curve(axis: Axes, runs: Sequence[Run], column: str, label: str, place: int) -> None:
-    gap = runs[0].optimum - runs[0].random_value
-    curves = np.stack([run.table[column].to_numpy() for run in runs]) / gap
-    mean_curve(axis, curves, label, place, floor=FLOOR)
-
-
-def choice_curves(runs: Sequence[Run]) -> Figure | None:
+@on_paper
+def choice_curves(runs: Sequence[Run]) -> Figure:
     """How often each target set or scope had been chosen after t rounds, a panel for each environment and agent.
 
-    Lines are means over seeds, bands their 95 % t-intervals; what an agent never chose has no line. None where no run
-    chose anything.
-    """
-    from matplotlib.figure import Figure
+    What an agent never chose has no line.
 
+    Raises:
+        ArgumentError: if no run chose anything.
+    """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in sorted(runs, key=lambda run: (env_label(run), run.agent)):
         if run.choices:
             groups.setdefault((env_label(run), run.agent), []).append(run)
     if not groups:
-        return None
+        raise ArgumentError("none of the runs chose among target sets or scopes")
+    styles = choice_styles([run for group in groups.values() for run in group])
     columns = min(3, len(groups))
-    rows = -(-len(groups) // columns)
-    figure = Figure(figsize=(4.2 * columns + 0.4, 3.2 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
+    figure, axes = _panels(-(-len(groups) // columns), columns, 2.1)
+    short = shortened([agent for _, agent in groups], LABEL_WIDTH)
     for axis, ((env, agent), group) in zip(axes.flat, groups.items(), strict=False):
-        frequency_curves(axis, group)
-        axis.set_title(f"{env}\n{agent}", fontsize=9)
+        frequency_curves(axis, group, styles)
+        axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[agent])}", loc="left", fontsize=8)
     for axis in axes.flat[len(groups) :]:
         axis.axis("off")
+    shared_legend(figure)
     return figure
 
 
-def frequency_curves(axis: Axes, runs: Sequence[Run]) -> None:
-    """Draw the frequencies of one agent's choices on one environment against rounds, and their legend."""
+@on_paper
+def frequency_curves(axis: Axes, runs: Sequence[Run], styles: Mapping[str, Look]) -> None:
+    """Draw the frequencies of one agent's choices on one environment against rounds.
+
+    Args:
+        axis: where to draw.
+        runs: of one agent on one environment.
+        styles: see :func:`choice_styles`.
+    """
+    for name, curves in choice_frequencies(runs, list(styles)).items():
+        _draw_curve(axis, curve(curves), _short(name, LABEL_WIDTH), styles[name])
+    axis.set_ylabel("Share of rounds 1 to $t$")
+    axis.set_ylim(-0.02, 1.02)
+    round_axis(axis)
+
+
+def choice_styles(runs: Sequence[Run]) -> dict[str, Look]:
+    """A look for each of the eight target sets or scopes that the runs chose most, and for the others together."""
+    often: Counter[str] = Counter()
+    for run in runs:
+        for place, count in zip(*np.unique(run.table["choice"].to_numpy(), return_counts=True), strict=True):
+            often[run.choices[place]] += count / run.horizon
+    names = [name for name, _ in often.most_common(MOST_CHOICES)] + ([OTHERS] if len(often) > MOST_CHOICES else [])
+    return {name: of_place(place) for place, name in enumerate(names)}
+
+
+def choice_frequencies(runs: Sequence[Run], shown: Sequence[str]) -> dict[str, np.ndarray]:
+    """Choice -> shape ``(seeds, rounds)``, of those shown that were ever chosen; the others are added up."""
     names = runs[0].choices
     curves = np.stack([running_frequencies(run.table["choice"].to_numpy(), len(names)) for run in runs])
-    for place, name in enumerate(names):
-        if curves[..., place].any():
-            mean_curve(axis, curves[..., place], name, place)
-    axis.set_xlabel("Round t")
-    axis.set_ylabel("Share of rounds 1 to t")
-    axis.set_ylim(-0.02, 1.02)
-    axis.margins(x=0.01)
-    axis.grid(True, alpha=0.3)
-    axis.legend(fontsize=7, loc="best", framealpha=0.6)
+    chosen = [place for place in range(len(names)) if curves[:, -1, place].any()]
+    found = {name: curves[..., names.index(name)] for name in shown if name in names and names.index(name) in chosen}
+    if rest := [place for place in chosen if names[place] not in found]:
+        found[OTHERS] = curves[..., rest].sum(axis=-1)
+    return found
 
 
-def mean_curve(axis: Axes, curves: np.ndarray, label: str, place: int, floor: float = -np.inf) -> None:
-    """Draw the mean over seeds against rounds, and the band of its 95 % t-interval if there are several seeds.
+@on_paper
+def mean_curve(axis: Axes, curves: np.ndarray, label: str, look: Look, floor: float = -np.inf) -> None:
+    """Draw the mean over seeds against rounds; of fewer than five seeds the single runs too, else a 95 % band.
 
     Args:
         axis: where to draw.
         curves: shape ``(seeds, rounds)``; rounds in which a seed has NaN are left out.
         label: of the line, for a legend.
-        place: of the line among those of a figure, from 0; it fixes colour and dash.
+        look: colour, dash and marker.
         floor: what lies below is drawn at it, for logarithmic axes.
     """
-    known = ~np.isnan(curves).any(axis=0)
-    rounds, curves = np.arange(1, len(known) + 1)[known], curves[:, known]
-    mean, half = curves.mean(axis=0), half_width(curves)
-    colour, dash = line_style(place)
-    axis.plot(rounds, mean.clip(min=floor), dash, color=colour, label=label, linewidth=1.8)
-    if not np.isnan(half).any():
-        low, high = (mean - half).clip(min=floor), (mean + half).clip(min=floor)
-        axis.fill_between(rounds, low, high, color=colour, alpha=0.18, linewidth=0)
+    _draw_curve(axis, curve(curves, floor), label, look)
+
+
+def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
+    from matplotlib.collections import LineCollection
+
+    step = max(1, len(shown.rounds) // MARKERS_A_LINE)
+    first = int(step * (0.31 * len(axis.lines) % 1.0))  # so that markers of lines that coincide do not
+    axis.plot(
+        shown.rounds,
+        shown.mean,
+        linestyle=look.linestyle,
+        marker=look.marker,
+        markevery=(first, step),
+        markeredgecolor="white",
+        markeredgewidth=0.4,
+        color=look.colour,
+        label=for_figure(label),
+    )
+    if shown.low is not None and shown.high is not None:
+        axis.fill_between(shown.rounds, shown.low, shown.high, color=look.colour, alpha=0.15, linewidth=0)
+    if len(shown.runs):
+        lines = [np.column_stack([shown.rounds, run]) for run in shown.runs]
+        axis.add_collection(LineCollection(lines, colors=look.colour, linewidths=0.5, alpha=0.4, zorder=1.5))
 
 
 def scale_to_lines(axis: Axes) -> None:
-    """Limit the height of a panel to its lines after their first tenth, with a margin.
+    """Limit the height of a panel to its means after their first tenth, with a margin.
 
-    The bands of few seeds, and what was played at first, would leave the lines flat. Where they are flat after their
-    first tenth, the panel shows them from the start. An empty panel stays as it is.
+    Single runs, and what was played at first, would leave the lines flat. Where they are flat after their first tenth,
+    the panel shows them from the start. An empty panel stays as it is.
     """
     if not axis.lines:
         return
@@ -205,30 +425,38 @@ def scale_to_lines(axis: Axes) -> None:
     axis.set_ylim(heights.min() - margin, heights.max() + margin)
 
 
-def shared_legend(figure: Figure, columns: int, frameon: bool = True) -> None:
-    """One legend above all panels, each label once, in at most so many columns."""
+@on_paper
+def legend_below(axis: Axes, columns: int = 1) -> None:
+    """The legend of one panel, below its axis."""
+    from matplotlib.transforms import ScaledTranslation
+
+    figure = axis.get_figure(root=True)
+    assert figure is not None
+    below = axis.transAxes + ScaledTranslation(0, -0.42, figure.dpi_scale_trans)  # inches: what ticks and title need
+    axis.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, borderaxespad=0, ncols=columns)
+
+
+@on_paper
+def shared_legend(figure: Figure) -> None:
+    """One legend above all panels, each label once, in as many columns as there is room for."""
     handles = {
         label: handle for axis in figure.axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
-    columns = min(columns, len(handles))
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns, frameon=frameon)
+    if not handles:
+        return
+    inches = 0.55 + 0.062 * max(map(len, handles))  # of a column: handle and text
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / inches)))
+    columns = -(-len(handles) // -(-len(handles) // columns))  # rows of equal length
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
 
 
-def _finish(axis: Axes, env: str, title: str) -> None:
-    from matplotlib.ticker import MaxNLocator
+def _panels(rows: int, columns: int, height: float, width: float = WIDTH) -> tuple[Figure, Any]:
+    """An empty figure, and its panels, shape ``(rows, columns)``, each so many inches high."""
+    from matplotlib.figure import Figure
 
-    axis.set_title(env, fontsize=10)
-    axis.set_xlabel("Round t")
-    axis.set_ylabel(f"{title}\n(1 = random play)")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.grid(True, which="major", alpha=0.3)
-    axis.margins(x=0.01)
+    figure = Figure(figsize=(width, height * rows + 0.3), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def _scale_regret(axis: Axes, log: bool) -> None:
-    heights = np.concatenate([line.get_ydata() for line in axis.lines])
-    if log:
-        axis.set_yscale("log")
-        axis.set_ylim(heights.min() / 2.0, heights.max() * 2.0)
-    else:
-        axis.set_ylim(0.0, 1.25 * heights.max())
+def _short(text: str, width: int) -> str:
+    return shortened([text], width)[text]

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Callable, Iterator
-from html import escape
-from io import BytesIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import distribution
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cbo_gym.evaluation.charts import Chart, choice_chart, profile_chart, regret_chart
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
-from cbo_gym.evaluation.leaderboard import Leaderboard, env_label
+from cbo_gym.evaluation.graph_loss import graph_loss_table
+from cbo_gym.evaluation.labels import file_names, printable
+from cbo_gym.evaluation.latex import latex
+from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, env_label
+from cbo_gym.evaluation.markdown import markdown
+from cbo_gym.evaluation.palette import Look, looks
+from cbo_gym.evaluation.paper import paper_tables
 from cbo_gym.evaluation.plots import (
+    FORMATS,
     choice_curves,
+    critical_differences,
     improvement_matrix,
     performance_profiles,
     regret_curves,
+    require_formats,
+    save,
     score_intervals,
+    what_is_drawn,
 )
+from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.significance import TEST, Ranking, ranking
 from cbo_gym.evaluation.tables import (
+    MISSING,
     SCORE_NOTE,
     SECONDS_NOTE,
     TextTable,
     choice_table,
+    completeness,
     coverage_table,
     env_table,
     improvement_table,
@@ -36,72 +53,96 @@ from cbo_gym.files import replacing, write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DPI = 110
-
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; margin: .5rem 0 1rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-th { border-bottom: 2px solid #888; padding: 0; }
-th button { all: unset; cursor: pointer; padding: .3rem .6rem; }
-th button:hover, th button:focus-visible { background: #eef; }
-th[aria-sort=ascending] button::after { content: " ▲"; }
-th[aria-sort=descending] button::after { content: " ▼"; }
-nav a { margin-right: 1rem; }
-.wide { overflow-x: auto; }
-.figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem; margin-bottom: 1rem; }
-img { max-width: min(100%, 40rem); }
-.curves img { max-width: 100%; }
-.note { color: #555; font-size: 13px; margin-top: 0; }
-pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: 13px; }
-"""
-
-# A click on a title sorts by that column, another one the other way round. Cells count by the number that they begin
-# with, others by their text; cells without a value stay last.
-SCRIPT = """
-const value = cell => {
-  const text = cell.textContent.trim(), number = parseFloat(text.replaceAll(",", ""));
-  return text === "-" ? null : Number.isNaN(number) ? text : number;
-};
-const compare = (a, b) =>
-  typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en");
-document.querySelectorAll("th button").forEach(button => button.addEventListener("click", () => {
-  const head = button.parentElement, table = head.closest("table"), body = table.tBodies[0];
-  const sign = head.ariaSort === "ascending" ? -1 : 1;
-  const rows = [...body.rows].map(row => [value(row.cells[head.cellIndex]), row]);
-  rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null) : sign * compare(a, b));
-  table.querySelectorAll("th").forEach(other => other.removeAttribute("aria-sort"));
-  head.ariaSort = sign > 0 ? "ascending" : "descending";
-  body.append(...rows.map(([, row]) => row));
-}));
-"""
-
-INTRODUCTION = """Score of the recommendation: (expected reward - random) / (optimum - random) of the action that the
-agent recommends after the last round; random is the mean of a random action. Score of play: the same of the expected
-reward averaged over all rounds as they were played. Interquartile mean: of the recommendation's score in the middle
-half of all runs, every environment with the same weight. Seconds a round: act, update and recommend together, which the
-table of the runs has apart. Intervals are 95 %: over environments a bootstrap of the seeds within each, per environment
-a t-interval. Agents that did not finish on every environment stand below those that did: their numbers are of other
-environments. Click on a title to sort."""
-NOTE = f'<p class="note">{escape(f"{SCORE_NOTE} {SECONDS_NOTE}")}</p>'
+ASSETS = "cbo_gym.evaluation"
+GRAPH_LOSS_NOTE = "Runs of an agent on the same task with its true graph, seed by seed; higher is a greater loss."
+NUMBER = re.compile(r"\d+\.\d+")
+DETAIL = re.compile(r" (?=[±\[(])")  # between a number and its interval or remark
 
 
-def write_report(board: Leaderboard, folder: Path, on_figure: Callable[[int, int], None] | None = None) -> Path:
-    """Write ``report.html``, each table as CSV and Parquet, and ``figures/*.png`` to ``folder``.
+class Cell(NamedTuple):
+    """One cell of the page: what counts, below it the interval or remark, and whose it is.
 
-    The tables are those of :class:`Leaderboard`: ``overall``, ``per_env``, ``profiles``, ``improvement``, ``choices``
-    and, with a row a run, ``runs``.
+    ``agent`` and ``env`` are numbers that the page's filter knows, ``share`` colours the cell, from 0 to 1.
+    """
+
+    text: str
+    detail: str = ""
+    agent: int | None = None
+    env: int | None = None
+    share: float | None = None
+
+
+class PageTable(NamedTuple):
+    """Titles and rows of cells; a row belongs to the agent or environment of its first cell."""
+
+    caption: str
+    header: list[Cell]
+    rows: list[list[Cell]]
+
+
+class Plot(NamedTuple):
+    """An interactive chart, the name of the figure's files, what it shows in a sentence, and whose its lines are."""
+
+    chart: Chart
+    file: str
+    caption: str
+    by_agent: bool = True
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What figures, files and the page call things; the same for all of them."""
+
+    styles: Mapping[str, Look]
+    groups: Mapping[str, str]
+    envs: Mapping[str, str]
+
+    @classmethod
+    def of(cls, board: Leaderboard) -> _Names:
+        styles = looks(board.table["agent"])
+        zoo_first = dict(sorted(styles.items(), key=lambda item: item[0].lower()))
+        return cls(zoo_first, file_names(board.groups), file_names(board.table["env"]))
+
+
+def write_report(
+    board: Leaderboard,
+    folder: Path,
+    on_figure: Callable[[int, int], None] | None = None,
+    formats: Sequence[str] = FORMATS,
+) -> Path:
+    """Write ``report.html``, the tables, and ``figures/`` to ``folder``.
+
+    The tables are those of :class:`Leaderboard` as CSV and Parquet: ``overall``, ``per_env``, ``profiles``,
+    ``improvement``, ``choices`` and, with a row a run, ``runs``. Those that fit a paper are there in LaTeX and Markdown
+    too: ``overall``, ``per_env``, ``improvement`` and ``choices``.
 
     Args:
         board: the leaderboard.
         folder: made if missing; files of the same names are replaced.
         on_figure: called after each figure with its number, from 1, and their number.
+        formats: of the figures: ``png``, ``pdf``, ``svg``.
 
     Returns:
-        the path of the HTML page, which holds all tables and figures.
+        the path of the HTML page, which holds all tables and curves.
+
+    Raises:
+        ArgumentError: for another format.
     """
-    tables = {
+    require_formats(formats)
+    names = _Names.of(board)
+    _write_tables(board, folder)
+    drawn = list(_figures(board, names))
+    for done, (name, draw) in enumerate(drawn, start=1):
+        save(draw(), folder / "figures", name, formats)
+        if on_figure:
+            on_figure(done, len(drawn))
+    page = folder / "report.html"
+    write_text(page, _page(board, names, formats))
+    return page
+
+
+def _write_tables(board: Leaderboard, folder: Path) -> None:
+    frames = {
         "overall": board.overall,
         "per_env": board.per_env,
         "profiles": board.profiles,
@@ -109,122 +150,189 @@ def write_report(board: Leaderboard, folder: Path, on_figure: Callable[[int, int
         "choices": board.choices,
         "runs": board.table,
     }
-    for name, table in tables.items():
+    for name, frame in frames.items():
         with replacing(folder / f"{name}.csv") as path:
-            table.write_csv(path)
+            frame.write_csv(path)
         with replacing(folder / f"{name}.parquet") as path:
-            table.write_parquet(path)
-    figures = {}
-    total = 3 * len(board.groups) + len(_envs(board)) + board.choices["env"].n_unique()
-    for done, (name, figure) in enumerate(_draw(board), start=1):
-        figures[name] = _png(figure)
-        with replacing(folder / "figures" / f"{name}.png") as path:
-            path.write_bytes(figures[name])
-        if on_figure:
-            on_figure(done, total)
-    page = folder / "report.html"
-    write_text(page, _page(board, figures))
-    return page
+            frame.write_parquet(path)
+    for name, tables in paper_tables(board).items():
+        write_text(folder / f"{name}.tex", latex(tables))
+        write_text(folder / f"{name}.md", markdown(tables))
 
 
-def _envs(board: Leaderboard) -> list[str]:
-    """Environments with a finished run."""
-    return sorted({env_label(run) for run in board.runs})
+def _figures(board: Leaderboard, names: _Names) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    """The name of each figure, and what draws it."""
+    for group, name in names.groups.items():
+        yield f"scores-{name}", partial(score_intervals, board, group, names.styles)
+        yield f"profiles-{name}", partial(performance_profiles, board, group, names.styles)
+        yield f"improvement-{name}", partial(improvement_matrix, board, group)
+        found = ranking(board, group)
+        if isinstance(found, Ranking):
+            yield f"ranks-{name}", partial(critical_differences, found, names.styles)
+    for env, runs in _by_env(board).items():
+        yield f"regret-{names.envs[env]}", partial(regret_curves, runs, names.styles)
+        if any(run.choices for run in runs):
+            yield f"choices-{names.envs[env]}", partial(choice_curves, runs)
 
 
-def _draw(board: Leaderboard) -> Iterator[tuple[str, Figure]]:
-    """The name of each figure, and the figure."""
-    agents = sorted({run.agent for run in board.runs})
-    for group in board.groups:
-        yield _slug("scores", group), score_intervals(board, group)
-        yield _slug("profiles", group), performance_profiles(board, group, agents)
-        yield _slug("improvement", group), improvement_matrix(board, group)
-    for env in _envs(board):
-        runs = [run for run in board.runs if env_label(run) == env]
-        yield _slug("regret", env), regret_curves(runs, agents)
-        chosen = choice_curves(runs)
-        if chosen is not None:
-            yield _slug("choices", env), chosen
+def _by_env(board: Leaderboard) -> dict[str, list[Run]]:
+    """The finished runs of each environment."""
+    found: dict[str, list[Run]] = {}
+    for run in sorted(board.runs, key=env_label):
+        found.setdefault(env_label(run), []).append(run)
+    return found
 
 
-def _slug(kind: str, name: str) -> str:
-    return f"{kind}-{re.sub(r'[^A-Za-z0-9.=]+', '-', name).strip('-')}"
+def _page(board: Leaderboard, names: _Names, formats: Sequence[str]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # late: needed only here
+
+    environment = Environment(
+        loader=PackageLoader(ASSETS, "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = _Page(board, names)
+    modes = dict(board.table.select("env", "mode").unique().iter_rows())
+    return environment.get_template("report.html.jinja").render(
+        uplot=_uplot,
+        asset=lambda name: files(ASSETS).joinpath("assets", name).read_text(encoding="utf-8"),
+        provenance=provenance(board),
+        incomplete=completeness(board),
+        notes=[SCORE_NOTE, SECONDS_NOTE],
+        test=TEST,
+        formats=formats,
+        agents=[{"name": printable(agent), "look": asdict(look)} for agent, look in names.styles.items()],
+        envs=[{"name": printable(env), "mode": modes[env]} for env in names.envs],
+        modes=sorted(set(modes.values())),
+        groups=[page.group(group) for group in names.groups],
+        extra=[part for part in (page.gaps(), page.graph_losses()) if part["tables"]],
+        sections=[page.env(env) for env in names.envs if env in set(board.per_env["env"])],
+        coverage=page.coverage(),
+        unfinished=incomplete_rows(board),
+    )
 
 
-def _png(figure: Figure) -> bytes:
-    file = BytesIO()
-    figure.savefig(file, format="png", dpi=DPI)
-    return file.getvalue()
+def _uplot(name: str) -> str:
+    """A file of uPlot, the library that draws the curves; its Python package would import IPython."""
+    return distribution("uplot-python").locate_file(f"uplot/static/{name}").read_text(encoding="utf-8")
 
 
-def _page(board: Leaderboard, figures: dict[str, bytes]) -> str:
-    groups = "".join(_group(board, group, figures) for group in board.groups)
-    envs = "".join(_env(board, env, figures) for env in board.per_env["env"].unique().sort())
-    links = [*((_slug("group", group), group) for group in board.groups), ("envs", "per environment")]
-    links += [("coverage", "what was run"), ("incomplete", "failed and skipped")]
-    navigation = "".join(f'<a href="#{target}">{escape(title)}</a>' for target, title in links)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>cbo-gym leaderboard</title>
-<link rel="icon" href="data:,"><style>{STYLE}</style></head>
-<body><h1>cbo-gym leaderboard</h1>
-<p>{escape(provenance(board))}</p>
-<p>{escape(INTRODUCTION)}</p>
-<nav>{navigation}</nav>
-{groups}
-{_gaps(board)}<h2 id="envs">Per environment</h2>{envs}
-<h2 id="coverage">What was run</h2>{_table(coverage_table(board))}
-<h2 id="incomplete">Failed and skipped</h2>{_incomplete(incomplete_rows(board))}
-<script>{SCRIPT}</script></body></html>
-"""
+class _Page:
+    """Parts of a leaderboard as the template shows them."""
 
+    def __init__(self, board: Leaderboard, names: _Names) -> None:
+        self.board = board
+        self.names = names
+        self.agents = {printable(agent): number for number, agent in enumerate(names.styles)}
+        self.envs = {printable(env): number for number, env in enumerate(names.envs)}
+        self.runs = _by_env(board)
 
-def _group(board: Leaderboard, group: str, figures: dict[str, bytes]) -> str:
-    images = "".join(
-        _image(figures[_slug(kind, group)], f"{title}, {group}")
-        for kind, title in (
-            ("scores", "Interquartile means and means of the score"),
-            ("profiles", "Performance profiles"),
-            ("improvement", "Probability that one agent scores higher than another"),
+    def group(self, group: str) -> dict[str, Any]:
+        """What is shown of a feedback mode, or of all."""
+        name = self.names.groups[group]
+        profiles = Plot(
+            profile_chart(self.board, group, self.names.styles),
+            f"profiles-{name}",
+            "Performance profiles: higher is better.",
         )
-    )
-    pairs = _table(improvement_table(board, group))
-    return f"""<h2 id="{_slug("group", group)}">{escape(group.capitalize())}</h2>
-{_table(overall_table(board, group))}{NOTE}<div class="figures">{images}</div>
-<details><summary>Probability of improvement, with intervals</summary>{pairs}</details>
-"""
+        found = ranking(self.board, group)
+        pairs = improvement_table(self.board, group)
+        return {
+            "id": f"group-{name}",
+            "title": group[:1].upper() + group[1:],
+            "mode": None if group == ALL_MODES else group,
+            "table": self._overall(group, found),
+            "test": found if isinstance(found, str) else f"{found.test_in_short}.",
+            "tested": isinstance(found, Ranking),
+            "figures": {
+                kind: f"{kind}-{name}"
+                for kind in ("scores", "improvement", *(["ranks"] if isinstance(found, Ranking) else []))
+            },
+            "profiles": profiles,
+            "pairs": self._pairs(f"{group}: probability that the agent in the row scores higher", pairs),
+        }
 
+    def _overall(self, group: str, found: Ranking | str) -> PageTable:
+        """The table over environments, with ranks where they were tested."""
+        table = overall_table(self.board, group)
+        if isinstance(found, Ranking):
+            ranks = {printable(agent): f"{rank:.2f}" for agent, rank in zip(found.agents, found.ranks, strict=True)}
+            letters = {printable(agent): text for agent, text in found.letters.items()}
+            header = [*table.header, "mean rank", "not told apart"]
+            rows = [[*row, ranks.get(row[0], MISSING), letters.get(row[0], MISSING)] for row in table.rows]
+            table = TextTable(header, rows)
+        return self.matrix(f"{group[:1].upper() + group[1:]}: scores over environments", table)
 
-def _gaps(board: Leaderboard) -> str:
-    tables = "".join(f"<h3>{escape(title)}</h3>{_table(table)}" for title, table in gap_tables(board))
-    note = f'<p class="note">{escape(GAP_NOTE)}</p>'
-    return f'<h2 id="gap">GAP and PA-GAP</h2>{note}{tables}' if tables else ""
+    def gaps(self) -> dict[str, Any]:
+        """GAP and PA-GAP, of environments of suites that are compared by them."""
+        tables = [self.matrix(title, table) for title, table in gap_tables(self.board)]
+        return {"id": "gap", "title": "GAP and PA-GAP", "note": GAP_NOTE, "tables": tables}
 
+    def graph_losses(self) -> dict[str, Any]:
+        """What agents lose where they are not told the true graph."""
+        table = graph_loss_table(self.board)
+        tables = [self.matrix("Scores with the true graph less those without it", table)] if table.rows else []
+        return {"id": "graph-loss", "title": "Without the true graph", "note": GRAPH_LOSS_NOTE, "tables": tables}
 
-def _env(board: Leaderboard, env: str, figures: dict[str, bytes]) -> str:
-    captions = {
-        "regret": f"Average and simple regret against rounds, {env}",
-        "choices": f"Share of rounds in which each target set or scope was chosen, {env}",
-    }
-    named = {_slug(kind, env): caption for kind, caption in captions.items()}
-    images = "".join(_image(figures[name], caption) for name, caption in named.items() if name in figures)
-    chosen = choice_table(board, env)
-    choices = f"<details><summary>Choices</summary>{_table(chosen)}</details>" if chosen.rows else ""
-    return f'<h3>{escape(env)}</h3>{_table(env_table(board, env))}{NOTE}<div class="curves">{images}</div>{choices}'
+    def env(self, env: str) -> dict[str, Any]:
+        """What is shown of an environment."""
+        name, runs = self.names.envs[env], self.runs.get(env, [])
+        plots = []
+        if runs:
+            chart = regret_chart(runs, self.names.styles)
+            plots.append(Plot(chart, f"regret-{name}", f"{what_is_drawn(len({run.seed for run in runs}))}."))
+            if (choices := choice_chart(runs, self.names.styles)) is not None:
+                caption = "Share of rounds 1 to t in which each target set or scope was chosen."
+                plots.append(Plot(choices, f"choices-{name}", caption, by_agent=False))
+        chosen = choice_table(self.board, env)
+        return {
+            "id": f"env-{name}",
+            "title": printable(env),
+            "number": self.envs[printable(env)],
+            "table": self.matrix(f"Means on {printable(env)}", env_table(self.board, env)),
+            "plots": plots,
+            "choices": self.matrix(f"Choices on {printable(env)}", chosen) if chosen.rows else None,
+        }
 
+    def _pairs(self, caption: str, table: TextTable) -> PageTable:
+        """Probabilities with two digits, that many fit beside each other, and colours by their size."""
+        rows = [
+            [row[0], *(NUMBER.sub(lambda found: f"{float(found[0]):.2f}", text) for text in row[1:])]
+            for row in table.rows
+        ]
+        page = self.matrix(caption, TextTable(table.header, rows))
+        for row in page.rows:
+            row[1:] = [cell if cell.text == MISSING else cell._replace(share=float(cell.text)) for cell in row[1:]]
+        return page
 
-def _image(png: bytes, description: str) -> str:
-    return f'<img alt="{escape(description)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+    def coverage(self) -> PageTable:
+        """What became of every pair, in as little room as there is with many agents."""
+        header, rows = coverage_table(self.board)
+        page = self.matrix("Runs of every agent on every environment", TextTable(header, rows))
+        body = []
+        for row in rows:
+            cells = [Cell(row[0], env=self.envs.get(row[0]))]
+            for title, text in zip(page.header[1:], row[1:], strict=True):
+                finished, found, failed = text.partition(" finished")
+                value = {MISSING: "", "skipped": MISSING}.get(text, finished if found else "0")
+                cells.append(
+                    Cell(value, (failed if found else finished if value == "0" else "").strip(", "), agent=title.agent)
+                )
+            body.append(cells)
+        return page._replace(rows=body)
 
-
-def _table(table: TextTable) -> str:
-    head = "".join(f'<th scope="col"><button>{escape(title)}</button></th>' for title in table.header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _incomplete(rows: list[tuple[str, str]]) -> str:
-    if not rows:
-        return "<p>No run failed and no pair was skipped.</p>"
-    return "".join(
-        f"<details open><summary>{escape(what)}</summary><pre>{escape(why)}</pre></details>" for what, why in rows
-    )
+    def matrix(self, caption: str, table: TextTable) -> PageTable:
+        """A table of texts as one of cells, whose rows belong to agents."""
+        header = [
+            Cell(title, agent=self.agents.get(title) if place else None) for place, title in enumerate(table.header)
+        ]
+        body = []
+        for row in table.rows:
+            cells = [Cell(row[0], agent=self.agents.get(row[0]))]
+            for title, text in zip(header[1:], row[1:], strict=True):
+                value, detail, _ = [*DETAIL.split(text, maxsplit=1), "", ""][:3]
+                cells.append(Cell(value, detail, agent=title.agent))
+            body.append(cells)
+        return PageTable(caption, header, body)

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from cbo_gym.evaluation.labels import printable
 from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard, env_label
+from cbo_gym.evaluation.significance import Ranking
 
 OVERALL = {
     "iqm": "interquartile mean",
@@ -43,10 +45,36 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
     first = board.improvement.filter(pl.col("group") == group, pl.col("agent") == agents["agent"][0])
     against_first = first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
     rows = [
-        [row["agent"], f"{row['envs']} of {row['of']}", *(_overall_cell(row, name) for name in columns)]
+        [
+            printable(row["agent"]),
+            f"{row['envs']} of {row['of']}",
+            _seeds(board, row["fewest_seeds"], row["most_seeds"]),
+            *(_overall_cell(row, name) for name in columns),
+        ]
         for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
     ]
-    return TextTable(["agent", "environments", *(OVERALL[name] for name in columns)], rows)
+    return TextTable(["agent", "environments", "seeds", *(OVERALL[name] for name in columns)], rows)
+
+
+def _seeds(board: Leaderboard, fewest: int, most: int) -> str:
+    """``5``; where a number rests on fewer than there are, ``2 to 4 of 5``."""
+    shown = str(most) if fewest == most else f"{fewest} to {most}"
+    return shown if fewest == board.seeds else f"{shown} of {board.seeds}"
+
+
+def completeness(board: Leaderboard) -> str:
+    """What of the grid has not ended: every agent on every environment of the modes that it plays; empty if all has."""
+    tried = board.table.filter(pl.col("status") != "skipped")
+    ended = tried.group_by("mode", "env", "agent").agg(pl.col("seed").n_unique())
+    plays, envs = tried.select("mode", "agent").unique(), tried.select("mode", "env").unique()
+    grid = plays.join(envs, on="mode")
+    expected, found = grid.height * board.seeds, int(ended["seed"].sum())
+    if found >= expected:
+        return ""
+    return (
+        f"This sweep is not complete: {found} of {expected} runs have ended ({board.seeds} seeds of every agent on "
+        "every environment of the modes that it plays). Numbers say how many seeds they rest on."
+    )
 
 
 def _overall_cell(row: dict[str, Any], name: str) -> str:
@@ -66,8 +94,8 @@ def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRI
     """One environment's agents: means and half their 95 % intervals; failed runs are counted beside the seeds."""
     rows = [
         [
-            row["agent"],
-            f"{row['seeds']} ({row['failed']} failed)" if row["failed"] else str(row["seeds"]),
+            printable(row["agent"]),
+            _seeds(board, row["seeds"], row["seeds"]) + (f" ({row['failed']} failed)" if row["failed"] else ""),
             *(_metric(row, name) for name in metrics),
         ]
         for row in board.per_env.filter(pl.col("env") == env).iter_rows(named=True)
@@ -99,14 +127,24 @@ def improvement_table(board: Leaderboard, group: str) -> TextTable:
         for row in rows.iter_rows(named=True)
     }
     agents = board.overall.filter(pl.col("group") == group)["agent"].to_list()
-    body = [[agent, *(cells.get((agent, other), MISSING) for other in agents)] for agent in agents]
-    return TextTable(["P(row scores higher than column)", *agents], body)
+    body = [[printable(agent), *(cells.get((agent, other), MISSING) for other in agents)] for agent in agents]
+    return TextTable(["P(row scores higher than column)", *map(printable, agents)], body)
+
+
+def ranking_table(ranking: Ranking) -> TextTable:
+    """Mean ranks; agents that share no letter differ."""
+    letters = ranking.letters
+    rows = [
+        [printable(agent), f"{rank:.2f}", letters[agent]]
+        for agent, rank in zip(ranking.agents, ranking.ranks, strict=True)
+    ]
+    return TextTable(["agent", "mean rank", "not told apart"], rows)
 
 
 def choice_table(board: Leaderboard, env: str) -> TextTable:
     """How often each agent chose each target set or scope of one environment; without rows if there are none."""
     rows = [
-        [row["agent"], row["choice"], number(row["frequency"], row["frequency_half"])]
+        [printable(row["agent"]), printable(row["choice"]), number(row["frequency"], row["frequency_half"])]
         for row in board.choices.filter(pl.col("env") == env).iter_rows(named=True)
     ]
     return TextTable(["agent", "target set or scope", "share of rounds"], rows)
@@ -120,7 +158,8 @@ def coverage_table(board: Leaderboard) -> TextTable:
     cells = {(row["env"], row["agent"]): _coverage(row) for row in counts.iter_rows(named=True)}
     envs, agents = (board.table[name].unique().sort().to_list() for name in ("env", "agent"))
     return TextTable(
-        ["environment", *agents], [[env, *(cells.get((env, agent), MISSING) for agent in agents)] for env in envs]
+        ["environment", *map(printable, agents)],
+        [[printable(env), *(cells.get((env, agent), MISSING) for agent in agents)] for env in envs],
     )
 
 
@@ -131,13 +170,13 @@ def _coverage(counts: dict[str, int]) -> str:
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
     """What gave no number, with the reason: every failed run, and once an agent the pairs that were skipped."""
-    rows = [(f"failed: {run.agent} on {run.env}, seed {run.seed}", run.error) for run in board.failed]
+    rows = [(printable(f"failed: {run.agent} on {run.env}, seed {run.seed}"), run.error) for run in board.failed]
     reasons = {run.agent: run.error for run in reversed(board.skipped)}
     modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}
     for agent in sorted(reasons):
         counts = Counter(mode for (skipping, _), mode in modes.items() if skipping == agent)
         where = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
-        rows.append((f"skipped: {agent} on {where} environments", reasons[agent]))
+        rows.append((printable(f"skipped: {agent} on {where} environments"), reasons[agent]))
     return rows
 
 

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.palette import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 GRID = np.linspace(0.0, 1.0, 2001)
-FUNCTION, CELL, POSTERIOR, EDGE = "#c0392b", "#1f4e79", "#2e86c1", "#b8c0c8"
-#: colours of nodes that were never played, played once, played more often
-DRAWS = {"not played": "#5b8def", "played once": "#2ca25f", "played more often": "#d62728"}
+FUNCTION, CELL, POSTERIOR, EDGE = COLOURS[3], COLOURS[0], COLOURS[5], "#b8c0c8"
+#: colours and markers of nodes that were never played, played once, played more often
+DRAWS = {"not played": (COLOURS[5], "o"), "played once": (COLOURS[1], "s"), "played more often": (COLOURS[6], "^")}
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -72,9 +73,9 @@ def draw_tree(axis: Axes, tree: TreeSnapshot) -> None:
     edges = np.stack([places, places[tree.parent]], axis=1)[1:]
     axis.add_collection(LineCollection(list(edges), colors=EDGE, linewidths=0.7, zorder=1))
     classes = np.minimum(tree.draws, len(DRAWS) - 1)
-    for kind, (label, colour) in enumerate(DRAWS.items()):
+    for kind, (label, (colour, marker)) in enumerate(DRAWS.items()):
         chosen = places[classes == kind]
-        axis.scatter(chosen[:, 0], chosen[:, 1], s=13, color=colour, label=label, linewidths=0, zorder=2)
+        axis.scatter(chosen[:, 0], chosen[:, 1], s=13, color=colour, marker=marker, label=label, linewidths=0, zorder=2)
     axis.set(ylabel="Depth h", xlim=(-0.01, 1.01), ylim=(tree.depth.max() + 0.6, -0.6))
     axis.yaxis.set_major_locator(MaxNLocator(integer=True))
     axis.grid(True, axis="y", alpha=0.25)
@@ -115,7 +116,7 @@ def draw_posterior(
     """
     axis.fill_between(GRID, mean - 2 * std, mean + 2 * std, color=POSTERIOR, alpha=0.22, lw=0, label="posterior, 2 std")
     axis.plot(GRID, mean, color=POSTERIOR, linewidth=1.4, label="posterior mean")
-    axis.scatter(cells.mean(axis=1), rewards, s=9, color="#34495e", alpha=0.7, linewidths=0, zorder=3, label="rewards")
+    axis.scatter(cells.mean(axis=1), rewards, s=9, color="#333333", alpha=0.7, linewidths=0, zorder=3, label="rewards")
     _draw_function(axis, function)
 
 

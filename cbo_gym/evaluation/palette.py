@@ -1,0 +1,89 @@
+"""One agent, one look: the colour, dash and marker that every figure and every page gives it.
+
+Colours are Okabe & Ito's (2008, Color Universal Design) without black and yellow, the purple of Tol's bright scheme
+(2021, SRON/EPS/TN/09-002), a violet and a brown. To eyes with any of the three colour vision deficiencies two of them
+are at least 16 apart in CIELAB, and each stands out from white and from dark paper alike. Colours repeat after nine
+agents, so that dashes and markers tell what shares one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from cbo_gym.agents.zoo import zoo
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#AA3377", "#7A5CFA", "#8B5E3C")
+GREY = "#777777"
+#: lengths of strokes and gaps in widths of the line; none for a solid line
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.8), (5, 1.8, 1.2, 1.8), (1.2, 1.6))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+BASELINE = "Random"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A colour as ``#RRGGBB``, a dash from :data:`DASHES`, and a marker of Matplotlib's."""
+
+    colour: str
+    dash: tuple[float, ...]
+    marker: str
+
+    @property
+    def linestyle(self) -> tuple[int, tuple[float, ...] | None]:
+        """The dash as Matplotlib takes it."""
+        return 0, self.dash or None
+
+
+def looks(labels: Iterable[str]) -> dict[str, Look]:
+    """The look of each agent.
+
+    Agents of the zoo have theirs by their place in its list, whoever else is shown: Random is grey, and those that play
+    the same mode stand together and differ in colour. Agents of your own take the colours that are left, in the order
+    of their names. Variants of an agent, told by parameters, share its colour and differ in dash and marker.
+
+    Args:
+        labels: of all agents of a report, parameters included.
+    """
+    distinct = set(labels)
+    places = _places({name_of(label) for label in distinct})
+    # agents as they come first, so that a variant never takes the look of another agent
+    ordered = sorted(distinct, key=lambda label: (label != name_of(label), places[name_of(label)], label))
+    found: dict[str, Look] = {}
+    for label in ordered:
+        possible = list(_possible(name_of(label), places[name_of(label)]))
+        taken = set(found.values())
+        found[label] = next((look for look in possible if look not in taken), possible[0])
+    return found
+
+
+def of_place(place: int) -> Look:
+    """The look of what is no agent, by its place from 0 among the lines of a figure."""
+    return next(_possible("", place))
+
+
+def name_of(label: str) -> str:
+    """The agent of a label, without parameters."""
+    return label.partition("(")[0]
+
+
+def _places(names: set[str]) -> dict[str, int]:
+    """Places that colours follow from: in the zoo's list; for others those whose colours are used least."""
+    known = [name for name in zoo() if name != BASELINE]
+    places = {name: place for place, name in enumerate(known) if name in names} | {BASELINE: -1}
+    used = Counter(place % len(COLOURS) for place in places.values() if place >= 0)
+    for name in sorted(names - places.keys()):
+        colour = min(range(len(COLOURS)), key=lambda place: (used[place], place))
+        places[name] = colour + len(COLOURS) * used[colour]
+        used[colour] += 1
+    return places
+
+
+def _possible(name: str, place: int) -> Iterator[Look]:
+    """All looks of one colour, the agent's own first."""
+    colour = GREY if name == BASELINE else COLOURS[place % len(COLOURS)]
+    tier = place // len(COLOURS)
+    for step in range(len(DASHES) * len(MARKERS)):
+        marker = MARKERS[(place + step + step // len(MARKERS)) % len(MARKERS)]
+        yield Look(colour, DASHES[(tier + step) % len(DASHES)], marker)
