@@ -49,6 +49,7 @@ EXTRA_OF = {
     "sklearn": "agents",
     "polars": "evaluation",
     "matplotlib": "evaluation",
+    "jinja2": "evaluation",
     "packaging": "evaluation",
     "stable_baselines3": "sb3",
     "optuna": "optuna",

@@ -6,7 +6,7 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.leaderboard import Leaderboard
     from cbo_gym.evaluation.paired import Comparison
     from cbo_gym.evaluation.selection import Choice
+
+FigureFormat = Literal["png", "pdf", "svg"]
 
 # on a narrow terminal the first go first
 LESS_IMPORTANT_METRICS = (
@@ -78,6 +80,10 @@ def print_leaderboard(
     markdown: Annotated[
         Path | None, typer.Option(help="Also put the tables into this Markdown file, between its markers.")
     ] = None,
+    formats: Annotated[
+        list[FigureFormat] | None,
+        typer.Option("--figures", help="Figures in this format; PNG and PDF by default. Repeat for more."),
+    ] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     table: Annotated[
@@ -88,7 +94,7 @@ def print_leaderboard(
         ),
     ] = None,
 ) -> None:
-    """Compare the agents of a sweep: print tables; write an HTML report, figures, CSV and Parquet files.
+    """Compare the agents of a sweep: print tables; write an HTML report, figures, and tables as files.
 
     Where several versions of cbo-gym played the same, the newest counts.
 
@@ -110,11 +116,15 @@ def print_leaderboard(
         if markdown is not None:
             write_results(markdown, board)
         if target is not None:
+            from cbo_gym.evaluation.plots import FORMATS
             from cbo_gym.evaluation.report import write_report  # late: it draws, and documents need no figures
 
             bar = progress.add_task("figures", total=None)
             page = write_report(
-                board, target, on_figure=lambda done, total: progress.update(bar, completed=done, total=total)
+                board,
+                target,
+                on_figure=lambda done, total: progress.update(bar, completed=done, total=total),
+                formats=formats or FORMATS,
             )
     if form is Format.JSON:
         print_json(_document(board))
@@ -165,6 +175,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 def _print_board(board: Leaderboard) -> None:
     from cbo_gym.evaluation.graph_loss import graph_loss_table
+    from cbo_gym.evaluation.labels import printable
     from cbo_gym.evaluation.leaderboard import METRICS
     from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.tables import (
@@ -172,6 +183,7 @@ def _print_board(board: Leaderboard) -> None:
         SCORE_NOTE,
         SECONDS_NOTE,
         choice_table,
+        completeness,
         env_table,
         incomplete_rows,
         overall_table,
@@ -181,15 +193,17 @@ def _print_board(board: Leaderboard) -> None:
     gone: list[str] = []
     for env in board.per_env["env"].unique(maintain_order=True):
         metrics = [METRICS[name] for name in LESS_IMPORTANT_METRICS]
-        gone += print_table(str(env), *env_table(board, str(env)), droppable=metrics)
+        gone += print_table(printable(str(env)), *env_table(board, str(env)), droppable=metrics)
         chosen = choice_table(board, str(env))
         if chosen.rows:
-            print_table(f"Chosen on {env}", *chosen)
+            print_table(f"Chosen on {printable(str(env))}", *chosen)
     for group in board.groups:
         numbers = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
         gone += print_table(f"{group.capitalize()}, over environments", *overall_table(board, group), droppable=numbers)
     if (losses := graph_loss_table(board)).rows:
         gone += print_table("Loss against the same task with the true graph", *losses)
+    if incomplete := completeness(board):
+        say(incomplete, "yellow")
     for what, why in incomplete_rows(board):
         say(f"{what}: {last_line(why)}", "yellow")
     left_out(gone, "the report has them, and --csv with --table")

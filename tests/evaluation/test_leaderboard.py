@@ -1,28 +1,15 @@
-import re
-import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
-from matplotlib.figure import Figure
 
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.plots import (
-    choice_curves,
-    improvement_matrix,
-    mean_curve,
-    performance_profiles,
-    regret_curves,
-    scale_to_lines,
-    score_intervals,
-)
-from cbo_gym.evaluation.report import write_report
 from cbo_gym.evaluation.tables import (
     choice_table,
+    completeness,
     coverage_table,
     env_table,
     improvement_table,
@@ -84,22 +71,6 @@ def test_choices_are_counted():
     assert choice_table(board, "CBO/Dropwave-v0, T=1").rows == []
 
 
-def test_choices_in_the_report(tmp_path):
-    runs = [choosing_run("A", 0, [0, 1, 1]), choosing_run("B", 0, [2, 2, 2])]
-    page = write_report(leaderboard(runs), tmp_path)
-    assert (tmp_path / "figures" / "choices-CBO-CoCaFig1-v0-T=3.png").stat().st_size > 5000
-    assert "share of rounds" in page.read_text()
-    assert page.read_text().count("data:image/png") == 5
-    assert (tmp_path / "choices.csv").read_text().count("\n") == 1 + 3
-
-
-def test_the_figure_of_choices_has_a_panel_an_agent_and_a_line_a_choice():
-    figure = choice_curves([choosing_run("A", 0, [0, 1, 1]), choosing_run("B", 0, [2, 2, 2])])
-    assert [len(axis.lines) for axis in figure.axes] == [2, 1]
-    np.testing.assert_allclose(figure.axes[0].lines[1].get_ydata(), [0, 1 / 2, 2 / 3])
-    assert choice_curves([made_up_run("A", 0, [1.0])]) is None
-
-
 def test_the_score_of_a_recommendation_in_context_is_what_it_lacks():
     """A context that is worth 0.4 by itself: the recommendation earns 1.2, where 1.3 was possible."""
     run = made_up_run("A", 0, [0.5, 0.5])
@@ -131,7 +102,7 @@ def test_overall_averages_environments_and_brackets_the_mean():
     # eight scores: 0.2, 0.3, 0.4, 0.5 and four times 0.9; the middle four are 0.4, 0.5, 0.9, 0.9
     assert row["iqm"] == pytest.approx((0.4 + 0.5 + 0.9 + 0.9) / 4)
     assert row["iqm_low"] < row["iqm"] < row["iqm_high"]
-    assert (row["runs"], row["of"]) == (8, 2)
+    assert (row["runs"], row["of"], row["fewest_seeds"], row["most_seeds"]) == (8, 2, 4, 4)
     assert (row["seconds"], row["run_seconds"]) == (pytest.approx(0.875), pytest.approx(0.875))
 
 
@@ -249,7 +220,7 @@ def test_failed_and_skipped_are_shown():
         ("skipped: C on 2 hard, 1 masked environments", "C plays soft; CBO/PSAGraph-v0 is hard"),
     ]
     shown = [row[:3] for row in env_table(board, "CBO/Dropwave-v0, T=1").rows]
-    assert shown == [["A", "1", "0.5"], ["B", "1 (2 failed)", "0.5"], ["D", "0 (1 failed)", "-"]]
+    assert shown == [["A", "1 of 3", "0.5"], ["B", "1 of 3 (2 failed)", "0.5"], ["D", "0 of 3 (1 failed)", "-"]]
     assert coverage_table(board) == (
         ["environment", "A", "B", "C", "D"],
         [
@@ -263,35 +234,20 @@ def test_failed_and_skipped_are_shown():
 
 
 def test_nothing_finished_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="no finished run"):
+    with pytest.raises(ValueError, match=f"no finished run in {tmp_path}, nor any other; play some: cbo-gym sweep"):
         leaderboard(tmp_path)
+    failed = Run("A", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "Traceback\nboom")
+    with pytest.raises(ValueError, match="no finished run among 1; 1 of them failed: boom"):
+        leaderboard([failed])
 
 
-def test_the_report_is_complete_and_escaped(tmp_path):
-    runs = [made_up_run("<b>A</b>", seed, [0.3, 0.5]) for seed in range(3)]
-    runs.append(Run("B", "CBO/Dropwave-v0", 0, 2, "soft", "failed", "boom & <bust>"))
-    figures = []
+def test_a_sweep_that_is_half_done_says_what_its_numbers_rest_on():
+    runs = [made_up_run("A", seed, [0.5], env) for env in ("CBO/Dropwave-v0", "CBO/Ackley-v0") for seed in range(3)]
+    runs += [made_up_run("B", seed, [0.5]) for seed in range(2)]
     board = leaderboard(runs)
-    page = write_report(board, tmp_path / "report", on_figure=lambda *what: figures.append(what)).read_text()
-    assert "<b>A</b>" not in page
-    assert "&lt;b&gt;A&lt;/b&gt;" in page
-    assert "boom &amp; &lt;bust&gt;" in page
-    assert page.count("data:image/png;base64,") == 4
-    assert not re.search(r"(src|href)=\"(?!data:|#)", page), "the page must need nothing else"
-    written = tmp_path / "report"
-    tables = ("overall", "per_env", "profiles", "improvement", "choices", "runs")
-    assert {path.name for path in written.iterdir()} == {
-        "report.html",
-        "figures",
-        *(f"{table}.{kind}" for table in tables for kind in ("csv", "parquet")),
-    }
-    assert {path.name for path in (written / "figures").iterdir()} == {
-        *(f"{kind}-soft.png" for kind in ("scores", "profiles", "improvement")),
-        "regret-CBO-Dropwave-v0-T=2.png",
-    }
-    assert pl.read_csv(written / "per_env.csv").height == 2  # the second has no finished run
-    assert pl.read_parquet(written / "runs.parquet")["error"].to_list() == ["", "", "", "boom & <bust>"]
-    assert figures == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [row[:3] for row in overall_table(board, "soft").rows] == [["A", "2 of 2", "3"], ["B", "1 of 2", "2 of 3"]]
+    assert completeness(board).startswith("This sweep is not complete: 8 of 12 runs have ended (3 seeds of every agent")
+    assert completeness(leaderboard(runs[:6])) == ""
 
 
 def test_numbers_show_two_digits_of_their_interval():
@@ -307,61 +263,3 @@ def test_improvement_table_has_both_directions():
     header, rows = improvement_table(leaderboard(runs), "soft")
     assert header[1:] == ["A", "B"]
     assert rows == [["A", "-", "1.000 [1.000, 1.000]"], ["B", "0.000 [0.000, 0.000]", "-"]]
-
-
-@pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")
-def test_a_click_sorts_in_a_browser(tmp_path):
-    scores = {"A": 0.5, "B": 0.9, "C": -0.2, "D": 0.7}
-    runs = [made_up_run(agent, seed, [score, score]) for agent, score in scores.items() for seed in range(2)]
-    runs.append(Run("E", "CBO/Dropwave-v0", 0, 2, "soft", "failed", "boom"))
-    page = write_report(leaderboard(runs), tmp_path / "report")
-
-    script = """<script>
-      const table = document.querySelectorAll("table")[2], titles = [...table.tHead.rows[0].cells];
-      const clicked = title => {
-        if (title) titles.find(cell => cell.textContent === title).firstChild.click();
-        return [...table.tBodies[0].rows].map(row => row.cells[0].textContent).join("");
-      };
-      document.title = ["", "score of play", "score of play", "agent", "agent"].map(clicked).join(" ");
-    </script></body>"""
-    clicked = page.with_name("clicked.html")
-    clicked.write_text(page.read_text().replace("</body>", script))
-    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", clicked.as_uri()]
-    dom = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
-    title = re.search("<title>(.*)</title>", dom).group(1)
-    # by average regret; by score, what has none stays last; the other way round; by name; the other way round
-    assert title.split() == ["BDACE", "CADBE", "BDACE", "ABCDE", "EDCBA"]
-    assert 'aria-sort="descending"' in dom
-
-
-def test_curves_have_labels_and_one_legend_entry_an_agent():
-    runs = [made_up_run(agent, seed, [0.3, 0.5]) for agent in "AB" for seed in range(2)]
-    figure = regret_curves(runs)
-    assert len(figure.axes) == 2
-    assert all(axis.get_xlabel() and axis.get_ylabel() and axis.get_title() for axis in figure.axes)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]
-
-
-def test_panels_are_scaled_to_their_late_lines():
-    panel, level, empty = Figure().subplots(1, 3)
-    rounds = np.array([-50.0, *range(19)])  # the first tenth is left out
-    mean_curve(panel, np.stack([rounds - 100.0, rounds + 100.0]), "A", 0)
-    mean_curve(level, np.array([[0.0, *[1.0] * 19]]), "A", 0)
-    for axis in (panel, level, empty):
-        scale_to_lines(axis)
-    assert panel.get_ylim() == pytest.approx((1.0 - 1.7, 18.0 + 1.7))
-    assert level.get_ylim() == pytest.approx((-0.1, 1.1))
-    assert empty.get_ylim() == (0.0, 1.0)
-
-
-def test_figures_show_every_agent_with_labelled_axes():
-    runs = [made_up_run(agent, seed, [0.3 + 0.1 * seed]) for agent in "ABC" for seed in range(3)]
-    runs.append(made_up_run("Once", 0, [0.9]))  # without an interval
-    board = leaderboard(runs)
-    agents = ["A", "B", "C", "Once"]
-    scores, matrix = score_intervals(board, "soft").axes[0], improvement_matrix(board, "soft").axes[0]
-    profiles = performance_profiles(board, "soft", agents)
-    assert all(axis.get_xlabel() and axis.get_title() for axis in (scores, matrix, profiles.axes[0]))
-    assert [label.get_text().split()[0] for label in scores.get_yticklabels()] == board.overall["agent"].to_list()
-    assert sorted(text.get_text() for text in profiles.legends[0].get_texts()) == agents
-    assert len(matrix.texts) == 4 * 3

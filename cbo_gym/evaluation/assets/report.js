@@ -50,7 +50,8 @@ const unpack = async text => {
 };
 
 const agentNumber = new Map(facts.agents.map((agent, number) => [agent.name, number]));
-const charts = new Map();  // figure -> {plots, buttons, off: set of keys, legend}
+const figures = all(".plot"), charts = new Map();  // figure -> what is drawn in it, null while it is unpacked
+const narrow = matchMedia("(max-width: 68rem)");
 
 const drawMarkers = (plot, lines, legend) => {
   const context = plot.ctx, ratio = devicePixelRatio;
@@ -126,7 +127,8 @@ const makePlot = (place, content, panel, state) => {
 const tell = (state, index) => {
   const known = index !== null && index !== undefined;
   state.round.textContent = known ? `${state.xTitle} ${plain(state.plots[0].data[0][index])}` : "Point at a chart for values";
-  const shown = state.plots.length > 2 ? [state.plots[state.under]] : state.plots;  // of many panels the one pointed at
+  // where there is little room, of the panel pointed at
+  const shown = state.plots.length > 2 || narrow.matches ? [state.plots[state.under]] : state.plots;
   state.buttons.forEach((button, key) => {
     const values = known ? shown.map(plot => {
       const line = plot.lines.find(one => one.key === key);
@@ -154,7 +156,7 @@ const drawChart = async figure => {
   charts.set(figure, null);
   const content = await unpack(figure.dataset.curves), legend = figure.querySelector(".legend");
   const state = {
-    key: `chart${charts.size}`, xTitle: content.xTitle, plots: [], off: new Set(), under: 0,
+    key: `chart${figures.indexOf(figure)}`, xTitle: content.xTitle, plots: [], off: new Set(), under: 0,
     agents: content.legend.map(entry => figure.dataset.by === "agent" ? agentNumber.get(entry.name) : undefined),
     round: Object.assign(document.createElement("span"), { className: "round" }),
   };
@@ -186,8 +188,8 @@ const drawn = () => [...charts.values()].filter(Boolean);
 const seen = new IntersectionObserver(entries => entries.forEach(entry => {
   if (entry.isIntersecting) drawChart(entry.target);
 }), { rootMargin: "400px" });
-all(".plot").forEach(figure => seen.observe(figure));
-addEventListener("beforeprint", () => all(".plot").forEach(drawChart));
+figures.forEach(figure => seen.observe(figure));
+addEventListener("beforeprint", () => figures.forEach(drawChart));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
   drawn().forEach(state => state.plots.forEach(plot => plot.redraw(false, true))));
 
@@ -221,7 +223,7 @@ all("[data-all]").forEach(button => button.addEventListener("click", () => {
   applyFilter();
 }));
 applyFilter();  // a browser may have kept what was chosen before
-const narrow = matchMedia("(max-width: 68rem)"), menu = document.getElementById("menu");
+const menu = document.getElementById("menu");
 if (narrow.matches) menu.open = false;
 all("a", menu).forEach(link => link.addEventListener("click", () => { if (narrow.matches) menu.open = false; }));
 

@@ -1,0 +1,124 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from cbo_gym import leaderboard
+from cbo_gym.evaluation import plots
+from cbo_gym.evaluation.curves import curve, log_limits, log_ticks, plain
+from cbo_gym.evaluation.palette import looks, of_place
+from cbo_gym.evaluation.significance import ranking
+from tests.evaluation.test_leaderboard import choosing_run, made_up_run
+
+
+def test_a_band_needs_five_seeds_and_fewer_are_drawn_one_by_one():
+    values = np.random.default_rng(0).normal(size=(5, 8))
+    few, many, one = curve(values[:4]), curve(values), curve(values[:1])
+    assert few.low is None
+    np.testing.assert_array_equal(few.runs, values[:4])
+    assert not len(many.runs)
+    assert (many.low < many.mean).all()
+    assert (many.mean < many.high).all()
+    assert one.low is None
+    assert not len(one.runs)
+
+
+def test_bootstrap_intervals_have_the_width_of_the_standard_error():
+    values = np.random.default_rng(0).normal(size=(20, 400))
+    found = curve(values)
+    error = values.std(axis=0, ddof=1) / np.sqrt(20)
+    assert np.mean((found.high - found.low) / (2 * 1.96 * error)) == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("limits", "ticks"),
+    [
+        ((1e-4, 1.5), ["0.0001", "0.001", "0.01", "0.1", "1"]),
+        ((0.02, 3.0), ["0.03", "0.1", "0.3", "1", "3"]),
+        ((0.2, 2.5), ["0.2", "0.5", "1", "2"]),
+        ((1e-4, 3e3), ["0.0001", "0.01", "1", "100"]),
+    ],
+)
+def test_logarithmic_axes_have_few_plain_ticks(limits, ticks):
+    assert [plain(tick) for tick in log_ticks(*limits)] == ticks
+    low, high = log_limits([np.array([0.5, 0.5])])
+    assert high / low == pytest.approx(10)
+
+
+def test_regrets_show_every_agent_in_its_look_with_the_legend_outside():
+    runs = [made_up_run(agent, seed, [0.3, 0.5]) for agent in ("GPOO", "Random", "$x_y$") for seed in range(2)]
+    runs.append(made_up_run("GPOO", 2, [0.3, 0.5]))
+    figure = plots.regret_curves(runs)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == {
+        "GPOO (3 seeds)",
+        "Random (2 seeds)",
+        r"\$x_y\$ (2 seeds)",
+    }
+    styles = looks(["GPOO", "Random", "$x_y$"])
+    for axis in figure.axes:
+        assert {line.get_color() for line in axis.lines} == {look.colour for look in styles.values()}
+        assert len(axis.collections) == 3  # the single runs
+        assert legend.get_window_extent().y0 >= axis.get_window_extent().y1
+        assert axis.get_xlabel()
+        assert axis.get_ylabel()
+
+
+def test_panels_are_scaled_to_their_late_means():
+    panel, level, empty = Figure().subplots(1, 3)
+    rounds = np.array([-50.0, *range(19)])  # the first tenth is left out
+    plots.mean_curve(panel, np.stack([rounds - 100.0, rounds + 100.0]), "A", of_place(0))
+    plots.mean_curve(level, np.array([[0.0, *[1.0] * 19]]), "A", of_place(0))
+    for axis in (panel, level, empty):
+        plots.scale_to_lines(axis)
+    assert panel.get_ylim() == pytest.approx((1.0 - 1.7, 18.0 + 1.7))
+    assert level.get_ylim() == pytest.approx((-0.1, 1.1))
+    assert empty.get_ylim() == (0.0, 1.0)
+
+
+def test_comparisons_show_every_agent_with_labelled_axes():
+    envs = [f"CBO/E{number}-v0" for number in range(3)]
+    runs = [made_up_run(agent, seed, [0.3 + 0.1 * seed], env) for agent in "ABC" for seed in range(3) for env in envs]
+    runs.append(made_up_run("Once", 0, [0.9], envs[0]))  # without an interval, and on one environment
+    board = leaderboard(runs)
+    scores, matrix = plots.score_intervals(board, "soft").axes[0], plots.improvement_matrix(board, "soft").axes[0]
+    profiles = plots.performance_profiles(board, "soft")
+    ranks = plots.critical_differences(ranking(board, "soft")).axes[0]
+    agents = board.overall["agent"].to_list()
+    assert [label.get_text().split()[0] for label in scores.get_yticklabels()] == agents
+    assert sorted(text.get_text() for text in profiles.legends[0].get_texts()) == sorted(agents)
+    assert not profiles.axes[0].collections  # no bands of three seeds
+    assert [label.get_text() for label in ranks.get_yticklabels()] == ["A", "B", "C"]
+    assert len(matrix.texts) == 4 * 3
+
+
+def test_the_figure_of_choices_has_a_panel_an_agent_and_one_look_a_choice():
+    figure = plots.choice_curves([choosing_run("A", 0, [0, 1, 1]), choosing_run("B", 0, [1, 1, 2])])
+    first, second, *_ = figure.axes
+    np.testing.assert_allclose(first.lines[0].get_ydata(), [0, 1 / 2, 2 / 3])
+    assert first.lines[0].get_color() == second.lines[0].get_color() == of_place(0).colour
+    with pytest.raises(ValueError, match="none of the runs chose"):
+        plots.choice_curves([made_up_run("A", 0, [1.0])])
+
+
+def test_rare_choices_are_added_up():
+    names = tuple(f"{{X{number}}}" for number in range(12))
+    run = replace(choosing_run("A", 0, list(range(12)) * 2), choices=names)
+    styles = plots.choice_styles([run])
+    found = plots.choice_frequencies([run], list(styles))
+    assert [*styles][-1] == "others"
+    assert found["others"][0, -1] == pytest.approx(4 / 12)
+    assert sum(curves[0, -1] for curves in found.values()) == pytest.approx(1)
+
+
+def test_figures_are_written_in_three_formats_the_same_every_time(tmp_path):
+    for folder in ("a", "b"):
+        plots.save(plots.regret_curves([made_up_run("A", 0, [0.5])]), tmp_path / folder, "curve", ("png", "pdf", "svg"))
+    for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
+        one, other = ((tmp_path / folder / f"curve.{kind}").read_bytes() for folder in ("a", "b"))
+        assert one.startswith(start)
+        assert one == other
+    with pytest.raises(ValueError, match="png, pdf, svg; given gif"):
+        plots.save(Figure(), tmp_path, "curve", ["gif"])
