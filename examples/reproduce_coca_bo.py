@@ -115,12 +115,11 @@ def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:
 
 
 def draw_regret(axis: Axes, panel: Panel, runs_of: Runs) -> None:
-    named = {label: agent if label == agent else f"{agent}({label})" for label, (agent, _) in panel.lines.items()}
-    styles = looks(named.values())
+    styles = looks(panel.lines)
     for label, pair in panel.lines.items():
         if runs := runs_of(*pair):
             curves = np.stack([run.table["average_pseudo_regret"].to_numpy() for run in runs])
-            mean_curve(axis, curves, label, styles[named[label]])
+            mean_curve(axis, curves, label, styles[label])
     tell_apart(axis)
     scale_to_lines(axis)
     axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))

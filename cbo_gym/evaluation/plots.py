@@ -438,7 +438,7 @@ def legend_below(axis: Axes, columns: int = 1) -> None:
 
 @on_paper
 def shared_legend(figure: Figure) -> None:
-    """One legend above all panels, each label once, in as many columns as there is room for."""
+    """One legend above all panels, each label once, for which the figure grows."""
     handles = {
         label: handle for axis in figure.axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
@@ -446,7 +446,9 @@ def shared_legend(figure: Figure) -> None:
         return
     inches = 0.55 + 0.062 * max(map(len, handles))  # of a column: handle and text
     columns = max(1, min(len(handles), int(figure.get_figwidth() / inches)))
-    columns = -(-len(handles) // -(-len(handles) // columns))  # rows of equal length
+    rows = -(-len(handles) // columns)
+    columns = -(-len(handles) // rows)  # rows of equal length
+    figure.set_figheight(figure.get_figheight() + 0.18 * rows)
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
 
 
@@ -454,7 +456,7 @@ def _panels(rows: int, columns: int, height: float, width: float = WIDTH) -> tup
     """An empty figure, and its panels, shape ``(rows, columns)``, each so many inches high."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height * rows + 0.3), layout="constrained")
+    figure = Figure(figsize=(width, height * rows + 0.2), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
