@@ -6,7 +6,7 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.leaderboard import Leaderboard
     from cbo_gym.evaluation.paired import Comparison
     from cbo_gym.evaluation.selection import Choice
-
-FigureFormat = Literal["png", "pdf", "svg"]
 
 # on a narrow terminal the first go first
 LESS_IMPORTANT_METRICS = (
@@ -81,8 +79,8 @@ def print_leaderboard(
         Path | None, typer.Option(help="Also put the tables into this Markdown file, between its markers.")
     ] = None,
     formats: Annotated[
-        list[FigureFormat] | None,
-        typer.Option("--figures", help="Figures in this format; PNG and PDF by default. Repeat for more."),
+        list[str] | None,
+        typer.Option("--figures", help="Figures as png, pdf or svg; the first two by default. Repeat for more."),
     ] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -103,11 +101,13 @@ def print_leaderboard(
     from cbo_gym.evaluation.folder import intact_runs
     from cbo_gym.evaluation.leaderboard import leaderboard
     from cbo_gym.evaluation.markdown import write_results
+    from cbo_gym.evaluation.plots import FORMATS, require_formats
     from cbo_gym.progress import progress_bar
 
     form = chosen_format(as_json, as_csv)
     if table is not None and form is not Format.CSV:
         raise ArgumentError("--table says which table --csv prints; give both, or neither")
+    require_formats(formats or FORMATS)  # before long work
     target = out or (folder / "report" if form is Format.TEXT else None)
     page = None
     with progress_bar() as progress:
@@ -116,7 +116,6 @@ def print_leaderboard(
         if markdown is not None:
             write_results(markdown, board)
         if target is not None:
-            from cbo_gym.evaluation.plots import FORMATS
             from cbo_gym.evaluation.report import write_report  # late: it draws, and documents need no figures
 
             bar = progress.add_task("figures", total=None)
@@ -196,7 +195,7 @@ def _print_board(board: Leaderboard) -> None:
         gone += print_table(printable(str(env)), *env_table(board, str(env)), droppable=metrics)
         chosen = choice_table(board, str(env))
         if chosen.rows:
-            print_table(f"Chosen on {printable(str(env))}", *chosen)
+            print_table(f"Chosen on {printable(str(env))}", *_narrow(chosen))
     for group in board.groups:
         numbers = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
         gone += print_table(f"{group.capitalize()}, over environments", *overall_table(board, group), droppable=numbers)

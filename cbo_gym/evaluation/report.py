@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cbo_gym.evaluation.charts import Chart, choice_chart, profile_chart, regret_chart
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.graph_loss import graph_loss_table
-from cbo_gym.evaluation.labels import file_names, printable
+from cbo_gym.evaluation.labels import file_names, printable, shortened
 from cbo_gym.evaluation.latex import latex
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, env_label
 from cbo_gym.evaluation.markdown import markdown
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 ASSETS = "cbo_gym.evaluation"
 GRAPH_LOSS_NOTE = "Runs of an agent on the same task with its true graph, seed by seed; higher is a greater loss."
+LONGEST_NAME = 60  # of an agent in a table
 NUMBER = re.compile(r"\d+\.\d+")
 DETAIL = re.compile(r" (?=[±\[(])")  # between a number and its interval or remark
 
@@ -203,7 +204,10 @@ def _page(board: Leaderboard, names: _Names, formats: Sequence[str]) -> str:
         notes=[SCORE_NOTE, SECONDS_NOTE],
         test=TEST,
         formats=formats,
-        agents=[{"name": printable(agent), "look": asdict(look)} for agent, look in names.styles.items()],
+        agents=[
+            {"name": printable(agent), "short": page.short[printable(agent)], "look": asdict(look)}
+            for agent, look in names.styles.items()
+        ],
         envs=[{"name": printable(env), "mode": modes[env]} for env in names.envs],
         modes=sorted(set(modes.values())),
         groups=[page.group(group) for group in names.groups],
@@ -226,6 +230,7 @@ class _Page:
         self.board = board
         self.names = names
         self.agents = {printable(agent): number for number, agent in enumerate(names.styles)}
+        self.short = shortened(self.agents, LONGEST_NAME)
         self.envs = {printable(env): number for number, env in enumerate(names.envs)}
         self.runs = _by_env(board)
 

@@ -53,12 +53,12 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
         ]
         for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
     ]
-    return TextTable(["agent", "environments", "seeds", *(OVERALL[name] for name in columns)], rows)
+    return TextTable(["agent", "envs", "seeds", *(OVERALL[name] for name in columns)], rows)
 
 
 def _seeds(board: Leaderboard, fewest: int, most: int) -> str:
-    """``5``; where a number rests on fewer than there are, ``2 to 4 of 5``."""
-    shown = str(most) if fewest == most else f"{fewest} to {most}"
+    """``5``; where a number rests on fewer than there are, ``2-4 of 5``."""
+    shown = str(most) if fewest == most else f"{fewest}-{most}"
     return shown if fewest == board.seeds else f"{shown} of {board.seeds}"
 
 
