@@ -79,3 +79,8 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(str(given).lower(), by_lower, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(by_lower[name]) for name in close)}?" if close else ""
+
+
+def printable(text: str) -> str:
+    r"""The text with every character that no line can show written as in Python's source: a line break as ``\n``."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

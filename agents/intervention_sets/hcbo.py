@@ -8,8 +8,8 @@ that bound; alpha makes the two terms alike in size.
 
 Departures:
 
-* The program spends twenty rounds on the weight of each variable and seven on each set kept, outside of its budget; here
-  they are rounds like others, the initial data among them, and there are fewer by default.
+* The program spends twenty rounds on the weight of each variable and seven on each set kept, outside of its budget;
+  here they are rounds like others, the initial data among them, and there are fewer by default.
 * A round gives one noisy reward, so a weight is of the best posterior mean, not of the best reward seen.
 * The sets are those that the task offers. The program searches greedily among all sets.
 * Gaussian processes are those of CBO with a flat prior mean; the program adds up one of each variable where it is told

@@ -12,8 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from cbo_gym.cli.layout import printable
-from cbo_gym.errors import CBOGymError
+from cbo_gym.errors import CBOGymError, printable
 from cbo_gym.version import __version__
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

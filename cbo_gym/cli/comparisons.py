@@ -24,7 +24,7 @@ from cbo_gym.cli.output import (
     print_table,
     say,
 )
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
@@ -174,7 +174,6 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 def _print_board(board: Leaderboard) -> None:
     from cbo_gym.evaluation.graph_loss import graph_loss_table
-    from cbo_gym.evaluation.labels import printable
     from cbo_gym.evaluation.leaderboard import METRICS
     from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.tables import (
@@ -195,7 +194,7 @@ def _print_board(board: Leaderboard) -> None:
         gone += print_table(printable(str(env)), *env_table(board, str(env)), droppable=metrics)
         chosen = choice_table(board, str(env))
         if chosen.rows:
-            print_table(f"Chosen on {printable(str(env))}", *_narrow(chosen))
+            print_table(f"Chosen on {printable(str(env))}", *chosen)
     for group in board.groups:
         numbers = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
         gone += print_table(f"{group.capitalize()}, over environments", *overall_table(board, group), droppable=numbers)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from cbo_gym.errors import printable
+
 GAP = "  "  # between columns
 #: a number with half its interval, an interval in brackets, or what stands between spaces
 WORD = re.compile(r"\S+ ± \S+|\[[^\[\]]*\](?!\S)|\S+")
@@ -55,11 +57,6 @@ def layout(
     lines = [_row_lines(row, used, right) for row in wrapped]
     dropped = [title for place, title in enumerate(header) if place not in kept]
     return Lines(lines[0] if any(header) else [], [line for row in lines[1:] for line in row], dropped)
-
-
-def printable(text: str) -> str:
-    """The text with everything that moves the cursor, colours or cannot be seen as its escape."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def wrap(text: str, width: int) -> list[str]:

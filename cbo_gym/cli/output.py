@@ -14,8 +14,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cbo_gym.cli.layout import layout, printable
-from cbo_gym.errors import ArgumentError
+from cbo_gym.cli.layout import layout
+from cbo_gym.errors import ArgumentError, printable
 
 #: of results; lines break only on a terminal
 console = Console(soft_wrap=not sys.stdout.isatty())

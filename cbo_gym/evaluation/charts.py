@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from cbo_gym.errors import printable
 from cbo_gym.evaluation.curves import FEWEST_FOR_BAND, Curve, curve, linear_limits, log_limits, log_ticks
-from cbo_gym.evaluation.labels import printable, shortened
+from cbo_gym.evaluation.labels import shortened
 from cbo_gym.evaluation.leaderboard import Leaderboard
 from cbo_gym.evaluation.palette import Look
 from cbo_gym.evaluation.plots import FLOOR, choice_frequencies, choice_styles, regrets

@@ -7,13 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from cbo_gym.errors import printable
+
 ELLIPSIS = "…"
 LONGEST_FILE_NAME = 100  # characters, without the suffix; file systems allow 255 bytes
-
-
-def printable(text: str) -> str:
-    r"""The text with every character that no line can show written as in Python's source: a line break as ``\n``."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def for_figure(text: str) -> str:

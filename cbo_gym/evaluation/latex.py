@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from cbo_gym.evaluation.labels import printable
+from cbo_gym.errors import printable
 from cbo_gym.evaluation.paper import PaperTable
 from cbo_gym.evaluation.tables import MISSING
 

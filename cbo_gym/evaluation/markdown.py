@@ -9,8 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.labels import printable
+from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.paper import PaperTable
 from cbo_gym.evaluation.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, overall_table, provenance

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from cbo_gym.evaluation.labels import printable
+from cbo_gym.errors import printable
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.significance import TEST, Ranking, ranking
 from cbo_gym.evaluation.tables import MISSING, TextTable, choice_table, improvement_table, number, overall_table

@@ -11,10 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cbo_gym.errors import printable
 from cbo_gym.evaluation.charts import Chart, choice_chart, profile_chart, regret_chart
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.graph_loss import graph_loss_table
-from cbo_gym.evaluation.labels import file_names, printable, shortened
+from cbo_gym.evaluation.labels import file_names, shortened
 from cbo_gym.evaluation.latex import latex
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, env_label
 from cbo_gym.evaluation.markdown import markdown
@@ -220,7 +221,7 @@ def _page(board: Leaderboard, names: _Names, formats: Sequence[str]) -> str:
 
 def _uplot(name: str) -> str:
     """A file of uPlot, the library that draws the curves; its Python package would import IPython."""
-    return distribution("uplot-python").locate_file(f"uplot/static/{name}").read_text(encoding="utf-8")
+    return Path(str(distribution("uplot-python").locate_file(f"uplot/static/{name}"))).read_text(encoding="utf-8")
 
 
 class _Page:

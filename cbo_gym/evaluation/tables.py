@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from cbo_gym.evaluation.labels import printable
+from cbo_gym.errors import printable
 from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard, env_label
 from cbo_gym.evaluation.significance import Ranking
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cbo_gym.agents.zoo import zoo
-from cbo_gym.evaluation.labels import file_names, for_figure, printable, shortened
+from cbo_gym.errors import printable
+from cbo_gym.evaluation.labels import file_names, for_figure, shortened
 from cbo_gym.evaluation.palette import COLOURS, looks
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB
