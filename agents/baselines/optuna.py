@@ -1,7 +1,13 @@
 """Optuna: its samplers (TPE, CMA-ES, Gaussian process, quasi-Monte Carlo ...) as agents.
 
-Akiba, Sano, Yanase, Ohta & Koyama (2019), Optuna: a next-generation hyperparameter optimization framework. The
-initial data enter the study as finished trials. Needs the extra ``optuna``: ``pip install 'cbo-gym[optuna]'``.
+Akiba, Sano, Yanase, Ohta & Koyama (2019), Optuna: a next-generation hyperparameter optimization framework. Needs the
+extra ``optuna``: ``pip install 'cbo-gym[optuna]'``.
+
+Departures:
+
+* The samplers are Optuna's with their own defaults. TPE draws its first ten trials at random; the initial data enter
+  the study as finished trials and count among them.
+* Every coordinate is a number in [0, 1], also those by which the codec picks a target set, a scope or base arms.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ def coordinates(dim: int) -> list[str]:
 
 
 class Optuna(AskTell):
-    """A sampler of Optuna on the flattened actions.
+    """A sampler of Optuna on the flattened actions, TPE by default. Plays every mode.
 
     Args:
         sampler: ``"TPE"``, ``"CMA-ES"``, ``"GP"``, ``"QMC"`` or ``"Random"``.

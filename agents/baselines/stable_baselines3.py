@@ -4,11 +4,17 @@ Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: 
 implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``.
 
 Such an algorithm drives the loop itself, so it learns in a thread of its own, against an environment whose ``step``
-hands the action over and waits for the round's outcome; one of the two threads runs at a time. Rounds are independent
-of each other, hence a discount of 0, and what the last round showed says nothing about the next: the policy sees the
-context where there is one, else a constant. Rewards are standardised by what has been seen, since the library's step
-sizes expect rewards near 1. The initial data of the task only feed that standardisation: an algorithm learns from
-the rounds that it plays itself. To train on millions of rounds instead, use :mod:`cbo_gym.sb3` without an agent.
+hands the action over and waits for the round's outcome; one of the two threads runs at a time. To train on millions of
+rounds instead, use :mod:`cbo_gym.sb3` without an agent.
+
+Departures:
+
+* Rounds are independent of each other, hence a discount of 0, and what the last round showed says nothing about the
+  next: the policy sees the context where there is one, else a constant.
+* Rewards are standardised by what has been seen, since the library's step sizes expect rewards near 1. The initial
+  data of the task only feed that standardisation: an algorithm learns from the rounds that it plays itself.
+* Learning begins after ten rounds (A2C: five) and takes larger steps than the library's defaults (``SHORT_RUN``), by
+  which PPO would learn for the first time after 2,048.
 """
 
 from __future__ import annotations
@@ -87,7 +93,7 @@ class _Played(gym.Env[np.ndarray, Action]):
 
 
 class StableBaselines3(Agent):
-    """An algorithm of Stable-Baselines3 that learns while it plays.
+    """An algorithm of Stable-Baselines3, PPO by default, that learns while it plays. Plays every mode.
 
     Args:
         algorithm: its class name there: ``"PPO"``, ``"SAC"``, ``"DQN"``, ``"A2C"``, ``"TD3"``, ``"DDPG"``.

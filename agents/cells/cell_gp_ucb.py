@@ -7,6 +7,9 @@ the cells played, the one with the highest posterior mean.
 
 With the default schedule it often stays in a local maximum, since it lacks the push of ``delta(h)``; with
 ``beta="theory"`` it is as good as GPOO on GPBandit1 and 2.
+
+Departures: cells are a fixed set of candidates, where Srinivas et al. have points; hyper-parameters are known where the
+task tells them and else fitted as for GPOO, and ``beta_t`` is GPOO's.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ Recommended is, of the expanded nodes of greatest depth, the one with the highes
 
 Departures and choices:
 
+* In d dimensions a split cuts the longest edge, so ``delta(h) = c 2^(-h/d)``; in one it is the paper's ``c 2^-h``.
 * Step 3 uses the posterior after the reward, as lines 4 to 6 of the algorithm have it (Eq. 6 reads as if before it).
 * ``beta_t`` is 0.1 log(pi^2 t^2 / (6 theta)) by default, which reproduces the paper's figures; ``beta="theory"`` is
   Lemma 1, much wider.

@@ -13,10 +13,13 @@ The first two split a cell when its radius is down to ``delta(h)``, the program 
 of about 80 after three draws whatever the depth, where Eq. 12 asks for 2, 4, 13, 50, ... It is this rule more than the
 square root that lets the program go deeper.
 
-Both recommend "any deepest expanded node"; here it is the one with the highest empirical mean.
+Departures:
 
-Both assume rewards in [0, 1]. ``reward_range`` stretches the radius for others, and ``variation`` then has to be
-given in the same units.
+* Both recommend "any deepest expanded node"; here it is the one with the highest empirical mean.
+* Both assume rewards in [0, 1]. ``reward_range`` stretches the radius for others, and ``variation`` then has to be
+  given in the same units.
+* In d dimensions a split cuts the longest edge, so ``delta(h) = c 2^(-h/d)``.
+* The default rule of AVE-StoOO is the published program's, not the paper's.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ ranges of its parameters, and the effects of the base arms on the reward pass th
 Every round the parameters of every signal are drawn from their posterior, and so are the coefficients of the equations;
 played is the super arm with the highest expected payoff under the draw.
 
+Departures:
+
+* The paper's effects are linear; here they pass through equations whose edges are found by regression.
 * Signals: the posterior lives on a fixed set of parameters drawn from the prior. Likelihoods are of signals sorted into
   bins, with a blur of the bins' own width since signals are observed with errors.
 * Coefficients: the edges are those of the sparse regression that SSEM-UCB-JO uses; given them the coefficients have a

@@ -19,6 +19,9 @@ Departures:
 * The external bound of the paper, which serves the same end as the doubt about the edges, is off by default.
 * The first super arms see every base arm three times, since equations fitted to less mislead (appendix C); they are in
   random order, and the last one is filled up.
+* The regression is repeated with the nodes that the fitted equations predict as arguments, since errors in these
+  flatten the fit, and a criterion chooses among the sets of edges on the Lasso's path: see
+  :mod:`cbo_gym.agents.surrogates.separable_fit`.
 * The derivatives are differences as wide as the signals vary, see
   :mod:`cbo_gym.agents.surrogates.payoff_polynomials`, and centres stay where they are between two fits, with moments
   taken about them.
