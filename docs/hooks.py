@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 
 import environment_pages
 from mkdocs.structure.files import File
 
-from cbo_gym.agents.zoo import zoo
-from cbo_gym.task import Mode
-
 ROOT = Path(__file__).parent.parent
-ROLE_IN_TEXT = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):<code>~?([^<]*)</code>")
 
 
@@ -32,7 +27,7 @@ def on_config(config):
 
 
 def on_files(files, config):
-    pages = {**environment_pages.pages(), "agents.md": agents()}
+    pages = environment_pages.pages()
     for source in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
         pages["index.md" if source == "README.md" else source] = text
@@ -73,15 +68,3 @@ def on_post_page(output, page, config):
     """The theme's search has no name for screen readers."""
     dialog = 'data-md-component="search" role="dialog"'
     return output.replace(dialog, f'{dialog} aria-label="Search"')
-
-
-def agents() -> str:
-    """The zoo, from the one list of its names."""
-    rows = ["# All agents", "", "| name | class | modes | what it is |", "|---|---|---|---|"]
-    for name, path in zoo().items():
-        module, _, attribute = path.partition(":")
-        kind = getattr(import_module(module), attribute)
-        modes = "all" if set(kind.modes) == set(Mode) else ", ".join(sorted(kind.modes))
-        said = ROLE_IN_TEXT.sub(r"`\1`", (kind.__doc__ or "").strip().split("\n\n")[0].replace("\n", " "))
-        rows.append(f"| `{name}` | [`{attribute}`](api/{module}.md) | {modes} | {' '.join(said.split())} |")
-    return "\n".join(rows) + "\n"

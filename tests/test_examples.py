@@ -9,7 +9,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -42,28 +41,6 @@ def test_a_package_of_its_own_is_found_by_its_entry_point(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) > -200.0  # a random action earns about -2,000
-
-
-def test_the_readme_code_runs(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 5
-    code = "\n".join(blocks).replace('"CBO/Alpine2-v0", seed=0)', '"CBO/Alpine2-v0", seed=0, horizon=5)')
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "MPLBACKEND": "x"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) >= 9
-
-
-@pytest.mark.parametrize("path", GUIDE, ids=lambda path: path.stem)
-def test_the_guide_code_runs(path, tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_readme_names_every_environment_and_agent():

@@ -1,0 +1,352 @@
+"""The pages of the agents: one each, from the zoo, the docstrings, ``docs/methods`` and measured results; and an index.
+
+A page has what the class says of itself, ``docs/methods/<name>.md`` (the paper and the method in mathematics), the
+departures that the module's docstring lists, the parameters with their defaults, and from ``docs/data/agents.csv``
+(written by ``make agent-results``) what a round costs and where the agent wins. Nothing is kept twice.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.task import Mode
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS / "data" / "agents.csv"
+ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc|data):`~?([^`]*)`")
+DEPARTURES = re.compile(r"^Departures(?: and choices)?:\s*(.*)\Z", flags=re.DOTALL | re.MULTILINE)
+PARAMETER = re.compile(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", flags=re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A keyword argument: its name, its default as text (empty without one), and its meaning with what is allowed."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Described:
+    """An agent of the zoo, as its code describes it.
+
+    Raises:
+        ValueError: from the properties, where the code or ``docs/methods`` lacks what a page needs.
+    """
+
+    name: str
+    path: str
+
+    @property
+    def kind(self) -> Any:
+        module, _, attribute = self.path.partition(":")
+        return getattr(import_module(module), attribute)
+
+    @property
+    def module(self) -> str:
+        return self.path.partition(":")[0]
+
+    @property
+    def room(self) -> str:
+        """The folder that it is in, which stands for a family of methods."""
+        return self.module.rpartition(".")[0]
+
+    @property
+    def modes(self) -> str:
+        return "all modes" if set(self.kind.modes) == set(Mode) else ", ".join(sorted(self.kind.modes))
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the class's docstring."""
+        return self._need("docstring", _plain(inspect.cleandoc(self.kind.__doc__ or "").partition("\n\n")[0]))
+
+    @property
+    def method(self) -> str:
+        """The paper and the mathematics, as Markdown with the headings "Paper" and "Method"."""
+        source = DOCS / "methods" / f"{self.name}.md"
+        text = source.read_text(encoding="utf-8") if source.is_file() else ""
+        if not text.startswith("## Paper\n") or "\n## Method\n" not in text or "$$\n" not in text:
+            raise ValueError(f"{source} must have the headings Paper and Method, and the method in mathematics")
+        return text
+
+    @property
+    def departures(self) -> str:
+        """What the module's docstring says after "Departures:"; Markdown."""
+        found = DEPARTURES.search(inspect.getdoc(import_module(self.module)) or "")
+        return self._need('paragraph "Departures:" in its module\'s docstring', found and _roles(found.group(1)))
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The keyword arguments, in their order."""
+        owner = next(base for base in self.kind.__mro__ if "__init__" in vars(base))
+        if owner is object:
+            return []
+        meanings = _arguments(owner.__doc__ or "")
+        _, *taken = inspect.signature(owner.__init__).parameters.values()
+        return [
+            Parameter(
+                one.name,
+                "" if one.default is one.empty else repr(one.default),
+                self._need(f"meaning of the parameter {one.name}", meanings.get(one.name)),
+            )
+            for one in taken
+        ]
+
+    def _need(self, what: str, found: str | None) -> str:
+        if not found:
+            raise ValueError(f"the agent {self.name} ({self.path}) has no {what}")
+        return found
+
+
+def described() -> list[Described]:
+    """The agents of the zoo, in its order."""
+    return [Described(name, path) for name, path in zoo().items()]
+
+
+def _arguments(docstring: str) -> dict[str, str]:
+    """The entries of a docstring's section "Args"."""
+    _, _, section = inspect.cleandoc(docstring).partition("\nArgs:\n")
+    section = re.split(r"\n\n\S", section)[0] + "\n"
+    return {name: _plain(meaning) for name, meaning in PARAMETER.findall(section)}
+
+
+def _roles(text: str) -> str:
+    return ROLE.sub(r"`\1`", text).replace("``", "`")
+
+
+def _plain(text: str) -> str:
+    """A paragraph of a docstring in one line of Markdown."""
+    return " ".join(_roles(text).split())
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an agent did on one environment: means over seeds and half their 95 % intervals, None with one seed."""
+
+    mode: str
+    env: str
+    agent: str
+    score: float
+    score_half: float | None
+    average_score: float
+    average_score_half: float | None
+    seconds: float
+
+    @property
+    def high(self) -> float:
+        return self.score + (self.score_half or 0.0)
+
+    @property
+    def low(self) -> float:
+        return self.score - (self.score_half or 0.0)
+
+
+@cache
+def results() -> list[Result]:
+    """The rows of :data:`RESULTS`."""
+    with RESULTS.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    texts = {"mode", "env", "agent"}
+    return [
+        Result(**{name: text if name in texts else float(text) if text else None for name, text in row.items()})
+        for row in rows
+    ]
+
+
+def provenance() -> str:
+    """Where the results come from: the first line of :data:`RESULTS`."""
+    with RESULTS.open(encoding="utf-8") as lines:
+        return next(lines).lstrip("# ").strip()
+
+
+@cache
+def ranking() -> dict[str, list[Result]]:
+    """Environment -> its agents, from the highest score of recommendation to the lowest."""
+    found: dict[str, list[Result]] = defaultdict(list)
+    for result in sorted(results(), key=lambda one: -one.score):
+        found[result.env].append(result)
+    return dict(found)
+
+
+def standing(result: Result) -> str:
+    """``1st of 8``, ``level with the best``, ``5th of 8``: level is who has an interval that meets the best one's."""
+    ranked = ranking()[result.env]
+    place = ranked.index(result) + 1
+    if place == 1:
+        return "**best**"
+    level = result.high >= ranked[0].low
+    return f"{place} of {len(ranked)}{', level with the best' if level else ''}"
+
+
+def pages() -> dict[str, str]:
+    """Address in the site -> Markdown."""
+    return {"agents/index.md": index(), **{f"agents/{agent.name}.md": page(agent) for agent in described()}}
+
+
+def on_config(config: Any) -> Any:
+    """MkDocs asks: the navigation has a group for each room of agents."""
+    config.nav = [{"Agents": nav()} if entry == {"Agents": "agents/index.md"} else entry for entry in config.nav]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """MkDocs asks: the pages are files of the site."""
+    from mkdocs.structure.files import File  # late: the tests of the pages do without MkDocs
+
+    for uri, content in pages().items():
+        files.append(File.generated(config, uri, content=content))
+    return files
+
+
+def nav() -> list[Any]:
+    """The section of the site: the index, then a group for each room."""
+    rooms: dict[str, list[str]] = defaultdict(list)
+    for agent in described():
+        rooms[agent.room].append(f"agents/{agent.name}.md")
+    return ["agents/index.md", *({_title(room): members} for room, members in rooms.items())]
+
+
+def _title(room: str) -> str:
+    return room.rpartition(".")[2].replace("_", " ").capitalize()
+
+
+def page(agent: Described) -> str:
+    """The page of one agent."""
+    return "\n\n".join(
+        [
+            f"# {agent.name}",
+            agent.summary,
+            _facts(agent),
+            agent.method.strip(),
+            "## Departures from the paper",
+            agent.departures,
+            "## Parameters",
+            _parameters(agent),
+            "## Cost and results",
+            _results(agent.name),
+            "",
+        ]
+    )
+
+
+def _facts(agent: Described) -> str:
+    keywords = "".join(f", {one.name}={one.default}" for one in agent.parameters[:1] if one.default)
+    played = [one.env for one in results() if one.agent == agent.name]
+    command = f"cbo-gym run {agent.name} {played[0].partition(',')[0]} --horizon 30" if played else ""
+    rows = [
+        ("plays", agent.modes),
+        ("class", f"[`cbo_gym.agents.{agent.kind.__name__}`](../api/{agent.module}.md)"),
+        ("named", f"`{agent.name}`" + (f", with parameters `{agent.name}({keywords[2:]})`" if keywords else "")),
+        ("try it", f"`{command}`"),
+    ]
+    return "\n".join(["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows)])
+
+
+def _parameters(agent: Described) -> str:
+    if not agent.parameters:
+        return "It has none."
+    rows = [f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |" for one in agent.parameters]
+    return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
+
+
+def _results(name: str) -> str:
+    own = [one for one in results() if one.agent == name]
+    if not own:
+        return "Not measured: it plays none of the environments of `make agent-results`."
+    rows = [
+        f"| `{one.env}` | {one.mode} | {_number(one.score, one.score_half)} | {standing(one)} | {_best(one)} "
+        f"| {_number(one.average_score, one.average_score_half)} | {one.seconds:.2g} |"
+        for one in own
+    ]
+    return "\n".join(
+        [
+            f"{cost(name)} {wins(name)}",
+            "",
+            "| environment | mode | score of recommendation | place | the best | score of play | seconds a round |",
+            "|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+            NOTE,
+            "",
+            provenance(),
+        ]
+    )
+
+
+def cost(name: str) -> str:
+    """``0.02 s a round (0.01 to 0.05)``."""
+    seconds = [one.seconds for one in results() if one.agent == name]
+    spread = f" ({min(seconds):.2g} to {max(seconds):.2g})" if len(seconds) > 1 else ""
+    return f"A round costs {median(seconds):.2g} s{spread}."
+
+
+def wins(name: str) -> str:
+    """The environments on which it has the highest score, and those on which it is level with the best."""
+    best, level = wins_of(name)
+    if not best and not level:
+        return "It wins on none of these environments."
+    parts = []
+    if best:
+        parts.append(f"It has the highest score on {_listed(best)}.")
+    if level:
+        parts.append(f"It is level with the best, as far as the seeds tell, on {_listed(level)}.")
+    return " ".join(parts)
+
+
+def wins_of(name: str) -> tuple[list[str], list[str]]:
+    """The environments on which an agent has the highest score, and the others on which it is level with the best."""
+    own = {one.env: standing(one) for one in results() if one.agent == name}
+    return (
+        [env for env, place in own.items() if place == "**best**"],
+        [env for env, place in own.items() if "level" in place],
+    )
+
+
+def _listed(envs: list[str]) -> str:
+    return ", ".join(f"`{env.partition(',')[0].removeprefix('CBO/')}`" for env in envs)
+
+
+def _best(result: Result) -> str:
+    first = ranking()[result.env][0]
+    return "" if first.agent == result.agent else f"[{first.agent}]({first.agent}.md), {first.score:.3f}"
+
+
+def _number(value: float, half: float | None) -> str:
+    return f"{value:.3f}" if half is None else f"{value:.3f} ± {half:.3f}"
+
+
+NOTE = (
+    "Scores: 0 is the mean of a random action, 1 the optimum, ± half the 95 % t-interval over seeds; of the action "
+    "recommended after the last round, and of all rounds as they were played. *Level with the best* is an agent whose "
+    "interval meets that of the best, which with few seeds says little. Seconds: act, update and recommend together."
+)
+
+
+def index() -> str:
+    """The list of all agents, by families, and the notation of their pages."""
+    lines = [(DOCS / "methods" / "index.md").read_text(encoding="utf-8").strip(), "", "## All agents", ""]
+    rooms: dict[str, list[Described]] = defaultdict(list)
+    for agent in described():
+        rooms[agent.room].append(agent)
+    for room, members in rooms.items():
+        said = _plain((import_module(room).__doc__ or "").partition("\n\n")[0])
+        lines += [f"### {_title(room)}", "", said, "", "| agent | modes | what it is | seconds a round | highest score on |"]
+        lines += ["|---|---|---|---|---|", *(_row(agent) for agent in members), ""]
+    return "\n".join([*lines, NOTE, "", provenance(), ""])
+
+
+def _row(agent: Described) -> str:
+    seconds = [one.seconds for one in results() if one.agent == agent.name]
+    best = _listed(wins_of(agent.name)[0])
+    return f"| [{agent.name}]({agent.name}.md) | {agent.modes} | {agent.summary} | {median(seconds):.2g} | {best} |"

@@ -1,0 +1,174 @@
+"""The code of the documentation, run: the site shows below each block of a tutorial what it printed and drew, and the
+tests run every page.
+
+The blocks of a page run in order, in one namespace and one folder, so a page reads like a notebook:
+
+* ``python`` runs;
+* ``python title="name.py"`` (any language with a title) is written to the folder as a file, which later blocks import;
+* in ``sh`` the lines that begin with ``cbo-gym`` run;
+* a block below the line ``<!-- not run: why -->`` does not.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, NamedTuple
+
+BLOCK = re.compile(
+    r'(?P<marker><!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n'
+    r"(?P<code>.*?)^```\n",
+    flags=re.DOTALL | re.MULTILINE,
+)
+COLUMNS = "100"  # of the terminal that commands print to
+DRAWN = "a figure"  # what stands for it where images are not shown
+
+
+class Block(NamedTuple):
+    """A fenced block of a page: where it ends in the text, and what the fence says."""
+
+    end: int
+    line: int
+    language: str
+    title: str | None
+    code: str
+    not_run: str | None
+
+
+class Shown(NamedTuple):
+    """What a block printed, and the figures that it left, as SVG."""
+
+    text: str
+    figures: list[bytes]
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a Markdown text."""
+    return [
+        Block(
+            found.end(),
+            1 + text.count("\n", 0, found.start("code")),
+            found["language"],
+            found["title"],
+            found["code"],
+            found["why"],
+        )
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def run(text: str, name: str, folder: Path, commands: bool = True) -> Iterator[tuple[Block, Shown]]:
+    """Run the blocks of a page in a folder, one by one; errors are raised as they are.
+
+    Args:
+        text: the page's Markdown.
+        name: of the page, for tracebacks.
+        folder: becomes the working directory and the first place of imports while the page runs.
+        commands: run those of the command line as well as Python.
+    """
+    with _place(folder) as namespace:
+        for block in blocks(text):
+            shown = Shown("", [])
+            if block.not_run is None and block.title is not None:
+                Path(block.title).write_text(block.code, encoding="utf-8")
+            elif block.not_run is None and block.language == "python":
+                shown = _run_python(block, name, namespace)
+            elif block.not_run is None and block.language == "sh" and commands:
+                shown = _run_commands(block.code)
+            yield block, shown
+
+
+@contextmanager
+def _place(folder: Path) -> Iterator[dict[str, Any]]:
+    """A working directory, a namespace, and imports and plots that end with the page."""
+    import matplotlib
+
+    main = ModuleType("__main__")  # classes of the page are found where those of a script are
+    replaced, modules, columns = sys.modules["__main__"], set(sys.modules), os.environ.get("COLUMNS")
+    sys.modules["__main__"], os.environ["COLUMNS"] = main, COLUMNS
+    sys.path.insert(0, str(folder))
+    try:
+        with chdir(folder), matplotlib.rc_context({"backend": "agg"}):
+            yield vars(main)
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules["__main__"] = replaced
+        for module in {path.stem for path in folder.glob("*.py")} - modules:
+            sys.modules.pop(module, None)
+        os.environ.pop("COLUMNS") if columns is None else os.environ.update(COLUMNS=columns)
+
+
+def _run_python(block: Block, name: str, namespace: dict[str, Any]) -> Shown:
+    printed = io.StringIO()
+    code = compile("\n" * (block.line - 1) + block.code, name, "exec")
+    with redirect_stdout(printed), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")  # plt.show() of a script
+        exec(code, namespace)
+    return Shown(printed.getvalue(), _figures())
+
+
+def _run_commands(code: str) -> Shown:
+    from typer.testing import CliRunner
+
+    from cbo_gym.cli import app
+
+    printed = ""
+    for line in code.replace("\\\n", " ").splitlines():
+        command, *words = shlex.split(line, comments=True) or [""]
+        if command == "cbo-gym":
+            done = CliRunner().invoke(app, words)
+            if done.exit_code:
+                raise RuntimeError(f"{line}: {done.output}") from done.exception
+            printed += done.stdout
+    return Shown(printed, [])
+
+
+def _figures() -> list[bytes]:
+    """The open figures of matplotlib, which are closed."""
+    from matplotlib import pyplot
+
+    drawn = []
+    for number in pyplot.get_fignums():
+        file = io.BytesIO()
+        pyplot.figure(number).savefig(file, format="svg", bbox_inches="tight")
+        drawn.append(file.getvalue())
+    pyplot.close("all")
+    return drawn
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """MkDocs asks: a tutorial shows below each of its blocks what it printed and drew."""
+    from mkdocs.structure.files import File
+
+    for page in [file for file in files if file.src_uri.startswith("tutorials/")]:
+        text, figures = with_output(page.content_string, page.src_uri)
+        files.remove(page)
+        files.append(File.generated(config, page.src_uri, content=text))
+        for uri, figure in figures.items():
+            files.append(File.generated(config, f"tutorials/{uri}", content=figure))
+    return files
+
+
+def with_output(text: str, name: str) -> tuple[str, dict[str, bytes]]:
+    """A page with the output of its blocks, and its figures by file name."""
+    parts, last, figures = [], 0, {}
+    with TemporaryDirectory() as folder:
+        for block, shown in run(text, name, Path(folder)):
+            parts.append(text[last : block.end])
+            last = block.end
+            if shown.text.strip():
+                parts.append(f'\n```text title="Output"\n{shown.text.rstrip()}\n```\n')
+            for figure in shown.figures:
+                uri = f"{Path(name).stem}-{len(figures) + 1}.svg"
+                figures[uri] = figure
+                parts.append(f"\n![{DRAWN}]({uri})\n")
+    return "".join([*parts, text[last:]]), figures

@@ -1,0 +1,93 @@
+"""The code of the README, the guide and the tutorials, run; and the pages that are written from the agents' code."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.cli import app
+from cbo_gym.registry import find_entry
+from docs import agent_pages, code_blocks
+from docs.agent_pages import Described
+
+ROOT = Path(__file__).parent.parent
+GUIDE, TUTORIALS = (sorted((ROOT / "docs" / folder).glob("*.md")) for folder in ("guide", "tutorials"))
+PAGES = [ROOT / "README.md", *GUIDE, *TUTORIALS]
+RUN = [page for page in PAGES if page.stem != "recipes"]  # tests/test_recipes.py plays its files, in a copy of the package
+SWEEP = "a sweep starts processes; the tests of the command line run one"
+NOT_RUN = {"first_agent": [SWEEP], "leaderboard": [SWEEP]}  # what pages say of blocks that are not run
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs(page, tmp_path):
+    """In the README and the guide the Python alone: their commands are examples with names of the reader's own."""
+    tutorial = page in TUTORIALS
+    shown = [one for _, one in code_blocks.run(page.read_text(), page.name, tmp_path, commands=tutorial)]
+    assert any(one.text for one in shown) or not tutorial
+
+
+def test_blocks_that_are_not_run_say_why_and_are_counted():
+    reasons = {page.stem: [block.not_run for block in code_blocks.blocks(page.read_text())] for page in PAGES}
+    assert {page: [why for why in said if why] for page, said in reasons.items() if any(said)} == NOT_RUN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_have_options_that_the_command_line_knows(page):
+    group = typer.main.get_command(app)
+    commands = [block.code for block in code_blocks.blocks(page.read_text()) if block.language == "sh"]
+    for line in "".join(commands).replace("\\\n", " ").splitlines():
+        program, *words = shlex.split(line, comments=True) or [""]
+        if program == "cbo-gym":
+            group.commands[words[0]].make_context(words[0], words[1:])
+
+
+def test_what_a_block_prints_and_draws_is_shown_below_it():
+    page = "Before.\n\n```python\nx = 2\nprint(x + 1)\n```\n\n```python\nimport matplotlib.pyplot as plt\nplt.plot([x])\n```\n"
+    text, figures = code_blocks.with_output(page + "\nAfter.\n", "tutorials/sum.md")
+    assert re.sub(r"\n+", "\n", text).endswith("plt.plot([x])\n```\n![a figure](sum-1.svg)\nAfter.\n")
+    assert '\n```text title="Output"\n3\n```\n' in text
+    assert figures["sum-1.svg"].startswith(b"<?xml")
+
+
+def test_every_agent_has_a_page_with_all_its_parts():
+    pages = agent_pages.pages()
+    assert set(pages) == {"agents/index.md", *(f"agents/{name}.md" for name in zoo())}
+    index = pages.pop("agents/index.md")
+    for name, page in zip(zoo(), pages.values(), strict=True):
+        assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [
+            "Paper",
+            "Method",
+            "Departures from the paper",
+            "Parameters",
+            "Cost and results",
+        ], name
+        assert "A round costs" in page, f"{name} has no results: see make agent-results"
+        assert f"| [{name}]({name}.md) |" in index
+
+
+def test_no_method_is_left_of_an_agent_that_is_gone():
+    assert {path.stem for path in (ROOT / "docs" / "methods").glob("*.md")} == {"index", *zoo()}
+
+
+def test_results_are_of_registered_environments_and_of_the_zoo():
+    for result in agent_pages.results():
+        assert find_entry(result.env.partition(",")[0]) is not None, result
+        assert result.agent in zoo(), result
+
+
+@pytest.mark.parametrize("part", ["summary", "method", "departures", "parameters"])
+def test_an_agent_that_lacks_a_part_is_named(part):
+    """DuckTyped has no method, Raises no docstring, Nonsense has a parameter without a meaning."""
+    kind = {"summary": "SoftOnly", "parameters": "Nonsense"}.get(part, "DuckTyped")
+    with pytest.raises(ValueError, match="Unwritten"):
+        getattr(Described("Unwritten", f"tests.helpers:{kind}"), part)
+
+
+def test_parameters_are_those_of_the_class_that_takes_them():
+    (degree, *_) = Described("SSEM-UCB-JO", zoo()["SSEM-UCB-JO"]).parameters
+    assert (degree.name, degree.default) == ("degree", "4")
+    assert degree.meaning.startswith("q of the Taylor polynomials, 1 to 4")
+    assert Described("METS", zoo()["METS"]).parameters == []
