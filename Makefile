@@ -10,7 +10,12 @@ SHOWCASE := results/showcase
 SHOWCASE_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/GPBandit1-v0 CBO/CoCaFig1-v0 \
   CBO/SSEMPeriodic-v0
 
-.PHONY: help install leaderboard results test test-slow benchmark zoo docs lint format clean
+# the results on the agents' pages
+AGENT_RESULTS := results/agents
+AGENT_ENVS := $(SHOWCASE_ENVS) CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v0 CBO/GPBandit2-v0 CBO/GPBandit3-v0 \
+  CBO/CoCaAligned-v0 CBO/PSAContextual2-v0 CBO/SSEMTanh-v1
+
+.PHONY: help install leaderboard results agent-results test test-slow benchmark zoo docs lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -32,6 +37,10 @@ leaderboard: $(READY)  ## run a small leaderboard (a minute or two) and print it
 results: $(READY)  ## play every agent on some environments and write the README's table (five minutes on two cores)
 	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
 	$(BIN)/cbo-gym leaderboard $(SHOWCASE) --markdown README.md
+
+agent-results: $(READY)  ## measure what the agents' pages say of cost and results (a quarter of an hour on two cores)
+	$(BIN)/cbo-gym sweep $(AGENT_RESULTS) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(AGENT_ENVS))
+	$(BIN)/python docs/agent_results.py $(AGENT_RESULTS)
 
 test: $(READY)  ## the default tests, one process a core
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable
