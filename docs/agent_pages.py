@@ -11,6 +11,7 @@ import csv
 import inspect
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -144,6 +145,15 @@ class Result:
     seconds: float
 
     @property
+    def id(self) -> str:
+        """Of the environment, where :attr:`env` also has the number of rounds: ``CBO/Alpine2-v0``."""
+        return self.env.partition(",")[0]
+
+    @property
+    def short(self) -> str:
+        return self.id.removeprefix("CBO/")
+
+    @property
     def high(self) -> float:
         return self.score + (self.score_half or 0.0)
 
@@ -180,18 +190,21 @@ def ranking() -> dict[str, list[Result]]:
 
 
 def standing(result: Result) -> str:
-    """``1st of 8``, ``level with the best``, ``5th of 8``: level is who has an interval that meets the best one's."""
+    """``best``, ``5 of 8`` or ``2 of 8, level``; level is who has an interval that meets the best one's."""
     ranked = ranking()[result.env]
     place = ranked.index(result) + 1
     if place == 1:
-        return "**best**"
-    level = result.high >= ranked[0].low
-    return f"{place} of {len(ranked)}{', level with the best' if level else ''}"
+        return "best"
+    return f"{place} of {len(ranked)}{', level' if result.high >= ranked[0].low else ''}"
 
 
-def pages() -> dict[str, str]:
-    """Address in the site -> Markdown."""
-    return {"agents/index.md": index(), **{f"agents/{agent.name}.md": page(agent) for agent in described()}}
+def pages(others: Collection[str] = ()) -> dict[str, str]:
+    """Address in the site -> Markdown.
+
+    Args:
+        others: addresses of other pages; environments that have one there are linked.
+    """
+    return {"agents/index.md": index(), **{f"agents/{agent.name}.md": page(agent, others) for agent in described()}}
 
 
 def on_config(config: Any) -> Any:
@@ -204,7 +217,7 @@ def on_files(files: Any, config: Any) -> Any:
     """MkDocs asks: the pages are files of the site."""
     from mkdocs.structure.files import File  # late: the tests of the pages do without MkDocs
 
-    for uri, content in pages().items():
+    for uri, content in pages({file.src_uri for file in files}).items():
         files.append(File.generated(config, uri, content=content))
     return files
 
@@ -221,7 +234,7 @@ def _title(room: str) -> str:
     return room.rpartition(".")[2].replace("_", " ").capitalize()
 
 
-def page(agent: Described) -> str:
+def page(agent: Described, others: Collection[str] = ()) -> str:
     """The page of one agent."""
     return "\n\n".join(
         [
@@ -234,38 +247,35 @@ def page(agent: Described) -> str:
             "## Parameters",
             _parameters(agent),
             "## Cost and results",
-            _results(agent.name),
+            _results(agent.name, others),
             "",
         ]
     )
 
 
 def _facts(agent: Described) -> str:
-    keywords = "".join(f", {one.name}={one.default}" for one in agent.parameters[:1] if one.default)
-    played = [one.env for one in results() if one.agent == agent.name]
-    command = f"cbo-gym run {agent.name} {played[0].partition(',')[0]} --horizon 30" if played else ""
-    rows = [
-        ("plays", agent.modes),
-        ("class", f"[`cbo_gym.agents.{agent.kind.__name__}`](../api/{agent.module}.md)"),
-        ("named", f"`{agent.name}`" + (f", with parameters `{agent.name}({keywords[2:]})`" if keywords else "")),
-        ("try it", f"`{command}`"),
-    ]
-    return "\n".join(["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows)])
+    quick = min((one for one in results() if one.agent == agent.name), key=lambda one: one.seconds, default=None)
+    facts = [f"Plays {agent.modes}.", f"In Python [`cbo_gym.agents.{agent.kind.__name__}`](../api/{agent.module}.md)."]
+    if quick:
+        facts.append(f"Try it: `cbo-gym run {agent.name} {quick.id} --horizon 30`.")
+    return "\n".join(f"* {fact}" for fact in facts)
 
 
 def _parameters(agent: Described) -> str:
     if not agent.parameters:
         return "It has none."
-    rows = [f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |" for one in agent.parameters]
+    rows = [
+        f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |" for one in agent.parameters
+    ]
     return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
 
 
-def _results(name: str) -> str:
+def _results(name: str, others: Collection[str]) -> str:
     own = [one for one in results() if one.agent == name]
     if not own:
         return "Not measured: it plays none of the environments of `make agent-results`."
     rows = [
-        f"| `{one.env}` | {one.mode} | {_number(one.score, one.score_half)} | {standing(one)} | {_best(one)} "
+        f"| {_link(one, others)} | {_number(one.score, one.score_half)} | {standing(one)} | {_best(one)} "
         f"| {_number(one.average_score, one.average_score_half)} | {one.seconds:.2g} |"
         for one in own
     ]
@@ -273,8 +283,8 @@ def _results(name: str) -> str:
         [
             f"{cost(name)} {wins(name)}",
             "",
-            "| environment | mode | score of recommendation | place | the best | score of play | seconds a round |",
-            "|---|---|---|---|---|---|---|",
+            "| environment | score | place | the best | score of play | seconds |",
+            "|---|---|---|---|---|---|",
             *rows,
             "",
             NOTE,
@@ -282,6 +292,11 @@ def _results(name: str) -> str:
             provenance(),
         ]
     )
+
+
+def _link(result: Result, others: Collection[str]) -> str:
+    name = f"`{result.short}`"
+    return f"[{name}](../environments/{result.short}.md)" if f"environments/{result.short}.md" in others else name
 
 
 def cost(name: str) -> str:
@@ -300,21 +315,21 @@ def wins(name: str) -> str:
     if best:
         parts.append(f"It has the highest score on {_listed(best)}.")
     if level:
-        parts.append(f"It is level with the best, as far as the seeds tell, on {_listed(level)}.")
+        parts.append(f"Its interval meets that of the best on {_listed(level)}.")
     return " ".join(parts)
 
 
-def wins_of(name: str) -> tuple[list[str], list[str]]:
-    """The environments on which an agent has the highest score, and the others on which it is level with the best."""
-    own = {one.env: standing(one) for one in results() if one.agent == name}
+def wins_of(name: str) -> tuple[list[Result], list[Result]]:
+    """Where an agent has the highest score, and where else its interval meets that of the agent that has it."""
+    own = [one for one in results() if one.agent == name]
     return (
-        [env for env, place in own.items() if place == "**best**"],
-        [env for env, place in own.items() if "level" in place],
+        [one for one in own if standing(one) == "best"],
+        [one for one in own if "level" in standing(one)],
     )
 
 
-def _listed(envs: list[str]) -> str:
-    return ", ".join(f"`{env.partition(',')[0].removeprefix('CBO/')}`" for env in envs)
+def _listed(found: list[Result]) -> str:
+    return ", ".join(f"`{one.short}`" for one in found)
 
 
 def _best(result: Result) -> str:
@@ -327,9 +342,9 @@ def _number(value: float, half: float | None) -> str:
 
 
 NOTE = (
-    "Scores: 0 is the mean of a random action, 1 the optimum, ± half the 95 % t-interval over seeds; of the action "
-    "recommended after the last round, and of all rounds as they were played. *Level with the best* is an agent whose "
-    "interval meets that of the best, which with few seeds says little. Seconds: act, update and recommend together."
+    "Scores: 0 is the mean of a random action, 1 the optimum, ± half the 95 % t-interval over seeds; *score* is of the "
+    "action recommended after 50 rounds, *score of play* of all these rounds. *Level* is an agent whose interval meets "
+    "that of the best, which with few seeds says little. *Seconds* a round: act, update and recommend together."
 )
 
 
@@ -341,7 +356,13 @@ def index() -> str:
         rooms[agent.room].append(agent)
     for room, members in rooms.items():
         said = _plain((import_module(room).__doc__ or "").partition("\n\n")[0])
-        lines += [f"### {_title(room)}", "", said, "", "| agent | modes | what it is | seconds a round | highest score on |"]
+        lines += [
+            f"### {_title(room)}",
+            "",
+            said,
+            "",
+            "| agent | modes | what it is | seconds a round | highest score on |",
+        ]
         lines += ["|---|---|---|---|---|", *(_row(agent) for agent in members), ""]
     return "\n".join([*lines, NOTE, "", provenance(), ""])
 

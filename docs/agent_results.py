@@ -1,4 +1,4 @@
-"""Write ``docs/data/agents.csv``, the results on the agents' pages, from a folder of runs; ``make agent-results`` does."""
+"""Write ``docs/data/agents.csv``, the results on the agents' pages, from a folder of runs (``make agent-results``)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ from docs.agent_pages import Described
 ROOT = Path(__file__).parent.parent
 GUIDE, TUTORIALS = (sorted((ROOT / "docs" / folder).glob("*.md")) for folder in ("guide", "tutorials"))
 PAGES = [ROOT / "README.md", *GUIDE, *TUTORIALS]
-RUN = [page for page in PAGES if page.stem != "recipes"]  # tests/test_recipes.py plays its files, in a copy of the package
+RUN = [
+    page for page in PAGES if page.stem != "recipes"
+]  # tests/test_recipes.py plays its files, in a copy of the package
 SWEEP = "a sweep starts processes; the tests of the command line run one"
 NOT_RUN = {"first_agent": [SWEEP], "leaderboard": [SWEEP]}  # what pages say of blocks that are not run
 
@@ -45,7 +47,8 @@ def test_commands_have_options_that_the_command_line_knows(page):
 
 
 def test_what_a_block_prints_and_draws_is_shown_below_it():
-    page = "Before.\n\n```python\nx = 2\nprint(x + 1)\n```\n\n```python\nimport matplotlib.pyplot as plt\nplt.plot([x])\n```\n"
+    blocks = ["x = 2\nprint(x + 1)", "import matplotlib.pyplot as plt\nplt.plot([x])"]
+    page = "Before.\n\n" + "\n".join(f"```python\n{block}\n```\n" for block in blocks)
     text, figures = code_blocks.with_output(page + "\nAfter.\n", "tutorials/sum.md")
     assert re.sub(r"\n+", "\n", text).endswith("plt.plot([x])\n```\n![a figure](sum-1.svg)\nAfter.\n")
     assert '\n```text title="Output"\n3\n```\n' in text
@@ -74,7 +77,8 @@ def test_no_method_is_left_of_an_agent_that_is_gone():
 
 def test_results_are_of_registered_environments_and_of_the_zoo():
     for result in agent_pages.results():
-        assert find_entry(result.env.partition(",")[0]) is not None, result
+        assert find_entry(result.id) is not None, result
+        assert result.env.endswith(", T=50"), "the note on the pages says so"
         assert result.agent in zoo(), result
 
 
