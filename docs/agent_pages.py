@@ -65,7 +65,7 @@ class Described:
 
     @property
     def modes(self) -> str:
-        return "all modes" if set(self.kind.modes) == set(Mode) else ", ".join(sorted(self.kind.modes))
+        return "all" if set(self.kind.modes) == set(Mode) else ", ".join(sorted(self.kind.modes))
 
     @property
     def summary(self) -> str:
@@ -85,7 +85,8 @@ class Described:
     def departures(self) -> str:
         """What the module's docstring says after "Departures:"; Markdown."""
         found = DEPARTURES.search(inspect.getdoc(import_module(self.module)) or "")
-        return self._need('paragraph "Departures:" in its module\'s docstring', found and _roles(found.group(1)))
+        text = _roles(found.group(1)) if found else ""
+        return self._need('paragraph "Departures:" in its module\'s docstring', text[:1].upper() + text[1:])
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -255,7 +256,10 @@ def page(agent: Described, others: Collection[str] = ()) -> str:
 
 def _facts(agent: Described) -> str:
     quick = min((one for one in results() if one.agent == agent.name), key=lambda one: one.seconds, default=None)
-    facts = [f"Plays {agent.modes}.", f"In Python [`cbo_gym.agents.{agent.kind.__name__}`](../api/{agent.module}.md)."]
+    facts = [
+        f"Feedback modes: {agent.modes}.",
+        f"In Python [`cbo_gym.agents.{agent.kind.__name__}`](../api/{agent.module}.md).",
+    ]
     if quick:
         facts.append(f"Try it: `cbo-gym run {agent.name} {quick.id} --horizon 30`.")
     return "\n".join(f"* {fact}" for fact in facts)
@@ -276,14 +280,14 @@ def _results(name: str, others: Collection[str]) -> str:
         return "Not measured: it plays none of the environments of `make agent-results`."
     rows = [
         f"| {_link(one, others)} | {_number(one.score, one.score_half)} | {standing(one)} | {_best(one)} "
-        f"| {_number(one.average_score, one.average_score_half)} | {one.seconds:.2g} |"
+        f"| {_number(one.average_score, one.average_score_half)} | {_milliseconds(one.seconds)} |"
         for one in own
     ]
     return "\n".join(
         [
             f"{cost(name)} {wins(name)}",
             "",
-            "| environment | score | place | the best | score of play | seconds |",
+            "| environment | score | place | the best | score of play | ms |",
             "|---|---|---|---|---|---|",
             *rows,
             "",
@@ -300,10 +304,14 @@ def _link(result: Result, others: Collection[str]) -> str:
 
 
 def cost(name: str) -> str:
-    """``0.02 s a round (0.01 to 0.05)``."""
+    """``A round costs 20 ms (10 to 50).``: the median over environments, and the range."""
     seconds = [one.seconds for one in results() if one.agent == name]
-    spread = f" ({min(seconds):.2g} to {max(seconds):.2g})" if len(seconds) > 1 else ""
-    return f"A round costs {median(seconds):.2g} s{spread}."
+    spread = f" ({_milliseconds(min(seconds))} to {_milliseconds(max(seconds))})" if len(seconds) > 1 else ""
+    return f"A round costs {_milliseconds(median(seconds))} ms{spread}."
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:,.0f}" if seconds > 0.01 else f"{1e3 * seconds:.2g}"
 
 
 def wins(name: str) -> str:
@@ -344,7 +352,8 @@ def _number(value: float, half: float | None) -> str:
 NOTE = (
     "Scores: 0 is the mean of a random action, 1 the optimum, ± half the 95 % t-interval over seeds; *score* is of the "
     "action recommended after 50 rounds, *score of play* of all these rounds. *Level* is an agent whose interval meets "
-    "that of the best, which with few seeds says little. *Seconds* a round: act, update and recommend together."
+    "that of the best, which with few seeds says little. *ms* are milliseconds a round: act, update and recommend "
+    "together."
 )
 
 
@@ -356,18 +365,14 @@ def index() -> str:
         rooms[agent.room].append(agent)
     for room, members in rooms.items():
         said = _plain((import_module(room).__doc__ or "").partition("\n\n")[0])
-        lines += [
-            f"### {_title(room)}",
-            "",
-            said,
-            "",
-            "| agent | modes | what it is | seconds a round | highest score on |",
-        ]
-        lines += ["|---|---|---|---|---|", *(_row(agent) for agent in members), ""]
+        header = "| agent | modes | what it is | ms | highest score on |"
+        lines += [f"### {_title(room)}", "", said, "", header, "|---|---|---|---|---|"]
+        lines += [*(_row(agent) for agent in members), ""]
     return "\n".join([*lines, NOTE, "", provenance(), ""])
 
 
 def _row(agent: Described) -> str:
     seconds = [one.seconds for one in results() if one.agent == agent.name]
     best = _listed(wins_of(agent.name)[0])
-    return f"| [{agent.name}]({agent.name}.md) | {agent.modes} | {agent.summary} | {median(seconds):.2g} | {best} |"
+    cells = [f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, _milliseconds(median(seconds)), best]
+    return f"| {' | '.join(cells)} |"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import Any
+from xml.etree import ElementTree
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', flags=re.DOTALL)
+NAMESPACE = "http://www.w3.org/1998/Math/MathML"
 UNKNOWN = re.compile(r"<m\w+>(\\\w+)")
 BLOCK = '<div style="overflow-x: auto; overflow-y: hidden">{}</div>'  # a long formula scrolls in a box of its own
 
@@ -27,4 +29,14 @@ def mathml(latex: str, block: bool) -> str:
     converted = convert(latex, display="block" if block else "inline")
     if unknown := UNKNOWN.findall(converted):
         raise ValueError(f"{unknown} in the formula {latex!r}: latex2mathml does not know them")
-    return BLOCK.format(converted) if block else converted
+    return BLOCK.format(_with_limits_below(converted)) if block else converted
+
+
+def _with_limits_below(converted: str) -> str:
+    """What max and min are taken over stands below them, as TeX sets a formula in a block."""
+    ElementTree.register_namespace("", NAMESPACE)
+    tree = ElementTree.fromstring(converted)
+    for node in tree.iter(f"{{{NAMESPACE}}}msub"):
+        if node[0].text in {"max", "min"}:
+            node.tag = f"{{{NAMESPACE}}}munder"
+    return ElementTree.tostring(tree, encoding="unicode")
