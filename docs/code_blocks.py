@@ -149,7 +149,7 @@ def on_files(files: Any, config: Any) -> Any:
     """MkDocs asks: a tutorial shows below each of its blocks what it printed and drew."""
     from mkdocs.structure.files import File
 
-    for page in [file for file in files if file.src_uri.startswith("tutorials/")]:
+    for page in [file for file in files.documentation_pages() if file.src_uri.startswith("tutorials/")]:
         text, figures = with_output(page.content_string, page.src_uri)
         files.remove(page)
         files.append(File.generated(config, page.src_uri, content=text))
