@@ -29,7 +29,7 @@ BLOCK = re.compile(
     r"(?P<code>.*?)^```\n",
     flags=re.DOTALL | re.MULTILINE,
 )
-COLUMNS = "100"  # of the terminal that commands print to
+COLUMNS = "80"  # of the terminal that commands print to
 DRAWN = "a figure"  # what stands for it where images are not shown
 
 
