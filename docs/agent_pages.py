@@ -374,5 +374,6 @@ def index() -> str:
 def _row(agent: Described) -> str:
     seconds = [one.seconds for one in results() if one.agent == agent.name]
     best = _listed(wins_of(agent.name)[0])
-    cells = [f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, _milliseconds(median(seconds)), best]
+    cost = _milliseconds(median(seconds)) if seconds else "not measured"
+    cells = [f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost, best]
     return f"| {' | '.join(cells)} |"
