@@ -25,7 +25,7 @@ from cbo_gym.task import Mode
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "data" / "agents.csv"
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc|data):`~?([^`]*)`")
-DEPARTURES = re.compile(r"^Departures(?: and choices)?:\s*(.*)\Z", flags=re.DOTALL | re.MULTILINE)
+DEPARTURES = re.compile(r"^Departures?(?: and choices)?:\s*(.*)\Z", flags=re.DOTALL | re.MULTILINE)
 PARAMETER = re.compile(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", flags=re.DOTALL | re.MULTILINE)
 
 
