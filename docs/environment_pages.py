@@ -13,7 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import griffe
 import yaml
 from environment_pictures import Pictures, dark, pictures_of, size_of
 from equations import Equation, equations_html, equations_of
@@ -300,23 +299,30 @@ def _spaces(one: Environment) -> Iterator[str]:
 def _actions(one: Environment) -> Iterator[str]:
     feedback = one.feedback
     yield f"Here `{feedback.action_space}`."
-    domains = feedback.domains
-    taken = feedback.scm.action_nodes
-    acts_on = {i: ", ".join(f"`{node}`" for node, own in taken.items() if i in own) for i in range(len(domains))}
-    chosen = bool(feedback.codec.choices)
+    if len(feedback.domains):
+        yield _coordinates(one)
+    if feedback.codec.choices:
+        offered, what = list(feedback.codec.choices), f"{getattr(feedback.codec, 'key', 'set of variable')}s"
+        if one.entry.mode is Mode.DISCRETE:
+            offered = [feedback.codec.to_text(dict(arm)) for arm in feedback.codec.arms]
+            what = "actions"
+        shown = [f"{i}: `{name}`" for i, name in enumerate(offered[:MOST_LISTED])]
+        more = f", and {len(offered) - MOST_LISTED} more" if len(offered) > MOST_LISTED else ""
+        yield f"The {len(offered)} {what}: {', '.join(shown)}{more}."
+
+
+def _coordinates(one: Environment) -> str:
+    feedback, domains = one.feedback, one.feedback.domains
+    taken, chosen = feedback.scm.action_nodes, bool(feedback.codec.choices)
     rows = ["| coordinate | name | native range | acts on |", "|---|---|---|---|"]
     for i, (name, (low, high)) in enumerate(zip(domains.names, domains.intervals, strict=True)):
+        acts_on = [name] if chosen else [node for node, own in taken.items() if i in own]
         label, ends = name, f"{low:g} to {high:g}"
         if one.entry.mode is Mode.MASKED:
             label, ends = feedback.codec.arms[i], "0 or 1"
         place = PLACES.get(one.entry.mode, "[{}]").format(i)
-        rows.append(f"| `{place}` | `{label}` | {ends} | {f'`{name}`' if chosen else acts_on[i]} |")
-    yield "\n".join(rows)
-    if chosen:
-        key, choices = feedback.codec.key, feedback.codec.choices
-        shown = [f"{i}: `{name}`" for i, name in enumerate(choices[:MOST_LISTED])]
-        more = f", and {len(choices) - MOST_LISTED} more" if len(choices) > MOST_LISTED else ""
-        yield f"The {len(choices)} {key}s: {', '.join(shown)}{more}."
+        rows.append(f"| `{place}` | `{label}` | {ends} | {', '.join(f'`{node}`' for node in acts_on)} |")
+    return "\n".join(rows)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -420,17 +426,16 @@ def _docstring(one: Environment) -> tuple[str, dict[str, str]]:
 
 @cache
 def _parsed(module: str, name: str) -> tuple[str, dict[str, str]]:
-    function = getattr(import_module(module), name)
-    said = inspect.getdoc(function) or ""
-    text, arguments = "", {}
-    for section in griffe.Docstring(said, lineno=1).parse("google", warnings=False):
-        if section.kind is griffe.DocstringSectionKind.text:
-            text += section.value
-        elif section.kind is griffe.DocstringSectionKind.parameters:
-            arguments = {item.name: item.description for item in section.value}
-    if not arguments and (other := re.search(r"see :func:`~?(\w+)`", said)):
+    said = inspect.getdoc(getattr(import_module(module), name)) or ""
+    text, *sections = re.split(r"^(Args|Raises|Returns):$", said, flags=re.MULTILINE)
+    arguments: dict[str, str] = {}
+    if "Args" in sections:
+        listed = textwrap.dedent(sections[sections.index("Args") + 1].strip("\n"))
+        items = re.split(r"^(\w+): ", listed, flags=re.MULTILINE)[1:]
+        arguments = {item: _plain(meaning) for item, meaning in zip(items[::2], items[1::2], strict=True)}
+    elif other := re.search(r"see :func:`~?(\w+)`", said):
         arguments = _parsed(module, other[1])[1]
-    return _plain(text), {name: _plain(text) for name, text in arguments.items()}
+    return _plain(text.strip()), arguments
 
 
 def _mode_sections(feedback: Feedback) -> list[tuple[str, str]]:

@@ -69,7 +69,7 @@ def _digest() -> str:
 
 def graph_of(feedback: Feedback) -> Picture:
     """The diagram with what each node is and takes."""
-    lines = _parameters(feedback) or _settings(feedback)
+    lines = _settings(feedback) if feedback.codec.choices else _parameters(feedback)
     roles = roles_of(feedback)
     boxes = {name: Box(None, lines.get(name, ()), COLOURS[role]) for name, role in roles.items()}
     meanings = {"reward": "reward", "acted on": "takes actions", "context": "context, seen before"}
@@ -79,7 +79,8 @@ def graph_of(feedback: Feedback) -> Picture:
         if role in roles.values()
     ]
     what = {Mode.MASKED: "base arm", Mode.HARD: "where it can be set", Mode.CONTEXTUAL: "where it can be set"}
-    key.append(({"facecolor": ACTION}, what.get(feedback.mode, "parameter")))
+    if lines:
+        key.append(({"facecolor": ACTION}, what.get(feedback.mode, "parameter")))
     return Picture(feedback.scm.diagram, boxes, key=key)
 
 
@@ -88,8 +89,7 @@ def _parameters(feedback: Feedback) -> dict[str, list[Line]]:
     names = feedback.problem.domains.names
     if feedback.mode is Mode.MASKED:
         names = feedback.codec.arms
-    taken = {} if feedback.acted_on() and feedback.codec.choices else feedback.scm.action_nodes
-    return {node: [Line(names[i], names[i]) for i in own] for node, own in taken.items()}
+    return {node: [Line(names[i], names[i]) for i in own] for node, own in feedback.scm.action_nodes.items()}
 
 
 def _settings(feedback: Feedback) -> dict[str, list[Line]]:
@@ -97,6 +97,7 @@ def _settings(feedback: Feedback) -> dict[str, list[Line]]:
     texts = {
         name: "{} to {}".format(*(short_numbers(*domain)(end) for end in domain))
         for name, domain in feedback.problem.manipulable.items()
+        if name in feedback.acted_on()
     }
     return {name: [Line(text, text)] for name, text in texts.items()}
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from formulas import Expression, as_expression, lines_of, math_element, name_mathml, number_mathml, symbol
 
 from cbo_gym.scm import (
     Arcsine,
+    Discrete,
     Distribution,
     Empirical,
     GaussianMixture,
@@ -144,7 +146,13 @@ def distribution_mathml(given: Distribution) -> str:
     if isinstance(given, Empirical):
         mean = f"<mtext>empirical, mean&nbsp;</mtext>{number_mathml(given.mean)}"
         return f"{mean}<mtext>&nbsp;on&nbsp;</mtext>{_interval(given.quantiles[0], given.quantiles[-1])}"
-    raise TypeError(f"no formula for the distribution {given!r}")
+    if isinstance(given, Discrete):
+        pairs = [
+            f"{number_mathml(value)}<mtext>&nbsp;with probability&nbsp;</mtext>{number_mathml(weight)}"
+            for value, weight in zip(given.values, given.weights, strict=True)
+        ]
+        return "<mtext>,&nbsp;</mtext>".join(pairs)
+    return f"<mtext>{escape(repr(given))}</mtext>"
 
 
 def _normal(mean: float, std: float) -> str:

@@ -19,9 +19,14 @@ import numpy as np
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "sqrt": np.sqrt,
-    "arctan": np.arctan, "abs": np.abs, "max": np.maximum, "min": np.minimum,
+    "arctan": np.arctan, "abs": np.abs, "max": np.maximum, "min": np.minimum, "mod": np.mod,
+    "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal,
 }  # fmt: skip
-UFUNCS = {"absolute": "abs", "fabs": "abs", "maximum": "max", "minimum": "min"} | {name: name for name in FUNCTIONS}
+UFUNCS = {name: name for name in FUNCTIONS} | {
+    "absolute": "abs", "fabs": "abs", "maximum": "max", "minimum": "min", "remainder": "mod", "greater": "gt",
+    "greater_equal": "ge", "less": "lt", "less_equal": "le",
+}  # fmt: skip
+COMPARISONS = {"gt": "&gt;", "ge": "&#8805;", "lt": "&lt;", "le": "&#8804;"}
 ARITHMETIC = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
     "true_divide": operator.truediv, "power": operator.pow, "float_power": operator.pow, "negative": operator.neg,
@@ -99,6 +104,21 @@ class Expression:
     def __rpow__(self, other: Any) -> Expression:
         return power(as_expression(other), self)
 
+    def __mod__(self, other: Any) -> Expression:
+        return call("mod", self, as_expression(other))
+
+    def __gt__(self, other: Any) -> Expression:
+        return call("gt", self, as_expression(other))
+
+    def __ge__(self, other: Any) -> Expression:
+        return call("ge", self, as_expression(other))
+
+    def __lt__(self, other: Any) -> Expression:
+        return call("lt", self, as_expression(other))
+
+    def __le__(self, other: Any) -> Expression:
+        return call("le", self, as_expression(other))
+
     def __neg__(self) -> Expression:
         return multiply(number(-1.0), self)
 
@@ -107,6 +127,9 @@ class Expression:
 
     def exp(self) -> Expression:  # what NumPy calls on arrays of objects
         return call("exp", self)
+
+    def clip(self, low: Any, high: Any, out: None = None) -> Expression:  # what np.clip calls
+        return call("min", call("max", self, as_expression(low)), as_expression(high))
 
     def __repr__(self) -> str:
         return f"{self.kind}({', '.join(map(repr, self.parts))})"
@@ -397,7 +420,7 @@ def _is_word(factor: Expression, letters: Mapping[Expression, str]) -> bool:
     base = factor.parts[0] if factor.kind == "power" else factor
     if base.kind == "symbol":
         return re.match(r"[^\W\d_]{2}", base.parts[0]) is not None
-    return factor not in letters and base.kind in FUNCTIONS and base.kind not in ("sqrt", "abs")
+    return factor not in letters and base.kind in FUNCTIONS and base.kind not in ("sqrt", "abs", "mod", *COMPARISONS)
 
 
 def _function(one: Expression, letters: Mapping[Expression, str]) -> str:
@@ -406,6 +429,10 @@ def _function(one: Expression, letters: Mapping[Expression, str]) -> str:
         return f"<msqrt>{parts[0]}</msqrt>"
     if one.kind == "abs":
         return f"<mo>|</mo>{parts[0]}<mo>|</mo>"
+    if one.kind in COMPARISONS:  # 1 where it holds, else 0
+        return f"<mo>[</mo>{parts[0]}<mo>{COMPARISONS[one.kind]}</mo>{parts[1]}<mo>]</mo>"
+    if one.kind == "mod":
+        return f"<mo>(</mo>{parts[0]}<mtext>&nbsp;mod&nbsp;</mtext>{parts[1]}<mo>)</mo>"
     if one.kind == "exp" and _is_short(one.parts[0]):
         return f"<msup><mi>e</mi>{parts[0]}</msup>"
     return f"<mi>{one.kind}</mi><mo>&#8289;</mo>{_in_parentheses('<mo>,</mo>'.join(parts))}"

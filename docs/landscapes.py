@@ -22,6 +22,7 @@ from cbo_gym.task import Mode
 LINE, SIDE = 241, 73  # points of a curve, and along a side of a map
 MOST_CURVES = 6
 MOST_PANELS = 6
+MOST_ARMS = 30
 NEARLY = 0.005  # of the way from a random action to the optimum
 RESPONSES = 9  # contexts in which the best response is searched for
 DARKEST = 5.0  # percentile of a map below which all is of one colour: valleys are deep
@@ -59,6 +60,7 @@ class Panel:
     y: np.ndarray = field(default_factory=lambda: np.zeros(0))
     values: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     bars: Sequence[tuple[str, float, bool]] = ()
+    legend: tuple[str, str] = ("in the best super arm", "not in it")
     best: Sequence[tuple[float, float]] = ()
     path: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -80,6 +82,7 @@ def landscape_of(feedback: Feedback, recorded: RecordedOptimum | None) -> Landsc
         Mode.HARD: _targets,
         Mode.MASKED: _super_arms,
         Mode.CONTEXTUAL: _contexts,
+        Mode.DISCRETE: _arms,
     }
     view = views.get(feedback.mode)
     return view(feedback, recorded) if view and recorded else None
@@ -205,6 +208,21 @@ def _super_arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
         "left out or replaced by another arm, any other arm takes a member's place."
     )
     return Landscape([Panel("", "E[Y] after the change", "", bars=bars)], said, _levels(recorded))
+
+
+# Discrete ----------------------------------------------------------------------------------------------------
+
+
+def _arms(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+    """The expected reward of every arm, or of the best of many."""
+    oracle, codec = Oracle(feedback, recorded=recorded), feedback.codec
+    every = feedback.all_actions()
+    values = oracle.mean_of(feedback.decode_batch(every), tolerance=math.inf).value
+    shown = sorted(np.argsort(-values, kind="stable")[:MOST_ARMS].tolist())
+    best = codec.from_record(recorded.action)
+    bars = [(codec.to_text(dict(codec.arms[i])), float(values[i]), i == best) for i in shown]
+    said = "E[Y] of every action." if len(shown) == len(values) else f"E[Y] of the best {MOST_ARMS} of all actions."
+    return Landscape([Panel("", "E[Y]", "", bars=bars, legend=("optimal", "other"))], said, _levels(recorded))
 
 
 # Contextual --------------------------------------------------------------------------------------------------
@@ -336,7 +354,7 @@ def _draw_map(figure: Figure, axes: Axes, panel: Panel) -> None:
 def _draw_bars(axes: Axes, panel: Panel, levels: dict[str, float]) -> None:
     names, values, chosen = zip(*panel.bars, strict=True)
     places = np.arange(len(names))[::-1]
-    for is_member, colour, label in ((True, LEVEL, "in the best super arm"), (False, FAINT, "not in it")):
+    for is_member, colour, label in zip((True, False), (LEVEL, FAINT), panel.legend, strict=True):
         rows = [i for i, one in enumerate(chosen) if one == is_member]
         axes.plot([values[i] for i in rows], places[rows], "o", color=colour, markersize=6, label=label)
     axes.hlines(places, values, levels["optimum"], color=FAINT, linewidth=0.8)
