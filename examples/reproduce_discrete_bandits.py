@@ -260,7 +260,7 @@ def _draw_worst(
             axis.minorticks_off()
     fixed = next(iter(groups.values()))[0]
     title = "worst over epsilon, " + (f"T = {fixed.horizon}" if name == "m" else f"m = {fixed.m}")
-    axis.set(xlabel=name, title=f"{title}; dotted: slope {theory:g}", yscale="log")
+    axis.set(xlabel=name, title=f"{title}\ndotted: slope {theory:g}", yscale="log")
     axis.yaxis.set_major_formatter(ScalarFormatter())
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_yticks([0.03, 0.1, 0.3])
