@@ -22,6 +22,7 @@ ENV_OF_MODE = {
     Mode.CONTEXTUAL: "CBO/CoCaFig1-v0",
     Mode.AGGREGATED: "CBO/GPBandit1-v0",
     Mode.MASKED: "CBO/SSEMPeriodic-v0",
+    Mode.DISCRETE: "CBO/IVBandit-v0",
 }
 
 

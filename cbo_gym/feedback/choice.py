@@ -31,8 +31,9 @@ class SettingFeedback(Feedback):
     def describe_batch(self, intervention: Intervention) -> Description:
         described: Description = {}
         for name, (mask, values) in intervention.hard.items():
-            described[name] = np.where(mask, values, 0.0)
-            described[f"_{name}"] = np.array(mask)
+            if np.any(mask):
+                described[name] = np.where(mask, values, 0.0)
+                described[f"_{name}"] = np.array(mask)
         return described
 
 
