@@ -10,9 +10,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from cbo_gym import leaderboard
-from cbo_gym.cli.application import console
+from cbo_gym.cli.application import app, console
 from cbo_gym.cli.comparisons import _print_board
 from cbo_gym.evaluation import Run, report
 from cbo_gym.evaluation.latex import escape
@@ -172,3 +173,9 @@ def test_sorting_filter_and_curves_work_in_a_browser(tmp_path):
     # without B; without the mode hard; without the environment; then two panels, whose legend leaves out B
     assert title == "BDACE CADBE BDACE ABCDE EDCBA EDCA true false true 2 0100"
     assert 'aria-sort="descending"' in dom
+
+
+def test_a_folder_without_runs_is_an_error_that_says_what_to_do(tmp_path):
+    done = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["leaderboard", str(tmp_path)])
+    assert done.exit_code == 2
+    assert f"there are no runs in {tmp_path}; play some: cbo-gym sweep {tmp_path} -a" in done.output
