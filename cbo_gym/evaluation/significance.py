@@ -7,6 +7,7 @@ ranked on each environment by their mean score, and two differ when their mean r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -77,17 +78,24 @@ def ranking(board: Leaderboard, group: str) -> Ranking | str:
 
 def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
     """Rank agents by scores of shape ``(envs, agents)``, at least 3 of each, and test the differences."""
-    from scipy.stats import f, rankdata, studentized_range  # late: slow to import, and needed only for reports
+    from scipy.stats import f, rankdata  # late: slow to import, and needed only for reports
 
     envs, count = scores.shape
     ranks = rankdata(-scores, axis=1).mean(axis=0)
     order = np.argsort(ranks, kind="stable")
     sorted_ranks = ranks[order]
     p_value = float(f.sf(_iman_davenport(rankdata(-scores, axis=1)), count - 1, (count - 1) * (envs - 1)))
-    quantile = studentized_range.ppf(CONFIDENCE, count, np.inf) / np.sqrt(2)
-    difference = float(quantile * np.sqrt(count * (count + 1) / (6 * envs)))
+    difference = _quantile(count) * float(np.sqrt(count * (count + 1) / (6 * envs)))
     groups = _groups(sorted_ranks, difference) if p_value < 1 - CONFIDENCE else (tuple(range(count)),)
     return Ranking(group, tuple(agents[k] for k in order), sorted_ranks, envs, p_value, difference, groups)
+
+
+@cache
+def _quantile(count: int) -> float:
+    """Of the studentized range of ``count`` agents' ranks, in standard deviations of a difference of two."""
+    from scipy.stats import studentized_range
+
+    return float(studentized_range.ppf(CONFIDENCE, count, np.inf) / np.sqrt(2))
 
 
 def _iman_davenport(ranks: np.ndarray) -> float:
