@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cbo_gym import leaderboard
-from cbo_gym.cli.application import app, console
+from cbo_gym.cli.application import app
+from cbo_gym.cli.output import console
 from cbo_gym.cli.comparisons import _print_board
 from cbo_gym.evaluation import Run, report
 from cbo_gym.evaluation.latex import escape
@@ -178,4 +179,4 @@ def test_sorting_filter_and_curves_work_in_a_browser(tmp_path):
 def test_a_folder_without_runs_is_an_error_that_says_what_to_do(tmp_path):
     done = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["leaderboard", str(tmp_path)])
     assert done.exit_code == 2
-    assert f"there are no runs in {tmp_path}; play some: cbo-gym sweep {tmp_path} -a" in done.output
+    assert f"there are no runs in {tmp_path}; cbo-gym sweep {tmp_path} plays some" in done.output
