@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import ClassVar
 
@@ -45,11 +46,15 @@ class Agent(ABC):
         self.rng = np.random.default_rng(seed)
         self.history = []
         self.setup(seed)
-        for past in task.initial_data:
+        for past in self.initial_rounds():
             self.update(past.action, past.observation, past.reward, {})
 
     def setup(self, seed: int) -> None:  # noqa: B027  (most agents need it, the simplest do not)
         """Build what depends on ``self.task``; called by :meth:`reset` before the initial data arrive."""
+
+    def initial_rounds(self) -> Sequence[Round]:
+        """The rounds of ``task.initial_data`` that :meth:`reset` hands to :meth:`update`; all by default."""
+        return self.task.initial_data
 
     @abstractmethod
     def act(self, observation: Observation) -> Action:

@@ -18,6 +18,8 @@ Departures:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from botorch.acquisition import GenericMCObjective, qLogExpectedImprovement
@@ -29,9 +31,10 @@ from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.independent import IndependentGPs
 from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.agents.toolbox.features import features_of
+from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, Info, Mode, Observation, SoftTask
+from cbo_gym.task import Action, Info, Mode, Observation, Round, SoftTask
 
 
 class EICF(Agent):
@@ -86,6 +89,9 @@ class EICF(Agent):
             return samples[..., 0]
         nodes = dict(zip(self._modelled, samples.unbind(-1), strict=True))
         return self._composition(nodes)
+
+    def initial_rounds(self) -> Sequence[Round]:
+        return few_observations(self.task)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)

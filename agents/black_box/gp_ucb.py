@@ -14,6 +14,8 @@ Departures:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -22,9 +24,10 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
 from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.agents.toolbox.features import features_of
+from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
+from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation, Round
 
 
 class GPUCB(Agent):
@@ -63,6 +66,9 @@ class GPUCB(Agent):
             device=self.device,
         )
         self._context = torch.zeros(len(self._contexts), dtype=torch.float64, device=self.device)
+
+    def initial_rounds(self) -> Sequence[Round]:
+        return few_observations(self.task)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -53,9 +53,10 @@ from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
 from cbo_gym.agents.toolbox.arguments import require_count, require_positive, require_word
+from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
-from cbo_gym.task import Action, HardTask, Info, Mode, Observation
+from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round
 
 CANDIDATES = 128  # quasi-random points for every variable of a set
 SURVIVORS = 4
@@ -123,6 +124,7 @@ class CBO(Agent):
                 f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set"
                 f"{did_you_mean(strangers[0], task.manipulable)}"
             )
+        self._initial = len(self.initial_rounds())
         self._model = self.make_model()
         self._observing = _Observing(task, task.targets.index(frozenset()))
         self._arms: list[_Arm] = [
@@ -149,9 +151,12 @@ class CBO(Agent):
         """The target sets whose improvement is to be maximised."""
         return _explored(self.task, self.targets)
 
+    def initial_rounds(self) -> Sequence[Round]:
+        return few_observations(self.task)
+
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         arm = self._arms[int(action["target"])]
-        initial = len(self.history) < len(self.task.initial_data)
+        initial = len(self.history) < self._initial
         super().update(action, observation, reward, info)
         arm.observe(action, float(reward))
         if arm is not self._observing or initial or self._may_observe:

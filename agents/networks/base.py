@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -10,8 +11,9 @@ from torch import Tensor
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, HardTask, Info, Mode, Observation, SoftTask
+from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round, SoftTask
 
 
 class NetworkAgent(Agent):
@@ -25,6 +27,9 @@ class NetworkAgent(Agent):
     task: SoftTask | HardTask
     network: GPNetwork
     _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for
+
+    def initial_rounds(self) -> Sequence[Round]:
+        return few_observations(self.task)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)

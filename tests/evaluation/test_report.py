@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from cbo_gym import leaderboard
 from cbo_gym.cli.application import app
-from cbo_gym.cli.output import console
 from cbo_gym.cli.comparisons import _print_board
+from cbo_gym.cli.output import console
 from cbo_gym.evaluation import Run, report
 from cbo_gym.evaluation.latex import escape
 from cbo_gym.evaluation.markdown import escape as escape_markdown
