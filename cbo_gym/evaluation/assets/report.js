@@ -116,7 +116,7 @@ const makePlot = (place, content, panel, state) => {
     ],
     hooks: {
       setCursor: [self => tell(state, self.cursor.idx)],
-      setSeries: [(self, at) => highlight(state, at === null ? null : self.series[at]?.key ?? null)],
+      setSeries: [(self, at, what) => what.focus != null && highlight(state, self.series[at]?.key ?? null)],
       draw: [self => drawMarkers(self, lines, content.legend)],
     },
   }, data, place);
