@@ -179,7 +179,7 @@ def round_axis(axis: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_xlabel("Round $t$")
-    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    axis.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     axis.margins(x=0.01)
 
 
