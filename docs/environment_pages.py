@@ -54,12 +54,18 @@ class Environment:
         made_with = dict(self.entry.made_with)
         return make_feedback(made_with.pop("problem"), made_with.pop("mode"), **made_with)
 
+    @property
+    def symbols(self) -> list[str]:
+        """What the soft parameters are called in formulas, unlike any variable."""
+        scm, names = self.feedback.scm, self.feedback.problem.domains.names
+        if self.entry.mode is Mode.MASKED:
+            return [f"x{i}" for i in range(scm.action_dim)]
+        return [f"a({name})" if name in scm.nodes else name for name in names]
+
     @cached_property
     def equations(self) -> list[Equation]:
         """One for every variable."""
-        scm, domains = self.feedback.scm, self.feedback.problem.domains
-        arms = [f"x{i}" for i in range(scm.action_dim)]
-        return equations_of(scm, arms if self.entry.mode is Mode.MASKED else domains.names)
+        return equations_of(self.feedback.scm, self.symbols)
 
     @cached_property
     def pictures(self) -> Pictures:
@@ -68,7 +74,7 @@ class Environment:
     @property
     def mode_in_words(self) -> str:
         """The first line of the mode's docstring."""
-        return (inspect.getdoc(type(self.feedback)) or "").split("\n")[0]
+        return _plain((inspect.getdoc(type(self.feedback)) or "").split("\n")[0])
 
     @property
     def family(self) -> str:
@@ -223,7 +229,7 @@ def _facts(one: Environment) -> str:
         each = " a target set" if entry.mode is Mode.HARD else ""
         data.append(f"{initial.random} random actions{each}")
     facts = {
-        "mode": f"{entry.mode}. {one.mode_in_words}",
+        "mode": f"{entry.mode}. {one.mode_in_words.replace('`', '')}",
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
         "tags": ", ".join(entry.tags),

@@ -20,7 +20,7 @@ from cbo_gym.task import Action, Mode, SoftTask
 
 
 class SoftFeedback(ParametricFeedback):
-    """Soft interventions.
+    """Soft interventions: the action is the vector of the mechanisms' parameters.
 
     ## Action space
     ``Box(0, 1, (q,))``: the parameters of the mechanisms, mapped to native units by the problem. With

@@ -34,10 +34,10 @@ def played(one: Environment) -> tuple[dict[str, Any], dict[str, Any]]:
     drawn = {v.name: column for v, column in zip(scm.noisy, noise, strict=True)}
     if one.entry.mode is Mode.MASKED:
         soft = rng.integers(0, 2, (scm.action_dim, ROUNDS)).astype(float)
-        given = {f"x{i}": column for i, column in enumerate(soft)}
     else:
         soft = domains.points_to_native(rng.random((ROUNDS, scm.action_dim))).T
-        given = dict(zip(domains.names, soft, strict=True))
+    given = dict(zip(one.symbols, soft, strict=True))
+    assert not set(given) & set(scm.nodes)
     values = scm.propagate(noise, Intervention(tuple(soft)))
     if isinstance(scm, SeparableSEM):
         given = {f"x{i + 1}": column for i, column in enumerate(soft)} | drawn
