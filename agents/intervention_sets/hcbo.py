@@ -1,4 +1,4 @@
-"""HCBO: high-dimensional causal Bayesian optimisation (2024; ECAI), after the authors' public program.
+"""HCBO: high-dimensional causal Bayesian optimisation (Wu et al. 2024, ECAI), after the authors' public program.
 
 With many variables there are too many target sets to explore. One is kept for each size: the one that covers the reward
 best. A variable's weight is the best that setting it alone has earned; the weights of what is set are passed down the
