@@ -147,12 +147,22 @@ class Result:
 
     @property
     def id(self) -> str:
-        """Of the environment, where :attr:`env` also has the number of rounds: ``CBO/Alpine2-v0``."""
-        return self.env.partition(",")[0]
+        """Of the environment, where :attr:`env` also has keywords and the number of rounds: ``CBO/Alpine2-v0``."""
+        return self._spec.partition("(")[0]
+
+    @property
+    def page(self) -> str:
+        """The name of the environment's page."""
+        return self.id.removeprefix("CBO/")
 
     @property
     def short(self) -> str:
-        return self.id.removeprefix("CBO/")
+        """With keywords: ``ToyGraph-v0(graph='hidden')``."""
+        return self._spec.removeprefix("CBO/")
+
+    @property
+    def _spec(self) -> str:
+        return self.env.rpartition(", T=")[0]
 
     @property
     def high(self) -> float:
@@ -300,7 +310,7 @@ def _results(name: str, others: Collection[str]) -> str:
 
 def _link(result: Result, others: Collection[str]) -> str:
     name = f"`{result.short}`"
-    return f"[{name}](../environments/{result.short}.md)" if f"environments/{result.short}.md" in others else name
+    return f"[{name}](../environments/{result.page}.md)" if f"environments/{result.page}.md" in others else name
 
 
 def cost(name: str) -> str:
