@@ -119,6 +119,7 @@ def show(
     Example: [b]cbo-gym show CBO/Alpine2-v0[/b]
     """
     from cbo_gym.oracle import oracle_of
+    from cbo_gym.problems.telling import told_in_words
     from cbo_gym.specs import Spec, make_env
 
     form = chosen_format(as_json, as_csv)
@@ -139,6 +140,7 @@ def show(
 def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     """What can be said of an environment, under the keys of the JSON document."""
     from cbo_gym.feedback.contextual import name_scope
+    from cbo_gym.problems.telling import told_in_words
 
     feedback, problem, entry = oracle.feedback, oracle.problem, find_entry(spec.name)
     codec, domains, scm = feedback.codec, problem.domains, feedback.scm
@@ -167,6 +169,7 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
             "random_value": best.random_value,
             "random_standard_error": best.random_standard_error,
         },
+        "told_of_graph": told_in_words(problem),
         "citation": problem.citation,
         "paper": entry and entry.paper,
         "section": entry and entry.section,
@@ -203,6 +206,7 @@ def _fields(shown: dict[str, Any]) -> list[tuple[str, str]]:
         ("optimum", f"{best['value']:.6g} (standard error {best['standard_error']:.1g})"),
         ("reached at", best["in_words"]),
         ("random action", f"{best['random_value']:.6g} (standard error {best['random_standard_error']:.1g})"),
+        ("agents are told", shown["told_of_graph"]),
         ("problem from", shown["citation"]),
         *([("paper", f"{shown['paper']}, {shown['section']}")] if shown["paper"] else []),
         *([("tags", ", ".join(shown["tags"]))] if shown["tags"] else []),

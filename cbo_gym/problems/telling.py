@@ -79,6 +79,19 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
     return replace(problem, told=told, targets=_targets(problem, told), composition=composition)
 
 
+def told_in_words(problem: Problem) -> str:
+    """What agents are told of a problem's graph, for those who may know the truth."""
+    told, truth = problem.told, problem.scm.diagram
+    if told is None:
+        return "the true graph"
+    if told.diagram is not None:
+        return ", ".join(f"{cause} -> {effect}" for cause, effect in sorted(told.diagram.directed)) or "no edges"
+    if not told.candidates:
+        return "the names of the variables"
+    without = "" if truth in told.candidates else ", without the true one"
+    return f"candidates: {len(told.candidates)}{without}"
+
+
 def _hidden(problem: Problem, rng: np.random.Generator) -> ToldGraph:
     return ToldGraph(_listed(problem))
 

@@ -8,6 +8,7 @@ from cbo_gym import UnsupportedModeError, evaluate, make_task
 from cbo_gym.errors import ArgumentError, HiddenGraphError
 from cbo_gym.evaluation.sweep import plan, run_job
 from cbo_gym.oracle import oracle_of
+from cbo_gym.problems.telling import told_in_words
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.equivalence import markov_equivalents
@@ -163,6 +164,18 @@ def test_candidates_are_the_equivalence_class_a_number_or_a_list():
     assert set(without.targets) == {frozenset(), frozenset({"X0"}), frozenset({"X1"})}
     with pytest.raises(HiddenGraphError, match="tells 2 candidates for its graph, not one"):
         without.diagram  # noqa: B018
+
+
+def test_what_is_told_in_words():
+    def words(**graph):
+        return told_in_words(gym.make(TOY, **graph).unwrapped.problem)
+
+    assert words() == "the true graph"
+    assert words(graph="hidden") == "the names of the variables"
+    assert words(graph="wrong", graph_reversed=1) == "X1 -> X0, X1 -> Y"
+    assert words(graph="partial") == "candidates: 2"
+    with pytest.warns(UserWarning, match="not among"):
+        assert words(graph="partial", graph_candidates=[[("X0", "Y")]]) == "candidates: 1, without the true one"
 
 
 def test_equivalence_classes_by_brute_force():
