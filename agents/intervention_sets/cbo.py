@@ -194,12 +194,17 @@ class CBO(Agent):
         return SCALINGS[self.scaling](coverage(observed, self._domains), self._count / self.max_observations)
 
     def estimated_rewards(self) -> np.ndarray:
-        """Posterior means of E[Y | action], shape ``(len(history),)``."""
+        """Posterior means of E[Y | action], shape ``(len(history),)``.
+
+        Sets that are not explored, of which there may be a few initial rewards, are judged by the observations alone:
+        else the luckiest of many would seem the best.
+        """
         self._refresh()
         targets = np.array([int(past.action["target"]) for past in self.history], dtype=int)
         estimates = np.empty(len(targets))
         for index in np.unique(targets):
-            estimates[targets == index] = self._arms[index].estimates()
+            arm = self._arms[index]
+            estimates[targets == index] = arm.estimates() if arm in self._explored else arm.expectations()
         return estimates
 
     def _refresh(self) -> None:
@@ -246,6 +251,10 @@ class _Arm(ABC):
     @abstractmethod
     def estimates(self) -> np.ndarray:
         """Posterior means of the actions played, in their order."""
+
+    def expectations(self) -> np.ndarray:
+        """The same before their rewards were seen; of the empty set, whose rewards are observations, with them."""
+        return self.estimates()
 
     @abstractmethod
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
@@ -331,6 +340,9 @@ class _Intervening(_Arm):
     def estimates(self) -> np.ndarray:
         with torch.no_grad():
             return self._gp.fitted().cpu().numpy()
+
+    def expectations(self) -> np.ndarray:
+        return self._gp.prior_means().cpu().numpy()
 
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
         points, values = self._candidates, self._log_improvement(self._candidates, best, self._prior)

@@ -227,6 +227,10 @@ class CausalGP(GaussianProcess):
         residual, spread = self.posterior(torch.cat([values, std[:, None]], -1))
         return mean + residual, spread
 
+    def prior_means(self) -> Tensor:
+        """Of the data, shape ``(n,)``."""
+        return self._rewards - self.outputs
+
     def fitted(self) -> Tensor:
         """Posterior means at the data, shape ``(n,)``.
 

@@ -412,3 +412,14 @@ def test_toy_graph_mean_expected_reward_beats_random_in_every_run() -> None:
             evaluate(build(), TOY, seed=seed, horizon=30).table["expected_reward"].mean() for build in (CBO, Random)
         )
         assert learned > random
+
+
+def test_sets_that_are_not_explored_are_judged_by_observations_alone() -> None:
+    """A lucky first reward of X0, which nobody explores, is no reason to recommend it."""
+    _, task = make(TOY, 0, 1)
+    lucky = [past._replace(reward=50.0) if task.targets[past.action["target"]] == {"X0"} else past
+             for past in task.initial_data]  # fmt: skip
+    for targets, believed in (([{"X1"}], False), (None, True)):
+        agent = CBO(targets=targets)
+        agent.reset(replace(task, initial_data=tuple(lucky)), 0)
+        assert (task.targets[agent.recommend()["target"]] == {"X0"}) == believed
