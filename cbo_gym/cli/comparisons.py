@@ -173,7 +173,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 
 def _print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.graph_loss import graph_loss_table
+    from cbo_gym.evaluation.graph_loss import graph_loss_tables
     from cbo_gym.evaluation.leaderboard import METRICS
     from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.tables import (
@@ -198,8 +198,8 @@ def _print_board(board: Leaderboard) -> None:
     for group in board.groups:
         numbers = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
         gone += print_table(f"{group.capitalize()}, over environments", *overall_table(board, group), droppable=numbers)
-    if (losses := graph_loss_table(board)).rows:
-        gone += print_table("Loss against the same task with the true graph", *losses)
+    for env, losses in graph_loss_tables(board).items():
+        gone += print_table(f"Score lost without the true graph, {printable(env)}", *losses)
     if incomplete := completeness(board):
         say(incomplete, "yellow")
     for what, why in incomplete_rows(board):

@@ -7,13 +7,13 @@ from collections import defaultdict
 import numpy as np
 import polars as pl
 
-from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard, final_numbers, half_width
+from cbo_gym.evaluation.leaderboard import Leaderboard, final_numbers, half_width
 from cbo_gym.evaluation.results import Run
 from cbo_gym.evaluation.tables import TextTable, number
 from cbo_gym.problems.telling import GRAPH_KEYWORDS
 from cbo_gym.specs import Spec
 
-LOST = ("score", "average_score")
+LOST = {"score": "of recommendation", "average_score": "of play"}
 SCHEMA = {
     "env": pl.String,
     "graph": pl.String,
@@ -47,14 +47,14 @@ def graph_losses(board: Leaderboard) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def graph_loss_table(board: Leaderboard) -> TextTable:
-    """The same as text; without rows where no runs can be compared."""
-    rows = [
-        [row["agent"], row["env"], row["graph"], str(row["seeds"])]
-        + [number(row[name], row[f"{name}_half"]) for name in LOST]
-        for row in graph_losses(board).iter_rows(named=True)
-    ]
-    return TextTable(["agent", "environment", "told", "seeds", *(f"loss of {METRICS[name]}" for name in LOST)], rows)
+def graph_loss_tables(board: Leaderboard) -> dict[str, TextTable]:
+    """Environment -> the same as text, for those with runs that can be compared."""
+    tables: dict[str, TextTable] = {}
+    for row in graph_losses(board).iter_rows(named=True):
+        table = tables.setdefault(row["env"], TextTable(["agent", "told", "seeds", *LOST.values()], []))
+        lost = [number(row[name], row[f"{name}_half"]) for name in LOST]
+        table.rows.append([row["agent"], row["graph"], str(row["seeds"]), *lost])
+    return tables
 
 
 def _key(run: Run) -> tuple[str, str, int, str, int]:

@@ -83,7 +83,8 @@ def _places(names: set[str]) -> dict[str, int]:
 def _possible(name: str, place: int) -> Iterator[Look]:
     """All looks of one colour, the agent's own first."""
     colour = GREY if name == BASELINE else COLOURS[place % len(COLOURS)]
-    tier = place // len(COLOURS)
+    tier, column = divmod(place, len(COLOURS))
+    first = column + 2 * tier  # a variant's marker is not that of the agent with its colour and dash
     for step in range(len(DASHES) * len(MARKERS)):
-        marker = MARKERS[(place + step + step // len(MARKERS)) % len(MARKERS)]
+        marker = MARKERS[(first + step + step // len(MARKERS)) % len(MARKERS)]
         yield Look(colour, DASHES[(tier + step) % len(DASHES)], marker)

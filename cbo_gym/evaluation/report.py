@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.charts import Chart, choice_chart, profile_chart, regret_chart
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
-from cbo_gym.evaluation.graph_loss import graph_loss_table
+from cbo_gym.evaluation.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.labels import file_names, shortened
 from cbo_gym.evaluation.latex import latex
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, env_label
@@ -278,8 +278,7 @@ class _Page:
 
     def graph_losses(self) -> dict[str, Any]:
         """What agents lose where they are not told the true graph."""
-        table = graph_loss_table(self.board)
-        tables = [self.matrix("Scores with the true graph less those without it", table)] if table.rows else []
+        tables = [self.matrix(env, table) for env, table in graph_loss_tables(self.board).items()]
         return {"id": "graph-loss", "title": "Without the true graph", "note": GRAPH_LOSS_NOTE, "tables": tables}
 
     def env(self, env: str) -> dict[str, Any]:

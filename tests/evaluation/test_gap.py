@@ -12,7 +12,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_run
 from cbo_gym.evaluation.gap import GAPS, gap, gaps_of, path_aware_gap
 from cbo_gym.evaluation.gap_tables import gap_tables
-from cbo_gym.evaluation.report import _gaps
+from cbo_gym.evaluation.report import write_report
 from cbo_gym.evaluation.results import save_run
 from cbo_gym.oracle import oracle_of
 
@@ -98,7 +98,7 @@ def test_without_initial_data_the_start_is_a_random_action():
     assert gaps_of(run)["gap_20"] > 0.0
 
 
-def test_columns_tables_and_report(played):
+def test_columns_tables_and_report(played, tmp_path):
     runs = [replace(played, agent=agent, seed=seed) for agent in "AB" for seed in (0, 1)]
     long = replace(played, agent="A", seed=2, initial_expected=None, initial_reward=None)
     board = leaderboard(runs)
@@ -117,7 +117,8 @@ def test_columns_tables_and_report(played):
     header, rows = gap_tables(board)[2][1]
     assert header == ["agent", "GAP at 20", "PA-GAP at 20"]
     assert [row[0] for row in rows] == ["A", "B"]
-    assert _gaps(board).count("<table>") == 4
+    page = write_report(board, tmp_path, formats=["png"]).read_text(encoding="utf-8")
+    assert page.partition('<section id="gap"')[2].partition("</section>")[0].count("<table") == 4
 
 
 def test_environments_of_other_suites_have_no_table(played):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cbo_gym import evaluate, leaderboard
-from cbo_gym.evaluation.graph_loss import graph_loss_table, graph_losses
+from cbo_gym.evaluation.graph_loss import graph_loss_tables, graph_losses
 from tests.helpers import Centre
 
 TOY = "CBO/ToyGraph-v0"
@@ -32,12 +32,12 @@ def test_losses_are_paired_differences_of_scores():
             assert row[f"{name}_half"] == pytest.approx(
                 12.706 * difference.std(ddof=1) / np.sqrt(2), rel=1e-3, abs=1e-9
             )
-    header, rows = graph_loss_table(board)
-    assert header[:4] == ["agent", "environment", "told", "seeds"]
-    assert [row[:4] for row in rows] == [["Centre", f"{TOY}, T=3", graph, "2"] for graph in losses["graph"]]
+    header, rows = graph_loss_tables(board)[f"{TOY}, T=3"]
+    assert header[:3] == ["agent", "told", "seeds"]
+    assert [row[:3] for row in rows] == [["Centre", graph, "2"] for graph in losses["graph"]]
 
 
 def test_there_are_none_without_both_kinds_of_runs():
     board = leaderboard([evaluate(Centre(), f"{TOY}(graph='hidden')", 0, horizon=2)])
     assert graph_losses(board).is_empty()
-    assert graph_loss_table(board).rows == []
+    assert graph_loss_tables(board) == {}
