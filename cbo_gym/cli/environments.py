@@ -119,7 +119,6 @@ def show(
     Example: [b]cbo-gym show CBO/Alpine2-v0[/b]
     """
     from cbo_gym.oracle import oracle_of
-    from cbo_gym.problems.telling import told_in_words
     from cbo_gym.specs import Spec, make_env
 
     form = chosen_format(as_json, as_csv)
