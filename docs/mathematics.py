@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', flags=re.DOTALL)
 NAMESPACE = "http://www.w3.org/1998/Math/MathML"
 UNKNOWN = re.compile(r"<m\w+>(\\\w+)")
-BLOCK = '<div style="overflow-x: auto; overflow-y: hidden">{}</div>'  # a long formula scrolls in a box of its own
+BLOCK = '<div class="formula">{}</div>'  # a long formula scrolls in a box of its own
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:

@@ -4,7 +4,7 @@ const mend = () => {
   const blocks = [...document.querySelectorAll("pre")]
   for (const bar of document.querySelectorAll(".md-code__nav:not([aria-label])"))
     bar.setAttribute("aria-label", `Code ${blocks.indexOf(bar.closest("pre")) + 1}`)
-  for (const wide of document.querySelectorAll(":is(pre > code, .md-typeset__scrollwrap):not([tabindex])"))
+  for (const wide of document.querySelectorAll(":is(pre > code, .md-typeset__scrollwrap, .formula):not([tabindex])"))
     if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0
 }
 const changes = { childList: true, subtree: true, attributes: true, attributeFilter: ["tabindex"] }

@@ -41,7 +41,7 @@ def test_commands_have_options_that_the_command_line_knows(page):
     group = typer.main.get_command(app)
     commands = [block.code for block in code_blocks.blocks(page.read_text()) if block.language == "sh"]
     for line in "".join(commands).replace("\\\n", " ").splitlines():
-        program, *words = shlex.split(line.partition(" | ")[0], comments=True) or [""]
+        program, *words = shlex.split(re.split(" [|>] ", line)[0], comments=True) or [""]
         if program == "cbo-gym":
             group.commands[words[0]].make_context(words[0], words[1:])
 
