@@ -45,7 +45,8 @@ def on_files(files, config):
 def modules() -> list[str]:
     """The import paths of all modules; cbo_gym/agents is a link, which the search does not follow by itself."""
     package = ROOT / "cbo_gym"
-    paths = [*sorted(package.rglob("*.py")), *sorted((package / "agents").rglob("*.py"))]
+    found = [*sorted(package.rglob("*.py")), *sorted((package / "agents").rglob("*.py"))]
+    paths = [path for path in found if path.name != "__main__.py"]  # a program, which offers no names
     return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
 
 
