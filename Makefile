@@ -58,7 +58,7 @@ zoo: $(READY)  ## write the types of cbo_gym.agents anew, after an agent was add
 
 docs: $(READY)  ## build the site (guide, environments, API reference) into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -161,6 +161,16 @@ class Result:
         return self._spec.removeprefix("CBO/")
 
     @property
+    def scored(self) -> str:
+        """The score with half its interval."""
+        return _number(self.score, self.score_half)
+
+    @property
+    def milliseconds(self) -> str:
+        """Of a round."""
+        return _milliseconds(self.seconds)
+
+    @property
     def _spec(self) -> str:
         return self.env.rpartition(", T=")[0]
 
@@ -289,8 +299,8 @@ def _results(name: str, others: Collection[str]) -> str:
     if not own:
         return "Not measured: it plays none of the environments of `make agent-results`."
     rows = [
-        f"| {_link(one, others)} | {_number(one.score, one.score_half)} | {standing(one)} | {_best(one)} "
-        f"| {_number(one.average_score, one.average_score_half)} | {_milliseconds(one.seconds)} |"
+        f"| {_link(one, others)} | {one.scored} | {standing(one)} | {_best(one)} "
+        f"| {_number(one.average_score, one.average_score_half)} | {one.milliseconds} |"
         for one in own
     ]
     return "\n".join(

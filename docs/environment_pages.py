@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import agent_pages
 import yaml
 from environment_pictures import Pictures, dark, pictures_of, size_of
 from equations import Equation, equations_html, equations_of
@@ -22,7 +23,6 @@ from cbo_gym.registry import EnvEntry, entries
 from cbo_gym.scm import SeparableSEM, Zero
 from cbo_gym.task import Mode
 
-ROOT = Path(__file__).parent.parent
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
 MOST_LISTED = 40  # targets or scopes
@@ -365,23 +365,9 @@ def published() -> list[dict[str, Any]]:
     return yaml.safe_load((Path(__file__).parent / "published.yaml").read_text(encoding="utf-8"))
 
 
-@cache
-def own_results() -> dict[str, list[tuple[str, str]]]:
-    """The README's results: id -> rows of an agent and its score, the best first."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").split("<!-- results: begin -->")[1]
-    found: dict[str, list[tuple[str, str]]] = {}
-    heads: list[str] = []
-    for line in text.split("<!-- results: end -->")[0].splitlines():
-        cells = [cell.strip() for cell in line.strip("| ").split("|")]
-        if not line.startswith("|"):
-            heads = []
-        elif not heads:
-            heads = cells
-        elif not cells[0].startswith("---"):
-            for head, cell in zip(heads, cells, strict=True):
-                if ", T=" in head:
-                    found.setdefault(f"CBO/{head.split(',')[0]}", []).append((cells[0], cell))
-    return found
+def own_results() -> dict[str, list[agent_pages.Result]]:
+    """The results of ``make agent-results``: id -> its agents, the best first."""
+    return {spec: rows for rows in agent_pages.ranking().values() if (spec := f"CBO/{rows[0].short}") == rows[0].id}
 
 
 def _results(one: Environment) -> Iterator[str]:
@@ -399,11 +385,11 @@ def _results(one: Environment) -> Iterator[str]:
     ours = own_results().get(one.entry.id)
     if ours:
         rows = [
-            "**Ours**: score of the last recommendation after 50 rounds with 3 seeds, from the README's results; 1 is "
-            "the optimum, 0 a random action.\n",
-            "| agent | score |",
-            "|---|---:|",
-            *(f"| `{agent}` | {score} |" for agent, score in ours),
+            "**Ours**: score of the action recommended after 50 rounds; 1 is the optimum, 0 a random action, ± half "
+            f"the 95 % t-interval. From {agent_pages.provenance()}\n",
+            "| agent | score | ms a round |",
+            "|---|---:|---:|",
+            *(f"| [`{row.agent}`](../agents/{row.agent}.md) | {row.scored} | {row.milliseconds} |" for row in ours),
         ]
         yield "\n".join(rows)
     else:
