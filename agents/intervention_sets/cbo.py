@@ -91,6 +91,7 @@ class CBO(Agent):
 
     modes = frozenset({Mode.HARD})
     task: HardTask
+    learns_from_interventions = False  # whether they move the priors of all sets
 
     def __init__(
         self,
@@ -159,6 +160,7 @@ class CBO(Agent):
         initial = len(self.history) < self._initial
         super().update(action, observation, reward, info)
         arm.observe(action, float(reward))
+        self._stale |= self.learns_from_interventions
         if arm is not self._observing or initial or self._may_observe:
             self._model.add(action, observation, float(reward))
             self._stale |= arm is self._observing or not self._count  # the flat prior is the mean of all rewards

@@ -26,7 +26,7 @@ import numpy as np
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.surrogates.parent_posterior import ParentPosterior
 from cbo_gym.agents.toolbox.arguments import require_count
-from cbo_gym.task import Action, Info, Observation
+from cbo_gym.task import Action, Observation
 
 
 class CBOU(CBO):
@@ -46,6 +46,8 @@ class CBOU(CBO):
     """
 
     posterior: ParentPosterior
+
+    learns_from_interventions = True
 
     def __init__(
         self,
@@ -71,10 +73,6 @@ class CBOU(CBO):
     def epsilon(self) -> float:
         """The probability of observing in this round: none."""
         return 0.0
-
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        super().update(action, observation, reward, info)
-        self._stale = True
 
     def estimated_rewards(self) -> np.ndarray:
         """Posterior means of E[Y | action]; what sets none of the likely parents earns what nothing set earns."""

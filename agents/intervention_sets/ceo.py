@@ -25,7 +25,7 @@ from torch import Tensor
 
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.surrogates.candidate_graphs import CandidateGraphs
-from cbo_gym.task import Action, Info, Observation
+from cbo_gym.task import Action, Observation
 
 KNOWN = 0.05  # nats of the graph's entropy
 ANCHORS = 8  # points of a set, the best and random ones, where both amounts are computed
@@ -50,16 +50,14 @@ class CEO(CBO):
 
     graphs: CandidateGraphs
 
+    learns_from_interventions = True
+
     def __init__(self, costs: Mapping[str, float] | None = None, device: str = "cpu") -> None:
         super().__init__(costs=costs, device=device)
 
     def make_model(self) -> CandidateGraphs:
         self.graphs = CandidateGraphs(self.task, self.device)
         return self.graphs
-
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        super().update(action, observation, reward, info)
-        self._stale = True
 
     def act(self, observation: Observation) -> Action:
         if not self.history:

@@ -28,7 +28,7 @@ from torch import Tensor
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.task import Action, Info, Observation
+from cbo_gym.task import Action, Observation
 
 BETA = 0.1  # of the upper confidence bound, the square of its factor
 UPDATED = 50  # rounds after which alpha is chosen anew
@@ -47,6 +47,8 @@ class HCBO(CBO):
     Raises:
         ArgumentError: if an argument is out of range.
     """
+
+    learns_from_interventions = True
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
         require_count("weighing", weighing)
@@ -72,10 +74,6 @@ class HCBO(CBO):
     def epsilon(self) -> float:
         """The probability of observing in this round: none."""
         return 0.0
-
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        super().update(action, observation, reward, info)
-        self._stale = True
 
     def act(self, observation: Observation) -> Action:
         rewards = self._rewards()
