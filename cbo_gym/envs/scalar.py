@@ -113,6 +113,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._describe, self._after = self.feedback.describe, self.feedback.after
         self._reward_of = self.problem.outcomes.reward
         self._before = self.feedback.before if self.feedback.looks_ahead else None
+        self._remembers = self.feedback.remembers
         self._begin()
 
     def _begin(self) -> None:
@@ -122,6 +123,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._intervention: Intervention | None = None
         self._noise: NoiseStream | None = None
         self._last_noise: tuple[float, ...] = ()
+        self._memory = self._last_memory = self.feedback.start()
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
         """Start an experiment. Without a seed the noise goes on where the random stream is.
@@ -134,6 +136,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         observation = self.feedback.empty_observation()
         if self._before:
             observation |= self._before(self._stream().peek())
+        if self._remembers:
+            observation |= self.feedback.recalled(self._memory)
         return observation, {"round": 0, "intervention": {}}
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
@@ -145,6 +149,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
                 nor does anything change then.
         """
         intervention = self._decode(action)
+        if self._remembers:
+            intervention = self.feedback.situate(intervention, self._memory)
         stream = self._noise or self._stream()
         noise = stream.draw()
         try:
@@ -152,6 +158,10 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         except BaseException:
             stream.take_back()
             raise
+        if self._remembers:
+            self._last_memory = self._memory
+            self._memory = self.feedback.remember(self._memory, intervention, values)
+            observation |= self.feedback.recalled(self._memory)
         self._last_noise = noise
         self.values = values
         self._intervention = intervention
@@ -184,7 +194,11 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         if not self.round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
         intervention = self._decode(action)
-        _, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
+        if self._remembers:
+            intervention = self.feedback.situate(intervention, self._last_memory)
+        values, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
+        if self._remembers:
+            observation |= self.feedback.recalled(self.feedback.remember(self._last_memory, intervention, values))
         return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
 
     def _outcome(

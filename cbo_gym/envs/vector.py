@@ -7,14 +7,13 @@ Sub-environment ``i`` meets the noise of the scalar environment seeded with ``se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space, iterate
+from gymnasium.vector.utils import batch_space
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import own_copy
@@ -24,6 +23,7 @@ from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
+from cbo_gym.feedback.base import Memory
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.model import not_finite
@@ -90,11 +90,12 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._round = 0
         self._total_reward = np.zeros(self.num_envs)
         self._values: Values = {}
-        self._actions: Actions | None = None
+        self._intervention: Intervention | None = None
         self._truncated = False
         self._block: list[np.ndarray] = []
         self._drawn = 0  # rounds whose noise has been drawn
         self._last_noise: Draws = ()
+        self._memory = self._last_memory = self.feedback.start()
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: StepInfo | None = None
@@ -114,7 +115,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         ]
         self._begin()
         empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.feedback.empty_observation().items()}
-        return self._with_next(empty), self._info({})
+        return self._with_next(empty, self._memory), self._info({})
 
     def _one_seed_each(self, seed: Any) -> list[int | None]:
         if seed is None:
@@ -141,16 +142,18 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if self._truncated:
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
-        own, intervention = self._decode(actions)
+        intervention = self._decode(actions, self._memory)
         noise = self._next_noise()
         values, seen, reward = self._outcome(noise, intervention)
-        observation = self._with_next(seen, ahead=1)
+        memory = self.feedback.remember(self._memory, intervention, values)
+        observation = self._with_next(seen, memory, ahead=1)
+        self._last_memory, self._memory = self._memory, memory
         self._round += 1
         self._last_noise = noise
         self._values = values
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
-        self._actions = own
+        self._intervention = intervention
         info = self._info(self.feedback.describe_batch(intervention))
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
@@ -166,17 +169,19 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """
         if not self._round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
-        _, intervention = self._decode(actions)
-        _, seen, reward = self._outcome(self._last_noise, intervention)
+        intervention = self._decode(actions, self._last_memory)
+        values, seen, reward = self._outcome(self._last_noise, intervention)
+        memory = self.feedback.remember(self._last_memory, intervention, values)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
-        return self._with_next(seen), reward, false, truncated, self._info(self.feedback.describe_batch(intervention))
+        info = self._info(self.feedback.describe_batch(intervention))
+        return self._with_next(seen, memory), reward, false, truncated, info
 
-    def _decode(self, actions: Actions) -> tuple[Actions, Intervention]:
-        """The actions as an own copy, and what they stand for."""
+    def _decode(self, actions: Actions, memory: Memory) -> Intervention:
+        """What a copy of the actions does in rounds after those remembered."""
         own = own_copy(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
         self._require_one_each(own)
-        return own, intervention
+        return self.feedback.situate(intervention, memory)
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
         values = self.feedback.play(noise, intervention)
@@ -196,10 +201,12 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
                     f"give one action for each of {self.num_envs} environments; given {len(part)}"
                 )
 
-    def _with_next(self, observation: Observations, ahead: int = 0) -> Observations:
-        """With what is seen of the round that is played next, or after that."""
+    def _with_next(self, observation: Observations, memory: Memory, ahead: int = 0) -> Observations:
+        """With what is seen of the round that is played next, or after that, and of the memory before it."""
         if self.feedback.looks_ahead:
             observation |= self.feedback.before(self._next_noise(ahead))
+        for key, value in self.feedback.recalled(memory).items():
+            observation[key] = np.tile(value, (self.num_envs, 1)) if value.ndim == 1 else value
         return observation
 
     def _next_noise(self, ahead: int = 0) -> Draws:
@@ -230,9 +237,6 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
 
     def _snapshot(self, index: int) -> Snapshot:
         values = {name: float(np.broadcast_to(value, self.num_envs)[index]) for name, value in self._values.items()}
-        intervention = None
-        if self._actions is not None:
-            (action,) = islice(iterate(self.action_space, self._actions), index, index + 1)
-            intervention = self.feedback.decode(action)
+        intervention = None if self._intervention is None else self._intervention.at(index)
         env_id = self.spec.id if self.spec else None
         return Snapshot(self.feedback, env_id, self._round, float(self._total_reward[index]), values, intervention)

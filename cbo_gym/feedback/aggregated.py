@@ -34,6 +34,9 @@ class CellIntervention(Intervention):
 
     intervals: list[Interval] | np.ndarray
 
+    def at(self, place: int) -> CellIntervention:
+        return _on_cells(super().at(place).soft, np.asarray(self.intervals)[place])
+
 
 class AggregatedFeedback(ParametricFeedback):
     """Aggregated feedback on cells of the soft parameters.

@@ -19,6 +19,7 @@ from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, Mode, Observation, Task, ToldGraph
 
 Description = dict[str, Any]  # what was done, in native units by name
+Memory = Any  # of a mode's own making; never changed, so that whoever keeps one may go back to it
 
 
 class Entry(NamedTuple):
@@ -71,6 +72,8 @@ class Feedback(ABC):
     own_axes: ClassVar[int] = 0
     #: whether something of a round is seen before it is played, see :meth:`before`
     looks_ahead: ClassVar[bool] = False
+    #: whether what a round gives depends on those before it, see :meth:`start`
+    remembers: ClassVar[bool] = False
     #: numbers of observational and random rounds that a problem of the user's own starts with; None as in
     #: :meth:`initial_actions`
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
@@ -155,6 +158,33 @@ class Feedback(ABC):
 
     def before(self, noise: Draws) -> Observation:
         """What an agent sees of rounds with this noise before it plays them, where the mode ``looks_ahead``."""
+        return {}
+
+    def start(self) -> Memory:
+        """What the first round depends on, where the mode ``remembers``."""
+        return None
+
+    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
+        """What an action does in the round that comes, where the mode ``remembers``.
+
+        Args:
+            intervention: what the action stands for by itself, of one round or a batch of them.
+            memory: of the rounds before; its entries broadcast against the batch.
+        """
+        return intervention
+
+    def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
+        """What the next round depends on, after one was played.
+
+        Args:
+            memory: what it depended on itself; stays as it is.
+            intervention: as :meth:`situate` gave it.
+            values: what the round gave, as from :meth:`play`.
+        """
+        return memory
+
+    def recalled(self, memory: Memory) -> Observation:
+        """What an agent sees of the memory before it plays the round that comes, shape ``(k,)`` or ``(n, k)`` each."""
         return {}
 
     def empty_observation(self) -> Observation:

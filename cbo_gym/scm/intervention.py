@@ -57,6 +57,11 @@ class Intervention(NamedTuple):
         """A slice along the last axis of a batch whose entries are all arrays."""
         return self._map(lambda entry: entry[..., rows])
 
+    def at(self, place: int) -> Intervention:
+        """One of a batch, by its place on the last axis; with what it sets, not what others of the batch do."""
+        one = self._map(lambda entry: entry[..., place] if np.ndim(entry) else entry)
+        return one._replace(hard={name: pair for name, pair in one.hard.items() if np.any(pair[0])})
+
     def expand(self) -> Intervention:
         """The same batch with an axis added at the end, for broadcasting against many noise draws."""
         return self._map(lambda entry: np.asarray(entry)[..., None])
