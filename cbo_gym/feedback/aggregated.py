@@ -179,7 +179,7 @@ class AggregatedFeedback(ParametricFeedback):
         }
 
 
-def _on_cells(columns: Sequence[np.ndarray], intervals: list[Interval] | np.ndarray) -> CellIntervention:
+def _on_cells(columns: Sequence[Floats], intervals: list[Interval] | np.ndarray) -> CellIntervention:
     """Columns of shape ``(S,)`` for one cell, ``(S, n)`` for a batch, in native units."""
     intervention = CellIntervention(columns)
     intervention.intervals = intervals
