@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym.actions.codec import Action, Codec
+from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.domains import Interval
 from cbo_gym.actions.spaces import Space
 from cbo_gym.errors import HiddenGraphError
@@ -84,6 +85,8 @@ class Task:
         noise: variable -> exogenous distribution, for methods whose paper takes it as known; None where agents
             are not told.
         initial_data: rounds that every agent of one seed is given before it acts.
+        costs: what rounds cost, by the names of the variables that are set or of ``action_names``; None where nothing
+            is paid. Initial rounds are free.
     """
 
     env_id: str
@@ -97,6 +100,7 @@ class Task:
     codec: Codec
     noise: Mapping[str, Distribution] | None = None
     initial_data: tuple[Round, ...] = ()
+    costs: Costs | None = None
 
     @property
     def diagram(self) -> CausalDiagram:

@@ -5,7 +5,7 @@ mean is their estimate of E[Y | do(x)], and the uncertainty of that estimate is 
 
 1. observes (plays the empty set) with probability epsilon, which improves the prior of all sets; or else
 2. intervenes: expected improvement over the best action is maximised in every set, divided by the cost of the set,
-   and the best set is played.
+   and the best set is played. Where a cost depends on the values too, the best action is that of the greatest quotient.
 
 Epsilon depends on the coverage C = Vol(hull of the observations) / Vol(domain) over the variables that are set, and on
 the number N of observations. The paper's Eq. 6 multiplies, C x N / N_max; the authors' program divides,
@@ -20,7 +20,8 @@ Departures:
   and the improvement is over the best posterior mean of the actions played, not over the best reward seen.
 * The empty set is one more set to play, where it is explored: nothing else may be optimal (Y = 1 - (X - U)^2 with X = U
   naturally), and to observe only now and then would not exploit it. Its posterior is a normal one; it counts as a set
-  of cost 1, since an improvement cannot be divided by its cost of nothing.
+  of cost 1, or where the task has costs and observing is free, as the cheapest set, since an improvement cannot be
+  divided by its cost of nothing.
 * An observing round is one observation, the authors' are twenty. After N_max of them there are none; what the empty
   set then still earns is a reward like that of any set, and no longer changes the prior of others. Observed values are
   clipped to the domain before their hull is taken, without which epsilon could exceed 1.
@@ -49,6 +50,7 @@ from scipy.spatial import ConvexHull, QhullError
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.actions import Costs
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
@@ -78,7 +80,8 @@ class CBO(Agent):
     Args:
         targets: the sets to intervene on: "MIS" or "POMIS" for those of the task's that are minimal intervention
             sets, or possibly optimal ones (which makes it CaBO), or the sets themselves; None for all of the task's.
-        costs: variable -> cost of setting it, finite and above 0; 1 for a variable that is not named.
+        costs: variable -> cost of setting it, finite and above 0; 1 for a variable that is not named. None for the
+            task's costs, or 1 for each variable where it has none.
         max_observations: N_max, the number of observations, the initial ones included, after which there are no
             more; at least 1.
         scaling: "divide" or "multiply" the coverage by N / N_max.
@@ -113,28 +116,41 @@ class CBO(Agent):
         self.targets: Collection[frozenset[str]] | str | None = (
             targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)
         )
-        self.costs = dict(costs or {})
+        self.costs = None if costs is None else dict(costs)
         self.max_observations = max_observations
         self.scaling: Scaling = scaling
         self.device = device
 
     def setup(self, seed: int) -> None:
         task = self.task
-        if strangers := sorted(set(self.costs) - set(task.manipulable)):
+        if strangers := sorted(set(self.costs or ()) - set(task.manipulable)):
             raise ArgumentError(
                 f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set"
                 f"{did_you_mean(strangers[0], task.manipulable)}"
             )
         self._initial = len(self.initial_rounds())
         self._model = self.make_model()
-        self._observing = _Observing(task, task.targets.index(frozenset()))
+        costs = self._believed_costs()
+        self._observing = _Observing(task, task.targets.index(frozenset()), self._cost_of_observing(costs))
         self._arms: list[_Arm] = [
-            _Intervening(task, index, self._model, self.costs, int(self.rng.integers(2**31)), self.device)
+            _Intervening(task, index, self._model, costs, int(self.rng.integers(2**31)), self.device)
             if target
             else self._observing
             for index, target in enumerate(task.targets)
         ]
         self.explore(self.choose_targets())
+
+    def _believed_costs(self) -> Costs:
+        """Its own, else the task's, else 1 for each variable that is set."""
+        if self.costs is None and self.task.costs is not None:
+            return self.task.costs
+        own = self.costs or {}
+        return Costs(variables={name: own.get(name, 1.0) for name in self.task.manipulable})
+
+    def _cost_of_observing(self, costs: Costs) -> float:
+        if costs is not self.task.costs:
+            return 1.0
+        return costs.constant or min(costs.fixed(target) for target in self.task.targets if target)
 
     def make_model(self) -> EffectModel:
         """What observations tell about interventions."""
@@ -226,16 +242,16 @@ class _Arm(ABC):
     Args:
         task: hard.
         index: of the set among the task's targets.
+        cost: of playing it, without what depends on the values.
 
     Attributes:
         index: the same.
-        cost: of playing it.
+        cost: the same.
     """
 
-    cost = 1.0
-
-    def __init__(self, task: HardTask, index: int) -> None:
+    def __init__(self, task: HardTask, index: int, cost: float) -> None:
         self.index = index
+        self.cost = cost
         self._members = [place for place, name in enumerate(task.manipulable) if name in task.targets[index]]
         self._count = len(task.manipulable)
 
@@ -266,6 +282,10 @@ class _Arm(ABC):
     def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
         """Points ``n x d`` of the set, and mean and standard deviation of E[Y | do(x)] there, each ``(n,)``."""
 
+    def log_surcharge(self, values: Tensor) -> Tensor:
+        """log(cost of playing the values / ``cost``), shape ``(n,)`` for values ``n x d`` in [0, 1]."""
+        return values.new_zeros(len(values))
+
     def action(self, values: np.ndarray) -> Action:
         """The action that sets the set's variables to values in [0, 1]."""
         chosen = np.full(self._count, UNSET)
@@ -276,8 +296,8 @@ class _Arm(ABC):
 class _Observing(_Arm):
     """The empty set. Its mean reward is known up to s / sqrt(n); s counts one more reward, a unit from the mean."""
 
-    def __init__(self, task: HardTask, index: int) -> None:
-        super().__init__(task, index)
+    def __init__(self, task: HardTask, index: int, cost: float) -> None:
+        super().__init__(task, index, cost)
         self._rewards: list[float] = []
 
     def observe(self, action: Action, reward: float) -> None:
@@ -299,7 +319,7 @@ class _Observing(_Arm):
 
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
         _, mean, std = self.beliefs()
-        return self.act(), float(log_expected_improvement(mean, std, best))
+        return self.act(), float(log_expected_improvement(mean, std, best)) - math.log(self.cost)
 
     def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
         mean, std = torch.tensor([[self._mean], [self._std]], dtype=torch.float64)
@@ -314,13 +334,14 @@ class _Intervening(_Arm):
         task: HardTask,
         index: int,
         model: EffectModel,
-        costs: Mapping[str, float],
+        costs: Costs,
         seed: int,
         device: str,
     ) -> None:
-        super().__init__(task, index)
         target = task.targets[index]
-        self.cost = sum(costs.get(name, 1.0) for name in target)
+        super().__init__(task, index, costs.fixed(target))
+        self._costs = costs
+        self._domains = {name: domain for name, domain in task.manipulable.items() if name in target}
         self._effect = partial(model.effect, target)
         dim = len(self._members)
         self._gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device)
@@ -347,13 +368,13 @@ class _Intervening(_Arm):
         return self._gp.prior_means().cpu().numpy()
 
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
-        points, values = self._candidates, self._log_improvement(self._candidates, best, self._prior)
+        points, values = self._candidates, self._log_worth(self._candidates, best, self._prior)
         for radius in RADII:
             fittest = points[values.topk(SURVIVORS).indices].repeat_interleave(CHILDREN, 0)
             step = torch.from_numpy(rng.normal(0.0, radius, tuple(fittest.shape))).to(fittest)
             children = (fittest + step).clamp(0.0, 1.0)
             points = torch.cat([points, children])
-            values = torch.cat([values, self._log_improvement(children, best)])
+            values = torch.cat([values, self._log_worth(children, best)])
         winner = values.argmax()
         return self.action(points[winner].cpu().numpy()), float(values[winner]) - math.log(self.cost)
 
@@ -361,10 +382,18 @@ class _Intervening(_Arm):
         with torch.no_grad():
             return self._candidates, *self._gp.predict(self._candidates, self._prior)
 
-    def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    def log_surcharge(self, values: Tensor) -> Tensor:
+        if not any(name in self._costs.per_unit for name in self._domains):
+            return super().log_surcharge(values)
+        pairs = zip(self._domains.items(), values.unbind(-1), strict=True)
+        native = {name: (True, low + (high - low) * column) for (name, (low, high)), column in pairs}
+        return (self._costs.of(native) / self.cost).log()
+
+    def _log_worth(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """log(EI / cost), but for the part of the cost that all values have in common."""
         with torch.no_grad():
             mean, std = self._gp.predict(values, prior)
-        return log_expected_improvement(mean, std, best)
+        return log_expected_improvement(mean, std, best) - self.log_surcharge(values)
 
 
 def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:

@@ -73,6 +73,7 @@ class CEO(CBO):
                 chosen += self.rng.integers(len(gain), size=ANCHORS).tolist() if len(gain) > ANCHORS else []
                 of_graph = self.graphs.information(self.task.targets[arm.index], points[chosen])
                 points, gain = points[chosen], gain[chosen] + torch.from_numpy(of_graph).to(gain)
+            gain = gain * (-arm.log_surcharge(points)).exp()
             best = int(gain.argmax())
             found.append((float(gain[best]) / arm.cost, arm.action(points[best].cpu().numpy())))
         return max(found, key=lambda pair: pair[0])[1]

@@ -1,4 +1,4 @@
-"""What an action is, to environments and to agents alike: spaces, native units, cells, and one codec a mode.
+"""What an action is, to environments and to agents alike: spaces, native units, cells, one codec a mode, and costs.
 
 Nothing here knows of problems or mechanisms, so agents may import all of it.
 """
@@ -13,6 +13,7 @@ from cbo_gym.actions.codec import (
     SparseCodec,
     SuperArmCodec,
 )
+from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.domains import Domains, Interval
 from cbo_gym.actions.spaces import CellBox, Space, SparseBox, SuperArmSpace
 
@@ -23,6 +24,7 @@ __all__ = [
     "CellCodec",
     "ChoiceCodec",
     "Codec",
+    "Costs",
     "Domains",
     "Interval",
     "PolicyCodec",

@@ -73,7 +73,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         mode: the feedback mode.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         parameters: keyword arguments of the mode and of the problem's builder, and ``graph`` with its own: what agents
-            are told of the graph, see :func:`cbo_gym.problems.telling.tell`.
+            are told of the graph, see :func:`cbo_gym.problems.telling.tell`; and ``costs`` of rounds, as
+            :meth:`cbo_gym.actions.Costs.read` takes them, which every ``info`` then has as ``cost``.
 
     Attributes:
         feedback: what an action means and what comes back.
@@ -114,6 +115,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._reward_of = self.problem.outcomes.reward
         self._before = self.feedback.before if self.feedback.looks_ahead else None
         self._remembers = self.feedback.remembers
+        self._priced = self.feedback.costs is not None
         self._begin()
 
     def _begin(self) -> None:
@@ -148,7 +150,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             OperationError: if the reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is no finite number;
                 nor does anything change then.
         """
-        intervention = self._decode(action)
+        intervention = played = self._decode(action)
         if self._remembers:
             intervention = self.feedback.situate(intervention, self._memory)
         stream = self._noise or self._stream()
@@ -167,7 +169,10 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._intervention = intervention
         self.round += 1
         self.total_reward += reward
-        return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
+        info = {"round": self.round, "intervention": self._describe(intervention)}
+        if self._priced:
+            info["cost"] = self.feedback.cost(played)
+        return observation, reward, False, False, info
 
     def counterfactual(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
         """What :meth:`step` would have given in the last round under another action, on the same noise.
@@ -193,13 +198,16 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """
         if not self.round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
-        intervention = self._decode(action)
+        intervention = played = self._decode(action)
         if self._remembers:
             intervention = self.feedback.situate(intervention, self._last_memory)
         values, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
         if self._remembers:
             observation |= self.feedback.recalled(self.feedback.remember(self._last_memory, intervention, values))
-        return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
+        info = {"round": self.round, "intervention": self._describe(intervention)}
+        if self._priced:
+            info["cost"] = self.feedback.cost(played)
+        return observation, reward, False, False, info
 
     def _outcome(
         self, noise: tuple[float, ...], intervention: Intervention, stream: NoiseStream

@@ -142,7 +142,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if self._truncated:
             observation, info = self.reset()
             return observation, np.zeros(self.num_envs), false, false.copy(), info
-        intervention = self._decode(actions, self._memory)
+        intervention, paid = self._decode(actions, self._memory)
         noise = self._next_noise()
         values, seen, reward = self._outcome(noise, intervention)
         memory = self.feedback.remember(self._memory, intervention, values)
@@ -154,7 +154,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
         self._intervention = intervention
-        info = self._info(self.feedback.describe_batch(intervention))
+        info = self._info(self.feedback.describe_batch(intervention)) | paid
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
@@ -169,19 +169,25 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """
         if not self._round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
-        intervention = self._decode(actions, self._last_memory)
+        intervention, paid = self._decode(actions, self._last_memory)
         values, seen, reward = self._outcome(self._last_noise, intervention)
         memory = self.feedback.remember(self._last_memory, intervention, values)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
-        info = self._info(self.feedback.describe_batch(intervention))
+        info = self._info(self.feedback.describe_batch(intervention)) | paid
         return self._with_next(seen, memory), reward, false, truncated, info
 
-    def _decode(self, actions: Actions, memory: Memory) -> Intervention:
-        """What a copy of the actions does in rounds after those remembered."""
+    def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
+        """What a copy of the actions does in rounds after those remembered, and what ``info`` says of their costs."""
         own = own_copy(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
         self._require_one_each(own)
-        return self.feedback.situate(intervention, memory)
+        return self.feedback.situate(intervention, memory), self._paid(intervention)
+
+    def _paid(self, intervention: Intervention) -> StepInfo:
+        if self.feedback.costs is None:
+            return {}
+        cost = np.array(np.broadcast_to(self.feedback.cost(intervention), self.num_envs), dtype=float)
+        return {"cost": cost, "_cost": np.ones(self.num_envs, dtype=bool)}
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
         values = self.feedback.play(noise, intervention)

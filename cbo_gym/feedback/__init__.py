@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
@@ -35,13 +37,16 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
         mode: how it is played.
         parameters: keyword arguments of the mode, of the problem's builder, and of
-            :func:`cbo_gym.problems.telling.tell`: what agents are told of the graph.
+            :func:`cbo_gym.problems.telling.tell`: what agents are told of the graph; and ``costs`` of rounds, as
+            :meth:`cbo_gym.actions.Costs.read` takes them, None for none.
 
     Raises:
         ArgumentError: if the problem cannot be built or does not fit the mode, or a parameter is neither's.
     """
     kind = feedback_class(mode)
     of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
+    asked = "costs" in parameters
+    costs = parameters.pop("costs", None)
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
@@ -50,6 +55,9 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
             f"{_name(problem)} in {mode} mode takes the parameters {sorted(known)}; given also {unknown}{hints}"
         )
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
+    if asked:
+        read = None if costs is None else Costs.read(costs)
+        built = replace(built, outcomes=replace(built.outcomes, costs=read))
     of_mode = {key: value for key, value in parameters.items() if key in own}
     truth = kind(built, **of_mode)
     if (told := tell(built, **of_graph)) is built:

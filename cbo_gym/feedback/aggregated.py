@@ -146,6 +146,12 @@ class AggregatedFeedback(ParametricFeedback):
             described[f"_{name}"] = np.ones(len(intervals), dtype=bool)
         return described
 
+    def priced_values(self, intervention: Intervention) -> Sequence[Floats]:
+        """The centre of the cell."""
+        assert isinstance(intervention, CellIntervention)
+        intervals = np.asarray(intervention.intervals)
+        return intervals.mean(axis=-1).T.tolist() if intervals.ndim == 2 else list(intervals.mean(axis=-1).T)
+
     def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """The cell's interval of the parameter in native units."""
         name, domain = self.domains.names[place], self.domains.intervals[place]

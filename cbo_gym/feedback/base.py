@@ -10,9 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from cbo_gym.actions import Codec, Space
+from cbo_gym.actions import Codec, Costs, Space
 from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import own_copy
+from cbo_gym.errors import ArgumentError
+from cbo_gym.feedback.pricing import Priceable, fitted
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
@@ -59,6 +62,7 @@ class Feedback(ABC):
         domains: native units of the action's coordinates.
         told: what agents are told of the causal graph.
         nodes: the observed variables in the order in which they are seen, the reward last.
+        costs: what rounds cost, in the names of the mode's own; None where nothing is paid.
         truth: the same with the graph known, from which regret is counted; itself where it is.
 
     Raises:
@@ -86,11 +90,18 @@ class Feedback(ABC):
         self.truth: Feedback = self
         self.codec = self.make_codec()
         self.domains = self.codec.domains
+        self.costs = self._fitted_costs()
         self.action_space: Space = self.codec.space
         shapes = {key: value.shape for key, value in self.empty_observation().items()}
         self.observation_space = spaces.Dict(
             {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
         )
+
+    def _fitted_costs(self) -> Costs | None:
+        if self.problem.outcomes.costs is None:
+            return None
+        where = f"{self.problem.name} in {self.mode} mode"
+        return fitted(self.problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
 
     @abstractmethod
     def make_codec(self) -> Codec:
@@ -142,6 +153,27 @@ class Feedback(ABC):
             described[name] = np.stack(value, axis=-1) if isinstance(value, tuple) else np.array(value)
             described[f"_{name}"] = np.ones(len(described[name]), dtype=bool)
         return described
+
+    def priceable(self) -> Priceable:
+        """What of the mode's actions may have a price.
+
+        Raises:
+            ArgumentError: if nothing may.
+        """
+        raise ArgumentError(f"{self.problem.name}: there are no costs in {self.mode} mode")
+
+    def changed(self, intervention: Intervention) -> Changed:
+        """What an action sets or changes, where that may have a price: item -> ``(mask, native value)``."""
+        return {}
+
+    def cost(self, intervention: Intervention) -> Floats:
+        """What rounds cost, a number or an array of the batch's shape; one number where all cost the same.
+
+        Args:
+            intervention: what actions stand for, as :meth:`decode` or :meth:`decode_batch` gave it.
+        """
+        assert self.costs is not None, "nothing is paid"
+        return self.costs.of(self.changed(intervention))
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """What rounds with this noise give, by variable, of the shape of the noise and the batch together."""

@@ -13,8 +13,10 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.actions.codec import UNSET, Actions
+from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers, shown
 from cbo_gym.feedback.base import Description, Feedback, Region
+from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action
@@ -35,6 +37,10 @@ class SettingFeedback(Feedback):
                 described[name] = np.where(mask, values, 0.0)
                 described[f"_{name}"] = np.array(mask)
         return described
+
+    def changed(self, intervention: Intervention) -> Changed:
+        """The variables that are set."""
+        return intervention.hard
 
 
 class ChoiceFeedback(SettingFeedback):
@@ -124,6 +130,9 @@ class ChoiceFeedback(SettingFeedback):
 
     def acted_on(self) -> dict[str, str]:
         return dict.fromkeys(self._manipulable, "do")
+
+    def priceable(self) -> Priceable:
+        return Priceable({name: (name,) for name in self.domains.names}, self.codec.sets)
 
     def regions(self) -> list[Region]:
         return [Region(len(places), partial(self.actions_at, index)) for index, places in enumerate(self._members)]

@@ -14,6 +14,7 @@ from cbo_gym.actions.reading import as_index, as_whole_numbers
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Region
 from cbo_gym.feedback.choice import SettingFeedback, set_name
+from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, DiscreteTask, Mode
@@ -69,6 +70,10 @@ class DiscreteFeedback(SettingFeedback):
         first = self._settable[0]  # is kept, so that a batch of nothing but observations shows its size
         kept = {name: mask for name, mask in masks.items() if name == first or mask.any()}
         return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})
+
+    def priceable(self) -> Priceable:
+        sets = list(dict.fromkeys(frozenset(arm) for arm in self.problem.arms))
+        return Priceable({name: (name,) for items in sets for name in sorted(items)}, sets)
 
     def acted_on(self) -> dict[str, str]:
         return dict.fromkeys(self._settable, "do")

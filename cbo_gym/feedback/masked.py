@@ -10,9 +10,11 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import SuperArmCodec, SuperArmSpace
 from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_numbers, shown
 from cbo_gym.feedback.base import Description, Entry, Region
 from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
+from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems import Problem
 from cbo_gym.problems.masking import with_random_signals
 from cbo_gym.scm import Floats, Intervention
@@ -98,6 +100,18 @@ class MaskedFeedback(ParametricFeedback):
     def describe(self, intervention: Intervention) -> Description:
         """Base arm (its parameter's own name, else its signal) -> 1 where it was let through, else 0."""
         return dict(zip(self._arms, intervention.soft))  # noqa: B905  # decoding has counted them
+
+    def priceable(self) -> Priceable:
+        """The base arms, by their own names too."""
+        items = super().priceable().items
+        names = self.problem.domains.names
+        own = {arm: (name,) for arm, name in zip(self.codec.arms, names, strict=True)}
+        return Priceable(items | own, [frozenset({name}) for name in names], {}, units=False)
+
+    def changed(self, intervention: Intervention) -> Changed:
+        """The base arms that are let through."""
+        names = self.problem.domains.names
+        return {name: (bit != 0.0, 0.0) for name, bit in zip(names, intervention.soft, strict=True)}
 
     def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """The base arm's signal where it was let through."""

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cbo_gym.actions import Domains
+from cbo_gym.actions.costs import Changed
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Description, Entry, Feedback
+from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.task import ParametricTask
 
@@ -48,6 +50,29 @@ class ParametricFeedback(Feedback):
         if self.problem.domains.named:
             return {name: (place,) for place, name in enumerate(self.problem.domains.names)}
         return self.scm.action_nodes
+
+    def priceable(self) -> Priceable:
+        """The parameters, by their names or by that of the node that they enter; change is counted from null."""
+        names = self.problem.domains.names
+        items = {node: tuple(names[i] for i in own) for node, own in self.scm.action_nodes.items()}
+        return Priceable(items | {name: (name,) for name in names}, [frozenset({name}) for name in names], self._origin)
+
+    @cached_property
+    def _origin(self) -> Mapping[str, float]:
+        """The parameters' native values under the null action."""
+        native = self.problem.to_native(self.problem.null_action).tolist()
+        return dict(zip(self.problem.domains.names, native, strict=True))
+
+    def changed(self, intervention: Intervention) -> Changed:
+        """The parameters that are not as under the null action."""
+        return {
+            name: (value != null, value)
+            for (name, null), value in zip(self._origin.items(), self.priced_values(intervention), strict=True)
+        }
+
+    def priced_values(self, intervention: Intervention) -> Sequence[Floats]:
+        """The native value at which each parameter is priced."""
+        return intervention.soft
 
     def acted_on(self) -> dict[str, str]:
         names = self.problem.domains.names

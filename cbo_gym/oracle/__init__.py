@@ -42,6 +42,8 @@ def _recorded(spec: Any) -> RecordedOptimum | None:
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
         return None
-    aside = (*OF_THE_SESSION, *GRAPH_KEYWORDS)  # what is told of the graph changes no expected reward
-    made_with = {key: value for key, value in spec.kwargs.items() if key not in aside}
-    return entry.optimum if made_with == entry.made_with else None
+    aside = (*OF_THE_SESSION, *GRAPH_KEYWORDS, "costs")  # neither what is told of the graph nor costs change it
+    made_with, registered = (
+        {key: value for key, value in one.items() if key not in aside} for one in (spec.kwargs, entry.made_with)
+    )
+    return entry.optimum if made_with == registered else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 
+from cbo_gym.actions import Costs
 from cbo_gym.scm import Floats
 
 
@@ -16,9 +17,11 @@ class Outcomes:
 
     Args:
         objective: the node whose expected value is maximised.
+        costs: what rounds cost; None where nothing is paid. They are no part of the reward.
     """
 
     objective: str
+    costs: Costs | None = None
 
     @cached_property
     def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:

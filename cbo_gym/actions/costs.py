@@ -1,0 +1,144 @@
+"""Costs: what a round costs, which follows from its action alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.scm.values import is_finite_number
+
+Prices = Mapping[str, float]  # what is priced -> its price
+Changed = Mapping[str, tuple[Any, Any]]  # item -> where it is set or changed, and to what native value
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The prices of a problem. A round costs, with the items that its action sets or changes:
+
+    base + observed nodes + (the price of their set, or else the sum of their own) + sum of per unit x |value - reference|.
+
+    Items are the variables of actions that set them, and the soft parameters or base arms of the others. What has no
+    price is free.
+
+    Args:
+        base: of a round, whatever is done in it.
+        variables: item -> price of setting or changing it.
+        sets: set of items -> price of setting or changing just these, in place of the sum of their own prices.
+        per_unit: item -> price of a native unit between its value and its reference.
+        reference: item -> that native value; 0 where none is given.
+        observed: node -> price of observing it. All are observed in every round, so this adds a constant.
+
+    Raises:
+        ArgumentError: if a price is no finite number above 0, a reference no finite number, a set empty, or nothing is
+            priced.
+    """
+
+    base: float = 0.0
+    variables: Prices = field(default_factory=dict)
+    sets: Mapping[frozenset[str], float] = field(default_factory=dict)
+    per_unit: Prices = field(default_factory=dict)
+    reference: Prices = field(default_factory=dict)
+    observed: Prices = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sets", {_members(key): price for key, price in _mapping("sets", self.sets).items()})
+        if not (is_finite_number(self.base) and self.base >= 0.0):
+            raise ArgumentError(f"costs: base must be a finite number of at least 0; given {self.base!r}")
+        for part in ("variables", "sets", "per_unit", "observed"):
+            for name, price in _mapping(part, getattr(self, part)).items():
+                if not (is_finite_number(price) and price > 0.0):
+                    raise ArgumentError(
+                        f"costs: the price of {_shown(name)} in {part} must be a finite number above 0; given {price!r}"
+                    )
+        for name, value in _mapping("reference", self.reference).items():
+            if not is_finite_number(value):
+                raise ArgumentError(f"costs: the reference of {name!r} must be a finite number; given {value!r}")
+        if not (self.base or self.variables or self.sets or self.per_unit or self.observed):
+            raise ArgumentError("costs must price something; give None where nothing is paid")
+
+    @classmethod
+    def read(cls, given: Any) -> Costs:
+        """Costs from what a user writes: item -> price, or the parts by name, or Costs.
+
+        Raises:
+            ArgumentError: if it is none of them, a part is unknown, or as the class.
+        """
+        if isinstance(given, cls):
+            return given
+        parts = [part.name for part in fields(cls)]
+        if not isinstance(given, Mapping):
+            raise ArgumentError(f"costs map what is priced to prices, or are parts among {parts}; given {given!r}")
+        if not set(given) & set(parts):
+            return cls(variables=dict(given))
+        if strangers := [name for name in given if name not in parts]:
+            raise ArgumentError(
+                f"costs with parts have no others than {parts}; given also {strangers}"
+                f"{did_you_mean(str(strangers[0]), parts)}"
+            )
+        return cls(**given)
+
+    @cached_property
+    def constant(self) -> float:
+        """What a round costs in which nothing is set or changed."""
+        return float(self.base + sum(self.observed.values()))
+
+    def fixed(self, items: Collection[str]) -> float:
+        """What it costs to set or change these items, without what is paid for each unit."""
+        own = self.sets.get(frozenset(items)) if items else None
+        return self.constant + float(sum(self.variables.get(name, 0.0) for name in items) if own is None else own)
+
+    def of(self, changed: Changed) -> Any:
+        """What rounds cost.
+
+        Args:
+            changed: item -> ``(mask, value)``: where the item is set or changed, True for everywhere, and to which
+                native value. Numbers, arrays or tensors of one shape, that of the rounds.
+
+        Returns:
+            a number, or an array or tensor of that shape; a number for them all where it is the same in all.
+        """
+        total: Any = self.constant
+        for name, (mask, value) in changed.items():
+            price, unit, reference = self._terms.get(name, (0.0, 0.0, 0.0))
+            total = total + mask * (price + unit * abs(value - reference) if unit else price)
+        for items, price in self.sets.items():
+            if items <= changed.keys():
+                total = total + _just(items, changed) * (price - sum(self.variables.get(name, 0.0) for name in items))
+        return total
+
+    @cached_property
+    def _terms(self) -> dict[str, tuple[float, float, float]]:
+        names = {**self.variables, **self.per_unit}
+        return {n: (self.variables.get(n, 0.0), self.per_unit.get(n, 0.0), self.reference.get(n, 0.0)) for n in names}
+
+
+def _just(items: frozenset[str], changed: Changed) -> Any:
+    """Where these items are changed and no others."""
+    same: Any = True
+    for name, (mask, _) in changed.items():
+        same = same & (mask if name in items else mask ^ True)
+    return same
+
+
+def _members(given: Any) -> frozenset[str]:
+    """A set of items: names with commas between them, or a collection of names."""
+    names = given.split(",") if isinstance(given, str) else given
+    if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
+        raise ArgumentError(f"costs: a set is names with commas between them, 'X1, X2', or a tuple; given {given!r}")
+    members = frozenset(name.strip() for name in names)
+    if not members or "" in members:
+        raise ArgumentError(f"costs: a set must name something, for setting nothing costs the base; given {given!r}")
+    return members
+
+
+def _mapping(part: str, given: Any) -> Mapping[Any, float]:
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"costs: {part} must map names to numbers; given {given!r}")
+    return given
+
+
+def _shown(name: Any) -> str:
+    return "{" + ", ".join(sorted(name)) + "}" if isinstance(name, frozenset) else repr(name)
