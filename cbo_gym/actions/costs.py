@@ -18,7 +18,7 @@ Changed = Mapping[str, tuple[Any, Any]]  # item -> where it is set or changed, a
 class Costs:
     """The prices of a problem. A round costs, with the items that its action sets or changes:
 
-    base + observed nodes + (the price of their set, or else the sum of their own) + sum of per unit x |value - reference|.
+    base + observed nodes + (price of their set, or else sum of their own) + sum of per_unit |value - reference|.
 
     Items are the variables of actions that set them, and the soft parameters or base arms of the others. What has no
     price is free.

@@ -14,13 +14,13 @@ import polars as pl
 
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.curves import FEWEST_FOR_BAND, Curve, curve, linear_limits, log_limits, log_ticks
+from cbo_gym.evaluation.horizontal import Horizontal, Rounds
 from cbo_gym.evaluation.labels import shortened
 from cbo_gym.evaluation.leaderboard import Leaderboard
 from cbo_gym.evaluation.palette import Look
 from cbo_gym.evaluation.plots import FLOOR, choice_frequencies, choice_styles, regrets
 from cbo_gym.evaluation.results import Run
 
-MOST_POINTS = 150  # of a line; more are no wider than a dot on a screen
 DIGITS = 4
 LISTED = 12  # lines that a description lists
 
@@ -81,38 +81,47 @@ class Chart:
         return b64encode(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)).decode()
 
 
-def regret_chart(runs: Sequence[Run], styles: Styles) -> Chart:
+def regret_chart(runs: Sequence[Run], styles: Styles, against: type[Horizontal] = Rounds) -> Chart:
     """Average and simple regret of the runs of one environment."""
-    rounds = _thinned(runs[0].horizon)
+    horizontal = against(runs)
     agents = [agent for agent in styles if any(run.agent == agent for run in runs)]
     average, simple = (
-        {agent: curve(regrets([run for run in runs if run.agent == agent], column), floor) for agent in agents}
+        {agent: _regret([run for run in runs if run.agent == agent], horizontal, column, floor) for agent in agents}
         for column, floor in (("average_regret", -np.inf), ("simple_regret", FLOOR))
     )
     low, high = log_limits([found.mean for found in simple.values()])
     panels = [
-        _panel("Average regret (1 = random play)", average, rounds, linear_limits([c.mean for c in average.values()])),
-        _panel("Simple regret (1 = random play)", simple, rounds, (low, high), log_ticks(low, high)),
+        _panel(
+            "Average regret (1 = random play)",
+            average,
+            horizontal.few,
+            linear_limits([c.mean for c in average.values()]),
+        ),
+        _panel("Simple regret (1 = random play)", simple, horizontal.few, (low, high), log_ticks(low, high)),
     ]
-    return Chart(rounds.tolist(), "Round", {agent: styles[agent] for agent in agents}, panels)
+    return Chart(horizontal.few.tolist(), horizontal.title, {agent: styles[agent] for agent in agents}, panels)
 
 
-def choice_chart(runs: Sequence[Run], styles: Styles) -> Chart | None:
+def _regret(runs: Sequence[Run], horizontal: Horizontal, column: str, floor: float) -> Curve:
+    return curve(horizontal.values(runs, regrets(runs, column)), floor, horizontal.places)
+
+
+def choice_chart(runs: Sequence[Run], styles: Styles, against: type[Horizontal] = Rounds) -> Chart | None:
     """How often each target set or scope was chosen, a panel an agent; None where no run chose anything."""
     choosing = [run for run in runs if run.choices]
     if not choosing:
         return None
-    rounds = _thinned(runs[0].horizon)
+    horizontal = against(runs)
     legend = choice_styles(choosing)
     panels = []
     for agent in (agent for agent in styles if any(run.agent == agent for run in choosing)):
-        found = choice_frequencies([run for run in choosing if run.agent == agent], list(legend))
-        panels.append(
-            _panel(
-                printable(agent), {name: curve(c) for name, c in found.items()}, rounds, (0.0, 1.02), keys=list(legend)
-            )
-        )
-    return Chart(rounds.tolist(), "Round", legend, panels)
+        own = [run for run in choosing if run.agent == agent]
+        found = {
+            name: curve(horizontal.values(own, curves), places=horizontal.places)
+            for name, curves in choice_frequencies(own, list(legend)).items()
+        }
+        panels.append(_panel(printable(agent), found, horizontal.few, (0.0, 1.02), keys=list(legend)))
+    return Chart(horizontal.few.tolist(), horizontal.title, legend, panels)
 
 
 def profile_chart(board: Leaderboard, group: str, styles: Styles) -> Chart:
@@ -127,11 +136,6 @@ def profile_chart(board: Leaderboard, group: str, styles: Styles) -> Chart:
     x = next(iter(found.values())).rounds
     panel = _panel("Share of runs with a score above s", found, x, (0.0, 1.02), at="at s = 0.5", place=len(x) // 2)
     return Chart(x.tolist(), "Score s", {agent: styles[agent] for agent in found}, [panel])
-
-
-def _thinned(horizon: int) -> np.ndarray:
-    """Rounds that are drawn, the first and the last among them."""
-    return np.unique(np.linspace(1, horizon, min(horizon, MOST_POINTS)).round().astype(int))
 
 
 def _panel(

@@ -22,7 +22,7 @@ class Curve:
     """What is drawn of one method.
 
     Attributes:
-        rounds: from 1, shape ``(n,)``.
+        rounds: from 1, or other places on the horizontal axis, shape ``(n,)``.
         mean: over seeds, shape ``(n,)``.
         low, high: ends of the 95 % interval of the mean, shape ``(n,)``; None with fewer than five seeds.
         runs: the single runs with fewer than five seeds, shape ``(seeds, n)``; else, and of one seed, none.
@@ -37,17 +37,18 @@ class Curve:
     seeds: int
 
 
-def curve(values: Array, floor: float = -np.inf) -> Curve:
-    """Mean and interval in every round.
+def curve(values: Array, floor: float = -np.inf, places: Array | None = None) -> Curve:
+    """Mean and interval in every round, or at other places.
 
     The interval is a percentile bootstrap of the seeds, see :func:`aggregate.bootstrap_weights`.
 
     Args:
         values: shape ``(seeds, rounds)``; rounds in which a seed has NaN are left out.
         floor: what lies below is drawn at it, for logarithmic axes.
+        places: on the horizontal axis, shape ``(rounds,)``; None for the rounds from 1.
     """
     known = ~np.isnan(values).any(axis=0)
-    rounds, values = np.arange(1, len(known) + 1)[known], values[:, known]
+    rounds, values = (np.arange(1, len(known) + 1) if places is None else places)[known], values[:, known]
     seeds = len(values)
     mean = values.mean(axis=0).clip(min=floor)
     if seeds < FEWEST_FOR_BAND:

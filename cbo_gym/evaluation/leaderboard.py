@@ -42,7 +42,9 @@ METRICS = {
     "seconds": "seconds a round",
 }
 
-NUMBERS = (*METRICS, *GAPS)
+#: the same, of what not every environment has
+OF_COSTS = {"total_cost": "total cost"}
+NUMBERS = (*METRICS, *OF_COSTS, *GAPS)
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ class Leaderboard:
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`METRICS` its mean over seeds and ``<metric>_half``, half the
-            width of its 95 % t-interval (null with one seed); the same for the columns :data:`GAPS`, which are null
-            after fewer rounds than they name.
+            width of its 95 % t-interval (null with one seed); the same for the columns :data:`OF_COSTS`, which are null
+            where nothing is paid, and :data:`GAPS`, which are null after fewer rounds than they name.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
             and the ``fewest_seeds`` and ``most_seeds`` that finished on one of these environments; of the normalised
             score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``, of the score
@@ -72,6 +74,7 @@ class Leaderboard:
             rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
         table: a row a run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
             ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, :data:`METRICS`,
+            :data:`OF_COSTS`,
             ``run_seconds``, mean seconds a round of ``act``, ``update`` and ``recommend`` apart, ``error``.
         runs, failed, skipped: the runs by status.
         replaced: number of runs left out because another one of the same counts, see :func:`newest`.
@@ -197,7 +200,7 @@ def final_numbers(run: Run) -> dict[str, object]:
         "sources": _pairs(run.sources),
         "libraries": _pairs(run.libraries),
         "recommend": run.recommend,
-        **dict.fromkeys([*METRICS, *GAPS]),
+        **dict.fromkeys(NUMBERS),
         "run_seconds": None,
         **dict.fromkeys(SECONDS),
         "error": run.error,
@@ -213,6 +216,8 @@ def final_numbers(run: Run) -> dict[str, object]:
         row |= {"seconds": seconds, "run_seconds": run.reset_seconds + seconds * run.horizon}
         row |= {name: run.table[name].mean() for name in SECONDS}
         row |= gaps_of(run)
+        if "cost" in run.table.columns:
+            row["total_cost"] = run.table["cost"].sum()
     return row
 
 

@@ -18,6 +18,7 @@ import polars as pl
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.curves import FEWEST_FOR_BAND, Curve, curve, linear_limits, log_limits, log_ticks, plain
+from cbo_gym.evaluation.horizontal import CostPaid, Horizontal, Rounds, has_costs
 from cbo_gym.evaluation.labels import for_figure, shortened
 from cbo_gym.evaluation.leaderboard import Leaderboard, env_label
 from cbo_gym.evaluation.palette import GREY, Look, looks, of_place
@@ -104,8 +105,10 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
 
 
 @on_paper
-def regret_curves(runs: Sequence[Run], styles: Mapping[str, Look] | None = None) -> Figure:
-    """Average and simple regret against rounds, a row of panels an environment.
+def regret_curves(
+    runs: Sequence[Run], styles: Mapping[str, Look] | None = None, against: type[Horizontal] = Rounds
+) -> Figure:
+    """Average and simple regret against rounds, or against what the actions cost, a row of panels an environment.
 
     Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Simple regret has a
     logarithmic scale, with what is below 1e-4 drawn at 1e-4; the scales follow the means.
@@ -113,21 +116,27 @@ def regret_curves(runs: Sequence[Run], styles: Mapping[str, Look] | None = None)
     Args:
         runs: finished ones.
         styles: of the agents, so that figures of a report agree; by default those of the agents of the runs.
+        against: Rounds, or CostPaid for the environments whose actions have costs.
+
+    Raises:
+        ArgumentError: if none has.
     """
     styles = styles or looks(run.agent for run in runs)
+    runs = _with_costs(runs) if against is CostPaid else runs
     envs = sorted({env_label(run) for run in runs})
     figure, axes = _panels(len(envs), len(COLUMNS), 2.35)
     for row, env in zip(axes, envs, strict=True):
         played = [run for run in runs if env_label(run) == env]
         names = _names_with_seeds(played)
+        horizontal = against(played)
         for axis, (column, title) in zip(row, COLUMNS.items(), strict=True):
             for agent in sorted(names, key=list(styles).index):
-                curves = regrets([run for run in played if run.agent == agent], column)
-                _draw_curve(
-                    axis, curve(curves, FLOOR if column == "simple_regret" else -np.inf), names[agent], styles[agent]
-                )
+                own = [run for run in played if run.agent == agent]
+                values = horizontal.values(own, regrets(own, column))
+                shown = curve(values, FLOOR if column == "simple_regret" else -np.inf, horizontal.places)
+                _draw_curve(axis, shown, names[agent], styles[agent])
             axis.set_ylabel(f"{title}\n(1 = random play)")
-        _finish(row, for_figure(_short(env, 60)), what_is_drawn(len({run.seed for run in played})))
+        _finish(row, horizontal, for_figure(_short(env, 60)), what_is_drawn(len({run.seed for run in played})))
     shared_legend(figure)
     return figure
 
@@ -156,7 +165,13 @@ def what_is_drawn(seeds: int) -> str:
     return f"Means of {seeds} seeds; " + ("single runs thin" if seeds < FEWEST_FOR_BAND else "95 % bootstrap intervals")
 
 
-def _finish(row: Sequence[Axes], title: str, note: str) -> None:
+def _with_costs(runs: Sequence[Run]) -> list[Run]:
+    if not (priced := [run for run in runs if has_costs(run)]):
+        raise ArgumentError("curves against costs need runs of environments whose actions have costs")
+    return priced
+
+
+def _finish(row: Sequence[Axes], horizontal: Horizontal, title: str, note: str) -> None:
     """Scales, ticks and labels of the regrets of one environment."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -169,9 +184,17 @@ def _finish(row: Sequence[Axes], title: str, note: str) -> None:
     simple.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     simple.yaxis.set_minor_locator(NullLocator())
     for axis in row:
-        round_axis(axis)
+        _horizontal_axis(axis, horizontal)
     average.set_title(title, loc="left")
     simple.set_title(note, loc="right", fontsize=7.5, color="#555555")
+
+
+def _horizontal_axis(axis: Axes, horizontal: Horizontal) -> None:
+    if isinstance(horizontal, Rounds):
+        round_axis(axis)
+        return
+    axis.set_xlabel(horizontal.in_figures)
+    axis.margins(x=0.01)
 
 
 def round_axis(axis: Axes) -> None:
@@ -308,14 +331,19 @@ def critical_differences(ranking: Ranking, styles: Mapping[str, Look] | None = N
 
 
 @on_paper
-def choice_curves(runs: Sequence[Run]) -> Figure:
+def choice_curves(runs: Sequence[Run], against: type[Horizontal] = Rounds) -> Figure:
     """How often each target set or scope had been chosen after t rounds, a panel for each environment and agent.
 
     What an agent never chose has no line.
 
+    Args:
+        runs: finished ones.
+        against: as for :func:`regret_curves`.
+
     Raises:
-        ArgumentError: if no run chose anything.
+        ArgumentError: if no run chose anything, or had costs where it is drawn against them.
     """
+    runs = _with_costs(runs) if against is CostPaid else runs
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in sorted(runs, key=lambda run: (env_label(run), run.agent)):
         if run.choices:
@@ -327,7 +355,7 @@ def choice_curves(runs: Sequence[Run]) -> Figure:
     figure, axes = _panels(-(-len(groups) // columns), columns, 2.1)
     short = shortened([agent for _, agent in groups], LABEL_WIDTH)
     for axis, ((env, agent), group) in zip(axes.flat, groups.items(), strict=False):
-        frequency_curves(axis, group, styles)
+        frequency_curves(axis, group, styles, against)
         axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[agent])}", loc="left", fontsize=8)
     for axis in axes.flat[len(groups) :]:
         axis.axis("off")
@@ -336,19 +364,24 @@ def choice_curves(runs: Sequence[Run]) -> Figure:
 
 
 @on_paper
-def frequency_curves(axis: Axes, runs: Sequence[Run], styles: Mapping[str, Look]) -> None:
-    """Draw the frequencies of one agent's choices on one environment against rounds.
+def frequency_curves(
+    axis: Axes, runs: Sequence[Run], styles: Mapping[str, Look], against: type[Horizontal] = Rounds
+) -> None:
+    """Draw the frequencies of one agent's choices on one environment against rounds, or what they cost.
 
     Args:
         axis: where to draw.
         runs: of one agent on one environment.
         styles: see :func:`choice_styles`.
+        against: as for :func:`regret_curves`.
     """
+    horizontal = against(runs)
     for name, curves in choice_frequencies(runs, list(styles)).items():
-        _draw_curve(axis, curve(curves), _short(name, LABEL_WIDTH), styles[name])
+        shown = curve(horizontal.values(runs, curves), places=horizontal.places)
+        _draw_curve(axis, shown, _short(name, LABEL_WIDTH), styles[name])
     axis.set_ylabel("Share of rounds 1 to $t$")
     axis.set_ylim(-0.02, 1.02)
-    round_axis(axis)
+    _horizontal_axis(axis, horizontal)
 
 
 def choice_styles(runs: Sequence[Run]) -> dict[str, Look]:

@@ -15,6 +15,7 @@ from cbo_gym.errors import printable
 from cbo_gym.evaluation.charts import Chart, choice_chart, profile_chart, regret_chart
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.graph_loss import graph_loss_tables
+from cbo_gym.evaluation.horizontal import CostPaid, Horizontal, Rounds, has_costs
 from cbo_gym.evaluation.labels import file_names, shortened
 from cbo_gym.evaluation.latex import latex
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, env_label
@@ -175,6 +176,10 @@ def _figures(board: Leaderboard, names: _Names) -> Iterator[tuple[str, Callable[
         yield f"regret-{names.envs[env]}", partial(regret_curves, runs, names.styles)
         if any(run.choices for run in runs):
             yield f"choices-{names.envs[env]}", partial(choice_curves, runs)
+        if all(map(has_costs, runs)):
+            yield f"regret-cost-{names.envs[env]}", partial(regret_curves, runs, names.styles, CostPaid)
+            if any(run.choices for run in runs):
+                yield f"choices-cost-{names.envs[env]}", partial(choice_curves, runs, CostPaid)
 
 
 def _by_env(board: Leaderboard) -> dict[str, list[Run]]:
@@ -284,13 +289,7 @@ class _Page:
     def env(self, env: str) -> dict[str, Any]:
         """What is shown of an environment."""
         name, runs = self.names.envs[env], self.runs.get(env, [])
-        plots = []
-        if runs:
-            chart = regret_chart(runs, self.names.styles)
-            plots.append(Plot(chart, f"regret-{name}", f"{what_is_drawn(len({run.seed for run in runs}))}."))
-            if (choices := choice_chart(runs, self.names.styles)) is not None:
-                caption = "Share of rounds 1 to t in which each target set or scope was chosen."
-                plots.append(Plot(choices, f"choices-{name}", caption, by_agent=False))
+        plots = list(self._curves(name, runs)) if runs else []
         chosen = choice_table(self.board, env)
         return {
             "id": f"env-{name}",
@@ -300,6 +299,20 @@ class _Page:
             "plots": plots,
             "choices": self.matrix(f"Choices on {printable(env)}", chosen) if chosen.rows else None,
         }
+
+    def _curves(self, name: str, runs: Sequence[Run]) -> Iterator[Plot]:
+        """Every curve against rounds, and where the actions have costs against these."""
+        axes: dict[str, type[Horizontal]] = (
+            {"": Rounds, "-cost": CostPaid} if all(map(has_costs, runs)) else {"": Rounds}
+        )
+        for suffix, against in axes.items():
+            of_costs = " Against the cost paid: a run counts with what it had reached by then." if suffix else ""
+            chart = regret_chart(runs, self.names.styles, against)
+            caption = f"{what_is_drawn(len({run.seed for run in runs}))}.{of_costs}"
+            yield Plot(chart, f"regret{suffix}-{name}", caption)
+            if (choices := choice_chart(runs, self.names.styles, against)) is not None:
+                caption = f"Share of rounds 1 to t in which each target set or scope was chosen.{of_costs}"
+                yield Plot(choices, f"choices{suffix}-{name}", caption, by_agent=False)
 
     def _pairs(self, caption: str, table: TextTable) -> PageTable:
         """Probabilities with two digits, that many fit beside each other, and colours by their size."""

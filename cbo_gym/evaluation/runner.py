@@ -132,7 +132,7 @@ def _play(
         start = perf_counter()
         agent.reset(own, seed=own_seed)
         reset_seconds = perf_counter() - start
-    names = ("action", "recommended", "nodes", "reward", *SECONDS, "seen")
+    names = ("action", "recommended", "nodes", "reward", "cost", *SECONDS, "seen")
     played: dict[str, list[Any]] = {name: [] for name in names} | {"reset_seconds": [reset_seconds]}
     played["seen"].append(observation)
     recommended = None
@@ -158,6 +158,7 @@ def _play(
         played["nodes"].append(observation["nodes"].tolist())
         played["seen"].append(observation)
         played["reward"].append(reward)
+        played["cost"].append(info.get("cost"))
         for name, seconds in zip(SECONDS, (chosen - start, learned - stepped, answered - learned), strict=True):
             played[name].append(seconds)
         if on_round:
@@ -242,6 +243,8 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     }
     if codec.choices:
         columns["choice"] = [codec.chosen(action) for action in played["action"]]
+    if oracle.feedback.costs is not None:
+        columns["cost"] = played["cost"]
     for name, values in of_recommendations.items():
         columns[name] = [v if t in asked else None for t, v in enumerate(values.tolist(), start=1)]
     return pl.DataFrame(columns, schema={name: dtype for name, dtype in COLUMNS.items() if name in columns})

@@ -41,7 +41,9 @@ def fitted(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str],
             has no units of change or no reference to state.
     """
     for part in ("variables", "per_unit", "reference", "observed"):
-        _require_known(f"{where}: costs, {part}", getattr(costs, part), nodes if part == "observed" else priceable.items)
+        _require_known(
+            f"{where}: costs, {part}", getattr(costs, part), nodes if part == "observed" else priceable.items
+        )
     _require_known(f"{where}: costs, sets", [name for items in costs.sets for name in items], priceable.items)
     if costs.per_unit and not priceable.units:
         raise ArgumentError(f"{where}: costs cannot have per_unit, since an action only lets through or not")

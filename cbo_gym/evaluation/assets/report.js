@@ -110,7 +110,7 @@ const makePlot = (place, content, panel, state) => {
     },
     scales: { x: { time: false }, y: { distr: log ? 3 : 1, range: () => panel.range } },
     axes: [
-      { ...axis, space: 60, incrs: [...Array(7).keys()].flatMap(k => [1, 2, 5].map(d => d * 10 ** (k - 2))), size: 24, label: content.xTitle, labelSize: 18, labelGap: 0, labelFont: axis.font },
+      { ...axis, space: 60, incrs: [...Array(12).keys()].flatMap(k => [1, 2, 5].map(d => d * 10 ** (k - 2))), size: 24, label: content.xTitle, labelSize: 18, labelGap: 0, labelFont: axis.font },
       { ...axis, size: 52, space: 40, values: (self, values) => values.map(plain),
         ...(log ? { splits: () => panel.ticks, filter: (self, values) => values } : {}) },
     ],
