@@ -42,7 +42,9 @@ METRICS = {
     "seconds": "seconds a round",
 }
 
-NUMBERS = (*METRICS, *GAPS)
+#: the column of the share of actions played that met the constraints, null where there are none
+FEASIBLE_SHARE = "feasible_share"
+NUMBERS = (*METRICS, *GAPS, FEASIBLE_SHARE)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Leaderboard:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`METRICS` its mean over seeds and ``<metric>_half``, half the
             width of its 95 % t-interval (null with one seed); the same for the columns :data:`GAPS`, which are null
-            after fewer rounds than they name.
+            after fewer rounds than they name, and for :data:`FEASIBLE_SHARE`.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
             and the ``fewest_seeds`` and ``most_seeds`` that finished on one of these environments; of the normalised
             score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``, of the score
@@ -197,7 +199,7 @@ def final_numbers(run: Run) -> dict[str, object]:
         "sources": _pairs(run.sources),
         "libraries": _pairs(run.libraries),
         "recommend": run.recommend,
-        **dict.fromkeys([*METRICS, *GAPS]),
+        **dict.fromkeys(NUMBERS),
         "run_seconds": None,
         **dict.fromkeys(SECONDS),
         "error": run.error,
@@ -205,10 +207,12 @@ def final_numbers(run: Run) -> dict[str, object]:
     if run.status == "finished":
         last = run.table.row(-1, named=True)
         # where the recommendation is for one context, what it lacks counts, not what the context is worth
-        rewards = np.array([run.optimum - last["simple_regret"], last["average_reward"]])
+        rewards = np.array([run.optimum - last["simple_regret"], run.average_counted])
         scores = normalised_score(run.optimum, run.random_value, rewards).round(TIE_DECIMALS)
         row |= {name: last[name] for name in METRICS if name in last}
         row |= {"score": float(scores[0]), "average_score": float(scores[1])}
+        if run.is_constrained:
+            row[FEASIBLE_SHARE] = run.table["feasible"].mean()
         seconds = run.seconds_a_round
         row |= {"seconds": seconds, "run_seconds": run.reset_seconds + seconds * run.horizon}
         row |= {name: run.table[name].mean() for name in SECONDS}

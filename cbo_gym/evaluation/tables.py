@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.leaderboard import METRICS, Leaderboard, env_label
+from cbo_gym.evaluation.leaderboard import FEASIBLE_SHARE, METRICS, Leaderboard, env_label
 from cbo_gym.evaluation.significance import Ranking
 
 OVERALL = {
@@ -91,16 +91,23 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
 
 
 def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRICS)) -> TextTable:
-    """One environment's agents: means and half their 95 % intervals; failed runs are counted beside the seeds."""
+    """One environment's agents: means and half their 95 % intervals; failed runs are counted beside the seeds.
+
+    Where there are constraints the share of feasible actions comes last.
+    """
+    own = board.per_env.filter(pl.col("env") == env)
+    titles = {name: METRICS[name] for name in metrics}
+    if own[FEASIBLE_SHARE].null_count() < own.height:
+        titles[FEASIBLE_SHARE] = "feasible actions"
     rows = [
         [
             printable(row["agent"]),
             _seeds(board, row["seeds"], row["seeds"]) + (f" ({row['failed']} failed)" if row["failed"] else ""),
-            *(_metric(row, name) for name in metrics),
+            *(_metric(row, name) for name in titles),
         ]
-        for row in board.per_env.filter(pl.col("env") == env).iter_rows(named=True)
+        for row in own.iter_rows(named=True)
     ]
-    return TextTable(["agent", "seeds", *(METRICS[name] for name in metrics)], rows)
+    return TextTable(["agent", "seeds", *titles.values()], rows)
 
 
 def _metric(row: dict[str, Any], name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -10,6 +11,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
+from cbo_gym.problems.constraining import CONSTRAINT_KEYWORDS, constrain, require_told
 from cbo_gym.problems.telling import GRAPH_KEYWORDS, tell
 from cbo_gym.task import Mode
 
@@ -34,7 +36,8 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     Args:
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
         mode: how it is played.
-        parameters: keyword arguments of the mode, of the problem's builder, and of
+        parameters: keyword arguments of the mode, of the problem's builder, of
+            :func:`cbo_gym.problems.constraining.constrain`: what an action must meet, and of
             :func:`cbo_gym.problems.telling.tell`: what agents are told of the graph.
 
     Raises:
@@ -42,6 +45,7 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     """
     kind = feedback_class(mode)
     of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
+    of_constraints = {name: parameters.pop(name) for name in CONSTRAINT_KEYWORDS if name in parameters}
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
@@ -51,10 +55,18 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
         )
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
     of_mode = {key: value for key, value in parameters.items() if key in own}
+    if of_constraints:
+        built = replace(built, outcomes=constrain(built.outcomes, **of_constraints))
+    if built.outcomes.constraints and (kind.looks_ahead or kind.remembers):
+        raise ArgumentError(
+            f"constraints are on E[node | action]; in {mode} mode what an action does depends on the round as well, so "
+            f"none can be put on {built.name}"
+        )
     truth = kind(built, **of_mode)
     if (told := tell(built, **of_graph)) is built:
         return truth
     feedback = kind(told, **of_mode)
+    require_told(told.outcomes, feedback.told)
     feedback.truth = truth
     return feedback
 

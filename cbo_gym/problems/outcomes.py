@@ -8,6 +8,7 @@ from functools import cached_property
 from operator import itemgetter
 
 from cbo_gym.scm import Floats
+from cbo_gym.task import Constraint
 
 
 @dataclass(frozen=True)
@@ -16,9 +17,11 @@ class Outcomes:
 
     Args:
         objective: the node whose expected value is maximised.
+        constraints: what the expected values of other observed nodes must meet.
     """
 
     objective: str
+    constraints: tuple[Constraint, ...] = ()
 
     @cached_property
     def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:
