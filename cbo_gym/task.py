@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,28 @@ class Round(NamedTuple):
     reward: float
 
 
+@dataclass(frozen=True)
+class Constraint:
+    """A limit to the expected value of an observed node, E[node | action].
+
+    Args:
+        node: an observed variable, not the reward.
+        side: ``"<="`` where the expected value must not exceed the threshold, ``">="`` where it must not fall below.
+        threshold: finite, in the node's units.
+    """
+
+    node: str
+    side: Literal["<=", ">="]
+    threshold: float
+
+    def excess(self, expected: Any) -> Any:
+        """By how much expected values miss it, below 0 where they meet it: a number, an array or a tensor."""
+        return expected - self.threshold if self.side == "<=" else self.threshold - expected
+
+    def __str__(self) -> str:
+        return f"{self.node} {self.side} {self.threshold:g}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """What an agent is told at ``reset``, in every mode. It holds no mechanism, no environment and no optimum.
@@ -85,6 +107,7 @@ class Task:
         noise: variable -> exogenous distribution, for methods whose paper takes it as known; None where agents
             are not told.
         initial_data: rounds that every agent of one seed is given before it acts.
+        constraints: what an action must meet to count, in expectation.
         costs: what rounds cost, by the names of the variables that are set or of ``action_names``; None where nothing
             is paid. Initial rounds are free.
     """
@@ -100,6 +123,7 @@ class Task:
     codec: Codec
     noise: Mapping[str, Distribution] | None = None
     initial_data: tuple[Round, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     costs: Costs | None = None
 
     @property

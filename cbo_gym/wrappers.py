@@ -17,7 +17,7 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import spread_points
 from cbo_gym.actions.reading import as_index, as_numbers, shown
 from cbo_gym.errors import ArgumentTypeError
-from cbo_gym.oracle import Oracle, oracle_of
+from cbo_gym.oracle import ConstrainedOracle, Oracle, oracle_of
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation, StepInfo
 
@@ -113,7 +113,8 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
     """Put ``expected_reward`` and ``instant_regret`` into ``info``. For teaching and evaluation: agents may not see it.
 
     In contextual mode the expected reward is E[Y | x, c] of the action in the context in which it is played, and the
-    regret the expected reward of the best policy less that.
+    regret the expected reward of the best policy less that. Where there are constraints ``feasible`` and ``violation``
+    come with them, and the regret of an infeasible action is that of a random feasible one.
 
     Args:
         env: an environment of this package whose actions no wrapper has changed.
@@ -204,7 +205,13 @@ def _require_unchanged(env: Any, kinds: tuple[type, ...]) -> None:
 
 def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> StepInfo:
     expected = oracle.expected_in_round(intervention, seen).value
-    return {"expected_reward": expected[()], "instant_regret": (oracle.optimum.value - expected)[()]}
+    told: StepInfo = {"expected_reward": expected[()]}
+    if isinstance(oracle, ConstrainedOracle):
+        missed = oracle.missed_by(intervention, max(1, np.size(expected))).reshape(*np.shape(expected), -1)
+        feasible = ~missed.any(axis=-1)
+        expected = np.where(feasible, expected, oracle.optimum.random_value)
+        told |= {"feasible": feasible[()], "violation": missed.sum(axis=-1)[()]}
+    return told | {"instant_regret": (oracle.optimum.value - expected)[()]}
 
 
 def _copied(observation: Observation) -> Observation:

@@ -14,6 +14,7 @@ from cbo_gym.arguments import whole_number
 from cbo_gym.envs.rendering import RENDER_MODES, render, require_render_mode
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.feedback import make_feedback
+from cbo_gym.oracle.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention, System
 from cbo_gym.scm.model import not_finite
@@ -72,8 +73,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
         mode: the feedback mode.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
-        parameters: keyword arguments of the mode and of the problem's builder, and ``graph`` with its own: what agents
-            are told of the graph, see :func:`cbo_gym.problems.telling.tell`; and ``costs`` of rounds, as
+        parameters: keyword arguments of the mode and of the problem's builder; ``constraints``: what the expected
+            values of nodes must meet, see :func:`cbo_gym.problems.constraining.constrain`; ``graph`` with its own: what
+            agents are told of the graph, see :func:`cbo_gym.problems.telling.tell`; and ``costs`` of rounds, as
             :meth:`cbo_gym.actions.Costs.read` takes them, which every ``info`` then has as ``cost``.
 
     Attributes:
@@ -87,7 +89,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         intervened: the variables that the last action set.
 
     Raises:
-        ArgumentError: if the problem cannot be built or does not fit the mode, or the render mode is unknown.
+        ArgumentError: if the problem cannot be built or does not fit the mode, no action meets the constraints, or the
+            render mode is unknown.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}
@@ -102,6 +105,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     ) -> None:
         require_render_mode(render_mode)
         self.feedback = make_feedback(problem, mode, **parameters)
+        if parameters.get("constraints"):  # a problem's own are known to be met by its recorded optimum
+            require_feasible(self.feedback)
         self.mode = self.feedback.mode
         self.problem = self.feedback.problem
         self.scm = self.feedback.scm

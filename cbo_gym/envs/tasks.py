@@ -65,6 +65,7 @@ def make_task(
         noise=told if base.problem.noise_known else None,
         initial_data=_draw_initial_data(feedback, seed, sizes),
         costs=feedback.costs,
+        constraints=base.problem.outcomes.constraints,
         **feedback.task_fields(),
     )
     return deepcopy(task)  # nothing that an agent does to it reaches the environment

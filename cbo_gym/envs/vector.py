@@ -24,6 +24,7 @@ from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.feedback.base import Memory
+from cbo_gym.oracle.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.model import not_finite
@@ -76,6 +77,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         )
         self.render_mode = render_mode
         self.feedback = make_feedback(problem, mode, **parameters)
+        if parameters.get("constraints"):  # a problem's own are known to be met by its recorded optimum
+            require_feasible(self.feedback)
         self.mode = self.feedback.mode
         self.problem = self.feedback.problem
         self.scm = self.feedback.scm

@@ -11,7 +11,8 @@ the noise, and references that are often no expectation of any action. Here they
 
 Either has its limits. GAP gives half of itself to the round of the last improvement, however small that was, so that a
 method which improves to the end is paid less than one that stops. PA-GAP is at most (B + 1) / (2 B). In contextual
-mode, where every round has its own best reward, b_t is the optimum less the least regret of a round so far.
+mode, where every round has its own best reward, b_t is the optimum less the least regret of a round so far. Where there
+are constraints, only feasible actions count.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ def gaps_of(run: Run) -> dict[str, float | None]:
         found |= _at_budgets(EXPECTED, best, run.initial_expected, run.optimum)
     if run.initial_reward is not None:
         reference = own_references().get(run.env, run.optimum)
-        found |= _at_budgets(SURVEY, run.table["reward"].to_numpy(), run.initial_reward, reference)
+        rewards = run.table["reward"].to_numpy()
+        if run.is_constrained:
+            rewards = np.where(run.table["feasible"].to_numpy(), rewards, -np.inf)
+        found |= _at_budgets(SURVEY, rewards, run.initial_reward, reference)
     return found
 
 

@@ -43,8 +43,8 @@ METRICS = {
 }
 
 #: the same, of what not every environment has
-OF_COSTS = {"total_cost": "total cost"}
-NUMBERS = (*METRICS, *OF_COSTS, *GAPS)
+OF_SOME = {"total_cost": "total cost", "feasible_share": "feasible actions"}
+NUMBERS = (*METRICS, *OF_SOME, *GAPS)
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Leaderboard:
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`METRICS` its mean over seeds and ``<metric>_half``, half the
-            width of its 95 % t-interval (null with one seed); the same for the columns :data:`OF_COSTS`, which are null
-            where nothing is paid, and :data:`GAPS`, which are null after fewer rounds than they name.
+            width of its 95 % t-interval (null with one seed); the same for the columns :data:`OF_SOME`, which are null
+            where nothing is paid or constrained, and :data:`GAPS`, which are null after fewer rounds than they name.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
             and the ``fewest_seeds`` and ``most_seeds`` that finished on one of these environments; of the normalised
             score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``, of the score
@@ -74,8 +74,8 @@ class Leaderboard:
             rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
         table: a row a run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
             ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, :data:`METRICS`,
-            :data:`OF_COSTS`,
-            ``run_seconds``, mean seconds a round of ``act``, ``update`` and ``recommend`` apart, ``error``.
+            :data:`OF_SOME`, ``run_seconds``, mean seconds a round of ``act``, ``update`` and ``recommend`` apart,
+            ``error``.
         runs, failed, skipped: the runs by status.
         replaced: number of runs left out because another one of the same counts, see :func:`newest`.
     """
@@ -208,10 +208,12 @@ def final_numbers(run: Run) -> dict[str, object]:
     if run.status == "finished":
         last = run.table.row(-1, named=True)
         # where the recommendation is for one context, what it lacks counts, not what the context is worth
-        rewards = np.array([run.optimum - last["simple_regret"], last["average_reward"]])
+        rewards = np.array([run.optimum - last["simple_regret"], run.average_counted])
         scores = normalised_score(run.optimum, run.random_value, rewards).round(TIE_DECIMALS)
         row |= {name: last[name] for name in METRICS if name in last}
         row |= {"score": float(scores[0]), "average_score": float(scores[1])}
+        if run.is_constrained:
+            row["feasible_share"] = run.table["feasible"].mean()
         seconds = run.seconds_a_round
         row |= {"seconds": seconds, "run_seconds": run.reset_seconds + seconds * run.horizon}
         row |= {name: run.table[name].mean() for name in SECONDS}

@@ -15,6 +15,23 @@ Optima = float | Array  # mu*, or the best expected reward in each round
 TIE_DECIMALS = 9  # scores that agree to as many decimals differ by rounding alone
 
 
+def counted(expected: Array, missed: Array | None, random_value: float) -> Array:
+    """What actions count for where there are constraints: a feasible one mu(a), another what a random one earns.
+
+    So an infeasible action has the regret mu* - mu_random and the score 0, whatever its reward. Aglietti et al. (2023),
+    sec. 5, report the best value of feasible actions so far and the share of feasible actions; what an infeasible one
+    counts is ours.
+
+    Args:
+        expected: mu(a) of the rounds, shape ``(t,)``.
+        missed: by how much each constraint is missed, shape ``(t, constraints)``; None where there are none.
+        random_value: mean of mu over random actions that are feasible.
+    """
+    if missed is None:
+        return expected
+    return np.where(missed.any(axis=-1), random_value, expected)
+
+
 def instant_regret(optimum: Optima, expected: Array) -> Array:
     """r_t = mu* - mu(a_t)."""
     return optimum - np.asarray(expected, dtype=float)

@@ -33,8 +33,8 @@ CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
 Status = Literal["finished", "failed", "skipped"]
 Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
 
-#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts
-#: or choices, or the problem prices actions.
+#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts or choices, or where
+#: the task has costs or constraints; a violation is the sum of what is missed of each constraint, in the nodes' units.
 COLUMNS: dict[str, Any] = {
     "round": pl.Int64,
     "action": pl.List(pl.Float64),
@@ -59,8 +59,13 @@ COLUMNS: dict[str, Any] = {
     "recommend_seconds": pl.Float64,
     "choice": pl.Int64,
     "cost": pl.Float64,
+    "feasible": pl.Boolean,
+    "violation": pl.Float64,
+    "recommended_feasible": pl.Boolean,
+    "recommended_violation": pl.Float64,
 }
-SOMETIMES = ("context", "context_regret", "choice", "cost")
+OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
+SOMETIMES = ("context", "context_regret", "choice", "cost", *OF_CONSTRAINTS)
 SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
 
 
@@ -123,6 +128,17 @@ class Run:
     def seconds(self) -> np.ndarray:
         """What each round took: ``act``, ``update`` and ``recommend`` together, in seconds."""
         return np.sum([self.table[name].to_numpy() for name in SECONDS], axis=0)
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether the task has constraints."""
+        return "feasible" in self.table.columns
+
+    @property
+    def average_counted(self) -> float:
+        """The mean over all rounds of what the actions count for, see :func:`cbo_gym.evaluation.regret.counted`."""
+        last = self.table.row(-1, named=True)
+        return float(self.optimum - last["average_regret"] if self.is_constrained else last["average_reward"])
 
     @property
     def seconds_a_round(self) -> float:

@@ -192,17 +192,20 @@ def problem_of(env: gym.Env[Observation, Action]) -> object:
 def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
     """Among the initial data the best expected reward, and the best reward observed of an intervention.
 
-    Without any, what a random action earns. An action is taken for what it does: observations, whose values mean
-    nothing, are one action, and no action that is recorded as empty intervenes.
+    Without any that is feasible, what a random action earns. An action is taken for what it does: observations, whose
+    values mean nothing, are one action, and no action that is recorded as empty intervenes.
     """
     at_random = oracle.optimum.random_value
     if not task.initial_data:
         return at_random, at_random
     records = [oracle.feedback.codec.to_record(past.action) for past in task.initial_data]
     distinct = {str(record): past.action for record, past in zip(records, task.initial_data, strict=True)}
-    expected = oracle.expected_rewards(list(distinct.values())).value
-    rewards = [past.reward for record, past in zip(records, task.initial_data, strict=True) if record]
-    return float(expected.max()), max(rewards, default=at_random)
+    counting = dict(zip(distinct, oracle.meets_constraints(list(distinct.values())), strict=True))
+    expected = oracle.expected_rewards(list(distinct.values())).value[list(counting.values())]
+    rewards = [
+        past.reward for record, past in zip(records, task.initial_data, strict=True) if record and counting[str(record)]
+    ]
+    return float(expected.max()) if len(expected) else at_random, max(rewards, default=at_random)
 
 
 def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
@@ -214,9 +217,11 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     # a round without one has another's, which is judged with the rest but not told
     recommended = [first if action is None else action for action in played["recommended"]]
     verdict = oracle.judge(played["action"], recommended, seen)
-    expected = verdict.expected.value
-    of_recommendations = {
-        "simple_regret": regret.simple_regret(verdict.best_next, verdict.recommended.value),
+    at_random = oracle.optimum.random_value if verdict.missed is not None else 0.0
+    expected = regret.counted(verdict.expected.value, verdict.missed, at_random)
+    advised = regret.counted(verdict.recommended.value, verdict.missed_next, at_random)
+    of_recommendations: dict[str, np.ndarray] = {
+        "simple_regret": regret.simple_regret(verdict.best_next, advised),
         "recommended_reward": verdict.recommended.value,
         "recommended_reward_standard_error": verdict.recommended.standard_error,
     }
@@ -231,12 +236,12 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
         columns["context_regret"] = regret.instant_regret(verdict.best, expected)
     columns |= {
         "best_so_far_regret": regret.best_so_far_regret(verdict.best, expected),
-        "expected_reward": expected,
+        "expected_reward": verdict.expected.value,
         "expected_reward_standard_error": verdict.expected.standard_error,
         "instant_regret": regret.instant_regret(best, expected),
         "cumulative_regret": regret.cumulative_regret(best, expected),
         "average_regret": regret.average_regret(best, expected),
-        "average_reward": regret.average_reward(expected),
+        "average_reward": regret.average_reward(verdict.expected.value),
         "pseudo_regret": regret.pseudo_regret(best, reward),
         "average_pseudo_regret": regret.running_mean(regret.pseudo_regret(best, reward)),
         **{name: played[name] for name in SECONDS},
@@ -245,6 +250,10 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
         columns["choice"] = [codec.chosen(action) for action in played["action"]]
     if oracle.feedback.costs is not None:
         columns["cost"] = played["cost"]
+    if verdict.missed is not None and verdict.missed_next is not None:
+        columns |= {"feasible": ~verdict.missed.any(axis=-1), "violation": verdict.missed.sum(axis=-1)}
+        of_recommendations["recommended_feasible"] = ~verdict.missed_next.any(axis=-1)
+        of_recommendations["recommended_violation"] = verdict.missed_next.sum(axis=-1)
     for name, values in of_recommendations.items():
         columns[name] = [v if t in asked else None for t, v in enumerate(values.tolist(), start=1)]
     return pl.DataFrame(columns, schema={name: dtype for name, dtype in COLUMNS.items() if name in columns})

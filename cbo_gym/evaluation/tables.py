@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.leaderboard import METRICS, OF_COSTS, Leaderboard, env_label
+from cbo_gym.evaluation.leaderboard import METRICS, OF_SOME, Leaderboard, env_label
 from cbo_gym.evaluation.significance import Ranking
 
 OVERALL = {
@@ -93,11 +93,11 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
 def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRICS)) -> TextTable:
     """One environment's agents: means and half their 95 % intervals; failed runs are counted beside the seeds.
 
-    Total costs come last, where rounds cost something.
+    What only some environments have comes last: total costs, the share of actions that met the constraints.
     """
     found = board.per_env.filter(pl.col("env") == env)
     titles = {name: METRICS[name] for name in metrics}
-    titles |= {name: title for name, title in OF_COSTS.items() if found[name].is_not_null().any()}
+    titles |= {name: title for name, title in OF_SOME.items() if found[name].is_not_null().any()}
     rows = [
         [
             printable(row["agent"]),

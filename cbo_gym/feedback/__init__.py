@@ -12,10 +12,13 @@ from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
+from cbo_gym.problems.constraining import constrain, require_told
 from cbo_gym.problems.telling import GRAPH_KEYWORDS, tell
 from cbo_gym.task import Mode
 
-__all__ = ["Feedback", "Region", "feedback_class", "make_feedback"]
+OUTCOME_KEYWORDS = ("constraints", "costs")  # what is asked of rounds, of any problem
+
+__all__ = ["OUTCOME_KEYWORDS", "Feedback", "Region", "feedback_class", "make_feedback"]
 
 
 def feedback_class(mode: Mode | str) -> type[Feedback]:
@@ -36,7 +39,8 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     Args:
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
         mode: how it is played.
-        parameters: keyword arguments of the mode, of the problem's builder, and of
+        parameters: keyword arguments of the mode, of the problem's builder, of
+            :func:`cbo_gym.problems.constraining.constrain`: what an action must meet, and of
             :func:`cbo_gym.problems.telling.tell`: what agents are told of the graph; and ``costs`` of rounds, as
             :meth:`cbo_gym.actions.Costs.read` takes them, None for none.
 
@@ -45,8 +49,7 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     """
     kind = feedback_class(mode)
     of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
-    asked = "costs" in parameters
-    costs = parameters.pop("costs", None)
+    asked = {name: parameters.pop(name) for name in OUTCOME_KEYWORDS if name in parameters}
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
@@ -55,16 +58,28 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
             f"{_name(problem)} in {mode} mode takes the parameters {sorted(known)}; given also {unknown}{hints}"
         )
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
-    if asked:
-        read = None if costs is None else Costs.read(costs)
-        built = replace(built, outcomes=replace(built.outcomes, costs=read))
+    built = _asking(built, asked)
     of_mode = {key: value for key, value in parameters.items() if key in own}
+    if built.outcomes.constraints and (kind.looks_ahead or kind.remembers):
+        raise ArgumentError(
+            f"constraints are on E[node | action]; in {mode} mode what an action does depends on the round as well, so "
+            f"none can be put on {built.name}"
+        )
     truth = kind(built, **of_mode)
     if (told := tell(built, **of_graph)) is built:
         return truth
     feedback = kind(told, **of_mode)
+    require_told(told.outcomes, feedback.told)
     feedback.truth = truth
     return feedback
+
+
+def _asking(problem: Problem, asked: dict[str, Any]) -> Problem:
+    """The problem with other outcomes than its own, as far as any are asked for."""
+    outcomes = constrain(problem.outcomes, asked.get("constraints"))
+    if "costs" in asked:
+        outcomes = replace(outcomes, costs=None if asked["costs"] is None else Costs.read(asked["costs"]))
+    return problem if outcomes is problem.outcomes else replace(problem, outcomes=outcomes)
 
 
 def _name(problem: str | Problem) -> str:

@@ -63,13 +63,17 @@ class Verdict(NamedTuple):
     """What the rounds of a run were worth.
 
     ``expected`` and ``recommended`` are of the actions played and recommended; ``best`` and ``best_next`` are the best
-    expected rewards in the rounds that were played, and in those after them, in which recommendations would be.
+    expected rewards in the rounds that were played, and in those after them, in which recommendations would be. Where
+    there are constraints, ``missed`` and ``missed_next`` are by how much the actions played and recommended miss them,
+    shape ``(rounds, constraints)``.
     """
 
     expected: Estimate
     recommended: Estimate
     best: np.ndarray
     best_next: np.ndarray
+    missed: np.ndarray | None = None
+    missed_next: np.ndarray | None = None
 
 
 class Oracle:
@@ -95,6 +99,7 @@ class Oracle:
         self.feedback = feedback
         self.problem = feedback.problem
         self.scm = feedback.scm
+        self._measured = self.problem.outcomes.reward
         self._seed = seed
         self._recorded = recorded
         self._noise_cache: dict[int, Draws] = {}
@@ -127,6 +132,10 @@ class Oracle:
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
         """The expected reward of an intervention after what was seen before it; of a batch, in a batch of rounds."""
         return self.mean_of(intervention)
+
+    def meets_constraints(self, actions: list[Action]) -> np.ndarray:
+        """Whether each action meets the problem's constraints in expectation, boolean: all do where there are none."""
+        return np.ones(len(actions), dtype=bool)
 
     def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
         """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.
@@ -180,7 +189,7 @@ class Oracle:
     @cached_property
     def _states(self) -> tuple[Draws, np.ndarray] | None:
         """All values of the noise behind the reward with their probabilities; None where they are not few."""
-        behind = self.scm.noise_of_reward
+        behind = self._noise_behind
         some = np.array([0.5])  # of the noise of others any draw will do
         atoms = [v.noise.atoms if v.name in behind else (v.noise.from_uniform(some), [1.0]) for v in self.scm.noisy]
         known = [found for found in atoms if found is not None]
@@ -195,12 +204,17 @@ class Oracle:
         return tuple(noise), probabilities
 
     @property
+    def _noise_behind(self) -> frozenset[str]:
+        """The noisy variables on whose draws depends what is measured."""
+        return self.scm.noise_of_reward
+
+    @property
     def _no_noise(self) -> Draws:
         return tuple(np.zeros(1) for _ in self.scm.noisy)
 
     def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
         """Rewards of shape ``batch + (number of draws,)`` of an expanded batch."""
-        reward = self.problem.outcomes.reward(self.feedback.play(noise, intervention))
+        reward = self._measured(self.feedback.play(noise, intervention))
         draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
         shape = np.broadcast_shapes(intervention.batch_shape[self.feedback.own_axes :], draws or (1,))
         return np.broadcast_to(reward, shape)
@@ -271,16 +285,20 @@ class Oracle:
 
         The search maximises the mean over fixed noise; the value reported is of independent, more numerous points.
         """
+        best = self._find_maximiser()
+        check = Oracle(self.feedback, seed=self._seed + 1)
+        value, error = check.expected_rewards([best], tolerance=0.0)
+        random = self._random_value()
+        return Optimum(float(value[0]), best, float(error[0]), *random)
+
+    def _find_maximiser(self) -> Action:
         best = self.feedback.known_maximiser()
         every = self.feedback.all_actions() if best is None else None
         if every is not None:
             best = self._best_of(every)
         elif best is None:
             best = self._search_box(list(self.feedback.regions()))
-        check = Oracle(self.feedback, seed=self._seed + 1)
-        value, error = check.expected_rewards([best], tolerance=0.0)
-        random = self._random_value()
-        return Optimum(float(value[0]), best, float(error[0]), *random)
+        return best
 
     def _best_of(self, actions: np.ndarray) -> Action:
         """The best of an array of actions: the first with the greatest E[Y | a], where that is known exactly.
@@ -306,14 +324,17 @@ class Oracle:
 
     def _search_box(self, regions: list[Region]) -> Action:
         """The best action of all regions: that of the best of their searches, after a climb on more noise."""
-        points = [_maximise_in_box(self._means_in(region), region.dim, self._seed) for region in regions]
+        points = [tidy(maximise_in_box(self._means_in(region), region.dim, self._seed)) for region in regions]
         values = [self._means_in(region)(point[None])[0] for region, point in zip(regions, points, strict=True)]
         place = int(np.argmax(values))
         region, point = regions[place], points[place]
         if region.dim and not self._is_exact(self.feedback.decode_batch(region.to_actions(point[None]))):
             point = _climb_in_box(self._means_in(region, CLIMB_POINTS), point)
-        one = batch_space(self.feedback.action_space, 1)
-        return next(iter(iterate(one, region.to_actions(point[None]))))
+        return self._unstacked(region.to_actions(point[None]))
+
+    def _unstacked(self, actions: Actions) -> Action:
+        """The one action of a batch of one."""
+        return next(iter(iterate(batch_space(self.feedback.action_space, 1), actions)))
 
     def _means_in(self, region: Region, count: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
         """The function of a region's points ``(n, dim)`` to search: means over fixed noise, ``count`` a replicate."""
@@ -334,14 +355,14 @@ class Oracle:
         """
         every = self.feedback.all_actions()
         known = None if every is None else self._exactly(self.feedback.decode_batch(every))
-        if known is not None:
-            return float(known.mean()), 0.0
+        if every is not None and known is not None:
+            return float(_those(known, self._counting(self.feedback.decode_batch(every), len(known))).mean()), 0.0
         space = batch_space(self.feedback.action_space, count)
         space.seed(self._seed)
         rng = np.random.default_rng(self._seed)
         actions = space.sample()
         noise = self.scm.draw_noise(rng, (count, 8))
-        parts = []
+        parts, counting = [], []
         for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may be a thousand points
             rows = slice(start, start + RANDOM_ACTIONS)
             chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
@@ -351,11 +372,21 @@ class Oracle:
                 drawn = tuple(column[rows] for column in noise)
                 exact = self._rewards(intervention.expand(), drawn).mean(axis=1)
             parts.append(np.atleast_1d(exact))
-        rewards = np.concatenate(parts)
-        return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(count))
+            counting.append(self._counting(intervention, len(parts[-1])))
+        rewards = _those(np.concatenate(parts), np.concatenate(counting))
+        return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(len(rewards)))
+
+    def _counting(self, intervention: Intervention, count: int) -> np.ndarray:
+        """Which of a batch of ``count`` interventions count as random actions, boolean, shape ``(count,)``."""
+        return np.ones(count, dtype=bool)
 
 
-def _maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> np.ndarray:
+def _those(rewards: np.ndarray, counting: np.ndarray) -> np.ndarray:
+    """The rewards that count; all where none does."""
+    return rewards[counting] if counting.any() else rewards
+
+
+def maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> np.ndarray:
     """A maximiser over the unit box of a vectorised function of points ``(n, dim)``; differential evolution."""
     if dim == 0:
         return np.zeros(0)
@@ -385,7 +416,7 @@ def _maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, see
         )
         for run, recombination in enumerate(RECOMBINATION)
     ]
-    return _tidy(min(found, key=lambda result: result.fun).x)
+    return np.clip(min(found, key=lambda result: result.fun).x, 0.0, 1.0)
 
 
 def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
@@ -400,11 +431,11 @@ def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarra
     found = minimize(
         lacking, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(start), options={"ftol": 1e-15}
     )
-    reached = _tidy(found.x)
+    reached = tidy(found.x)
     here, there = function(np.stack([start, reached]))
     return reached if there > here else start
 
 
-def _tidy(point: np.ndarray) -> np.ndarray:
+def tidy(point: np.ndarray) -> np.ndarray:
     """0 and 1 rather than 1e-12 beside them."""
     return np.clip(np.round(point, 9), 0.0, 1.0)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from cbo_gym.actions import Domains, Interval
 from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.constraining import check_constraints
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.scm import (
     Component,
@@ -115,7 +116,7 @@ class Problem:
         told: what agents are told of the causal graph, see :func:`cbo_gym.problems.telling.tell`; None for all of it.
 
     Raises:
-        ArgumentError: if domains, null action, targets, scopes, arms and SCM do not fit together.
+        ArgumentError: if domains, null action, targets, scopes, arms, constraints and SCM do not fit together.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Problem:
                 f"{self.name}: the objective must be the system's reward {self.scm.reward!r}; "
                 f"given {self.outcomes.objective!r}"
             )
+        check_constraints(self.name, self.outcomes.constraints, self.scm)
         if not self.null_action:
             object.__setattr__(self, "null_action", (0.0,) * q)
         if len(self.null_action) != q or not all(is_finite_number(a) and 0 <= a <= 1 for a in self.null_action):
@@ -250,14 +252,19 @@ def require_interval(what: str, given: object) -> None:
         raise ArgumentError(f"{what} must be low < high, two finite numbers; given {given!r}")
 
 
-def minimal_targets(scm: System, manipulable: Iterable[str]) -> list[frozenset[str]]:
+def minimal_targets(scm: System, manipulable: Iterable[str], limited: Iterable[str] = ()) -> list[frozenset[str]]:
     """The minimal intervention sets of the manipulable variables, smaller ones first, the empty one included.
+
+    Args:
+        scm: the system.
+        manipulable: what may be set.
+        limited: nodes under constraints, which are reasons to set a variable as the reward is.
 
     Raises:
         ArgumentError: if there are more than ``MOST_TARGETS``.
     """
     names = list(manipulable)
-    found = minimal_intervention_sets(scm.diagram, scm.reward, names, most=MOST_TARGETS)
+    found = minimal_intervention_sets(scm.diagram, scm.reward, names, most=MOST_TARGETS, limited=limited)
     return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 

@@ -42,7 +42,8 @@ def toy_graph() -> Problem:
     )
 
 
-def _sigmoid(x: Floats) -> Floats:
+def sigmoid(x: Floats) -> Floats:
+    """The logistic function."""
     return 1.0 / (1.0 + np.exp(-x))
 
 
@@ -51,15 +52,15 @@ def _bmi(age: Floats, u: Floats) -> Floats:
 
 
 def _aspirin(age: Floats, bmi: Floats, u: Floats) -> Floats:
-    return _sigmoid(-8.0 + 0.10 * age + 0.03 * bmi)
+    return sigmoid(-8.0 + 0.10 * age + 0.03 * bmi)
 
 
 def _statin(age: Floats, bmi: Floats, u: Floats) -> Floats:
-    return _sigmoid(-13.0 + 0.10 * age + 0.20 * bmi)
+    return sigmoid(-13.0 + 0.10 * age + 0.20 * bmi)
 
 
 def _cancer(age: Floats, bmi: Floats, aspirin: Floats, statin: Floats, u: Floats) -> Floats:
-    return _sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * statin + 0.02 * aspirin)
+    return sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * statin + 0.02 * aspirin)
 
 
 def _negated_psa(age: Floats, bmi: Floats, aspirin: Floats, statin: Floats, cancer: Floats, u: Floats) -> Floats:

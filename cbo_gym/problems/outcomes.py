@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from cbo_gym.actions import Costs
 from cbo_gym.scm import Floats
+from cbo_gym.task import Constraint
 
 
 @dataclass(frozen=True)
@@ -17,10 +18,12 @@ class Outcomes:
 
     Args:
         objective: the node whose expected value is maximised.
+        constraints: what the expected values of other observed nodes must meet.
         costs: what rounds cost; None where nothing is paid. They are no part of the reward.
     """
 
     objective: str
+    constraints: tuple[Constraint, ...] = ()
     costs: Costs | None = None
 
     @cached_property

@@ -11,17 +11,24 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 
 
-def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str]) -> bool:
+def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str], limited: Iterable[str] = ()) -> bool:
     """Whether each target has a directed path to the reward that avoids the others.
 
     That is, the targets are a subset of An(Y) in the diagram under do(targets): to leave one of them out can change
-    the reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1).
+    the reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1). Where nodes are ``limited`` by constraints, of
+    An(Y and these): to leave one out can change the reward or what the constraints are on (Aglietti et al. 2023, sec.
+    3.1, constrained minimal intervention sets).
     """
-    return targets <= diagram.mutilate(targets).ancestors([reward])
+    return targets <= diagram.mutilate(targets).ancestors([reward, *limited])
 
 
 def minimal_intervention_sets(
-    diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None = None, *, most: int | None = None
+    diagram: CausalDiagram,
+    reward: str,
+    manipulable: Iterable[str] | None = None,
+    *,
+    most: int | None = None,
+    limited: Iterable[str] = (),
 ) -> set[frozenset[str]]:
     """The sets none of whose members is idle once the others are set.
 
@@ -33,6 +40,7 @@ def minimal_intervention_sets(
         manipulable: the variables that may be set; None for all but the reward.
         most: the largest number of sets that is of use; None for any. There may be two to the power of the number of
             variables.
+        limited: nodes under constraints, see :func:`is_minimal`.
 
     Returns:
         the minimal intervention sets, the empty one included.
@@ -40,14 +48,14 @@ def minimal_intervention_sets(
     Raises:
         ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward; for more sets than ``most``.
     """
-    allowed = check_manipulable(diagram, reward, manipulable)
+    allowed, limited = check_manipulable(diagram, reward, manipulable), tuple(limited)
     found = {frozenset[str]()}
     pending = [frozenset[str]()]
     while pending:
         base = pending.pop()
         for name in allowed - base:
             larger = base | {name}
-            if larger not in found and is_minimal(diagram, reward, larger):
+            if larger not in found and is_minimal(diagram, reward, larger, limited):
                 found.add(larger)
                 pending.append(larger)
                 if most is not None and len(found) > most:
