@@ -9,12 +9,13 @@ from cbo_gym.actions.codec import (
     CellCodec,
     ChoiceCodec,
     Codec,
+    GridCodec,
     PolicyCodec,
     SparseCodec,
     SuperArmCodec,
 )
 from cbo_gym.actions.domains import Domains, Interval
-from cbo_gym.actions.spaces import CellBox, Space, SparseBox, SuperArmSpace
+from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
 
 __all__ = [
     "ArmCodec",
@@ -24,6 +25,8 @@ __all__ = [
     "ChoiceCodec",
     "Codec",
     "Domains",
+    "GridBox",
+    "GridCodec",
     "Interval",
     "PolicyCodec",
     "Space",

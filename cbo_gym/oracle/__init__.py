@@ -6,7 +6,9 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentTypeError
 from cbo_gym.feedback import Feedback
+from cbo_gym.feedback.adversarial import AdversarialFeedback
 from cbo_gym.feedback.contextual import ContextualFeedback
+from cbo_gym.oracle.adversarial import AdversarialOracle
 from cbo_gym.oracle.contextual import ContextualOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
 from cbo_gym.problems.telling import GRAPH_KEYWORDS
@@ -14,13 +16,15 @@ from cbo_gym.registry import RecordedOptimum, find_entry
 
 OF_THE_SESSION = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")  # Gymnasium puts them there too
 
-__all__ = ["ContextualOracle", "Estimate", "Optimum", "Oracle", "Verdict", "oracle_for", "oracle_of"]
+__all__ = ["AdversarialOracle", "ContextualOracle", "Estimate", "Optimum", "Oracle", "Verdict", "oracle_for", "oracle_of"]
 
 
 def oracle_for(feedback: Feedback, recorded: RecordedOptimum | None = None) -> Oracle:
     """The oracle of a problem in a mode."""
     if isinstance(feedback, ContextualFeedback):
         return ContextualOracle(feedback, recorded=recorded)
+    if isinstance(feedback, AdversarialFeedback):
+        return AdversarialOracle(feedback, recorded=recorded)
     return Oracle(feedback, recorded=recorded)
 
 
