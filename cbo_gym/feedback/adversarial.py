@@ -14,7 +14,7 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers, shown
 from cbo_gym.actions.spaces import ON_GRID
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.base import Entry, Memory
+from cbo_gym.feedback.base import Entry, Memory, Region
 from cbo_gym.feedback.parametric import MISSING, short_numbers, widest_of
 from cbo_gym.feedback.soft import SoftFeedback
 from cbo_gym.feedback.strategies import Game, Mover, make_strategy, place_at
@@ -137,12 +137,12 @@ class AdversarialFeedback(SoftFeedback):
 
     def against(self, intervention: Intervention, moves: np.ndarray) -> Intervention:
         """What the agent's intervention is together with a move ``(k,)``, or moves ``(n, k)``, of the adversary."""
-        native = self.move_domains.points_to_native(moves)
-        return Intervention([*intervention.soft, *(native.tolist() if native.ndim == 1 else native.T)])
+        native = self.move_domains.to_native(moves.tolist() if moves.ndim == 1 else moves.T)
+        return Intervention([*intervention.soft, *native])
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
         own = zip(self.domains.scales, intervention.soft, strict=False)
-        actions = np.stack([np.asarray(scale.to_unit(value)) for scale, value in own], axis=-1)
+        actions = np.array([scale.to_unit(value) for scale, value in own]).T
         return self.strategy.remember(memory, actions, values[self._luck])
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
@@ -157,8 +157,10 @@ class AdversarialFeedback(SoftFeedback):
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         scales = zip(self.move_domains.names, self.move_domains.scales, strict=True)
-        columns = [np.broadcast_to(scale.to_unit(values[name]), nodes.shape[:-1]) for name, scale in scales]
-        return {"nodes": nodes, "adversary": np.stack(columns, axis=-1)}
+        columns = [scale.to_unit(values[name]) for name, scale in scales]
+        if nodes.ndim > 1:
+            columns = np.broadcast_arrays(*columns, nodes[..., 0])[:-1]
+        return {"nodes": nodes, "adversary": np.array(columns).T}
 
     def empty_observation(self) -> Observation:
         return {"nodes": np.zeros(len(self.nodes)), "adversary": np.zeros(len(self.move_domains))}
@@ -167,6 +169,9 @@ class AdversarialFeedback(SoftFeedback):
         """By default 2q + 1 random actions, which meet random moves."""
         actions = super().initial_actions(rng, observational, random)
         return self.codec.to_action(actions)
+
+    def regions(self) -> list[Region]:
+        return []  # all actions can be gone through
 
     def known_maximiser(self) -> Action | None:
         return None

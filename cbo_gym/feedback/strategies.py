@@ -115,8 +115,10 @@ class Adaptive(Strategy):
 
     def remember(self, memory: Reply, actions: np.ndarray, luck: Floats) -> Reply:
         rewards = FORGETTING * memory.rewards + self.game.rewards[self.game.actions.places(actions)]
-        drawn = place_at(np.divide(luck, JITTER), len(self.game.moves))
-        return Reply(rewards, np.where(np.less(luck, JITTER), drawn, _worst(rewards)))
+        drawn = place_at(luck / JITTER, len(self.game.moves))
+        if np.ndim(luck) == 0:  # plain numbers: a step takes a few microseconds
+            return Reply(rewards, drawn if luck < JITTER else _worst(rewards))
+        return Reply(rewards, np.where(luck < JITTER, drawn, _worst(rewards)))
 
 
 class Listed(Strategy):
@@ -190,9 +192,11 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
     return Asked(game, adversary) if callable(adversary) else Listed(game, adversary)
 
 
-def place_at(share: Floats, count: int) -> np.ndarray:
-    """The place among ``count`` at a share in [0, 1) of the way."""
-    return np.minimum((np.asarray(share) * count).astype(int), count - 1)
+def place_at(share: Floats, count: int) -> Any:
+    """The place among ``count`` at a share in [0, 1) of the way; the last one beyond."""
+    if np.ndim(share) == 0:
+        return min(int(share * count), count - 1)
+    return np.minimum((share * count).astype(int), count - 1)
 
 
 def _worst(rewards: np.ndarray) -> np.ndarray:
