@@ -34,6 +34,7 @@ class Mode(StrEnum):
     AGGREGATED = "aggregated"
     MASKED = "masked"
     DISCRETE = "discrete"
+    ADVERSARIAL = "adversarial"
 
 
 @dataclass(frozen=True)
@@ -257,3 +258,21 @@ class DiscreteTask(Task):
     """
 
     arms: tuple[Mapping[str, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdversarialTask(SoftTask):
+    """Adversarial mode. The reward lies in [0, 1], as the bounds of multiplicative weights ask.
+
+    Args:
+        adversary_nodes: node -> indices of the adversary's coordinates that enter its mechanism, in the order of
+            ``observation["adversary"]``.
+        adversary_domains: native ``(low, high)`` of each of these coordinates.
+        adversary_names: one a coordinate.
+        levels: how many values each coordinate of an action may take: k / (levels - 1) for k = 0 .. levels - 1.
+    """
+
+    adversary_nodes: Mapping[str, tuple[int, ...]]
+    adversary_domains: tuple[Interval, ...]
+    adversary_names: tuple[str, ...]
+    levels: int

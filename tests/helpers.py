@@ -15,7 +15,7 @@ from cbo_gym import Agent, Mode
 
 class Centre(Agent):
     """Plays the centre of the box, the last target set or first scope, the middle half as a cell, the first base arms,
-    or the arm in the middle.
+    the arm in the middle, or the point of a grid nearest to the centre.
     """
 
     modes = frozenset(Mode)
@@ -32,6 +32,8 @@ class Centre(Agent):
             return (np.arange(len(self.task.action_domains)) < self.task.super_arm_size).astype(np.int8)
         if self.task.mode is Mode.DISCRETE:
             return len(self.task.arms) // 2
+        if self.task.mode is Mode.ADVERSARIAL:
+            return self.task.codec.to_action(np.full(self.task.action_space.shape, 0.5))
         return np.full(self.task.action_space.shape, 0.5)
 
 

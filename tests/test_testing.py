@@ -23,6 +23,7 @@ ENV_OF_MODE = {
     Mode.AGGREGATED: "CBO/GPBandit1-v0",
     Mode.MASKED: "CBO/SSEMPeriodic-v0",
     Mode.DISCRETE: "CBO/IVBandit-v0",
+    Mode.ADVERSARIAL: "CBO/Dropwave-Penny-v0",
 }
 
 

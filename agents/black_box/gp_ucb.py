@@ -46,7 +46,7 @@ class GPUCB(Agent):
         ArgumentError: if ``beta`` is out of range.
     """
 
-    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL})
+    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.ADVERSARIAL})
 
     def __init__(self, beta: float = 0.5, device: str = "cpu") -> None:
         require_not_negative("beta", beta)

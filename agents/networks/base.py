@@ -23,7 +23,7 @@ class NetworkAgent(Agent):
         network: the surrogates of the nodes; subclasses make it in ``setup``.
     """
 
-    modes = frozenset({Mode.SOFT, Mode.HARD})
+    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})
     task: SoftTask | HardTask
     network: GPNetwork
     _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for

@@ -6,6 +6,7 @@ A *search point* is a vector in [0, 1]: the values of the action and, where the 
 | task | search point | GP inputs |
 |---|---|---|
 | soft | values | the action |
+| adversarial | values | the action: the nearest point of the grid |
 | soft with a limit | values, membership | the action: null where not a member |
 | hard, contextual | values, membership | values, 0.5 where not in the target set or scope; membership |
 
@@ -23,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.actions import BoxCodec, ChoiceCodec, SparseBox, SparseCodec
+from cbo_gym.actions import BoxCodec, ChoiceCodec, GridBox, GridCodec, SparseBox, SparseCodec
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Task
@@ -104,6 +105,24 @@ class BoxFeatures(ActionFeatures):
         return points[..., :0] > 0.5
 
 
+class GridFeatures(BoxFeatures):
+    """Points of a grid: a search point stands for the nearest one, so that its inputs have no slope.
+
+    Args:
+        space: the action space.
+    """
+
+    def __init__(self, space: GridBox) -> None:
+        super().__init__(space.dim)
+        self._steps = space.levels - 1
+
+    def decode(self, point: Tensor) -> Action:
+        return self.inputs(point).clamp(0.0, 1.0).cpu().numpy()
+
+    def inputs(self, points: Tensor) -> Tensor:
+        return (points * self._steps).round() / self._steps
+
+
 class SparseFeatures(ActionFeatures):
     """Soft actions that may differ from the null action in a limited number of coordinates."""
 
@@ -182,7 +201,7 @@ class ChoiceFeatures(ActionFeatures):
 
 
 def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) -> ActionFeatures:
-    """The features of a soft, hard or contextual task; contexts are no part of them.
+    """The features of a soft, adversarial, hard or contextual task; contexts are no part of them.
 
     Args:
         searched: of a hard or contextual task, the sets of the points that are drawn; None for all of them.
@@ -195,9 +214,11 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
         return ChoiceFeatures(codec.key, codec.sets, codec.domains.names, searched)
     if isinstance(codec, SparseCodec):
         return SparseFeatures(codec.space)
+    if isinstance(codec, GridCodec):
+        return GridFeatures(codec.space)
     if isinstance(codec, BoxCodec):
         return BoxFeatures(codec.dim)
-    raise ArgumentError(f"features exist for soft, hard and contextual tasks; {task.env_id} is {task.mode}")
+    raise ArgumentError(f"features exist for soft, adversarial, hard and contextual tasks; {task.env_id} is {task.mode}")
 
 
 def _normal(like: Tensor, generator: torch.Generator) -> Tensor:

@@ -9,13 +9,14 @@ from cbo_gym.actions.codec import (
     CellCodec,
     ChoiceCodec,
     Codec,
+    GridCodec,
     PolicyCodec,
     SparseCodec,
     SuperArmCodec,
 )
 from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.domains import Domains, Interval
-from cbo_gym.actions.spaces import CellBox, Space, SparseBox, SuperArmSpace
+from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
 
 __all__ = [
     "ArmCodec",
@@ -26,6 +27,8 @@ __all__ = [
     "Codec",
     "Costs",
     "Domains",
+    "GridBox",
+    "GridCodec",
     "Interval",
     "PolicyCodec",
     "Space",

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike
 
 from cbo_gym.actions.domains import Domains
-from cbo_gym.actions.spaces import CellBox, Space, SparseBox, SuperArmSpace
+from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
 from cbo_gym.errors import ArgumentError, did_you_mean
 
 NARROWEST = 2.0**-40  # width given to a cell whose corners coincide
@@ -111,6 +111,15 @@ class SparseCodec(BoxCodec):
 
     def to_action(self, points: np.ndarray) -> Action:
         return self.space.keep_largest(points)
+
+
+class GridCodec(BoxCodec):
+    """Points of a grid in the unit box: of any point the nearest one is taken."""
+
+    space: GridBox
+
+    def to_action(self, points: np.ndarray) -> Action:
+        return self.space.nearest(points)
 
 
 class SuperArmCodec(Codec):

@@ -12,9 +12,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 
 Space = spaces.Space[Any]
+ON_GRID = 1e-9  # how far from a multiple a coordinate of a grid may lie, since 3 / 7 is not 3 times 1 / 7
 
 
 class SparseBox(spaces.Box):
@@ -75,6 +77,60 @@ class SparseBox(spaces.Box):
 @batch_space.register(SparseBox)
 def _batch_sparse_box(space: SparseBox, n: int = 1) -> SparseBox:
     return SparseBox(space.null, space.max_interventions, seed=deepcopy(space.np_random), batch=n)
+
+
+class GridBox(spaces.Box):
+    """The points of the unit box whose coordinates are multiples of ``1 / (levels - 1)``.
+
+    Args:
+        dim: number of coordinates, at least 1.
+        levels: how many values a coordinate may take, at least 2: 0, 1 and what lies equally spaced between them.
+        batch: None for the space of one point, or the number of independent points (shape ``(batch, dim)``).
+
+    Raises:
+        ArgumentError: if ``levels`` is no whole number of at least 2.
+    """
+
+    def __init__(
+        self, dim: int, levels: int, seed: int | np.random.Generator | None = None, batch: int | None = None
+    ) -> None:
+        self.levels = whole_number("levels", levels, at_least=2)
+        self.dim = dim
+        super().__init__(0.0, 1.0, (dim,) if batch is None else (batch, dim), np.float64, seed=seed)
+
+    def all(self) -> np.ndarray:
+        """Every point, shape ``(levels**dim, dim)``; the last coordinate changes fastest."""
+        steps = np.indices((self.levels,) * self.dim).reshape(self.dim, -1).T
+        return steps / (self.levels - 1)
+
+    def places(self, points: np.ndarray) -> np.ndarray:
+        """The places in :meth:`all` of points of the grid, ``(..., dim)`` to ``(...)``."""
+        steps = np.rint(np.multiply(points, self.levels - 1)).astype(int)
+        return steps @ self.levels ** np.arange(self.dim - 1, -1, -1)
+
+    def nearest(self, points: np.ndarray) -> np.ndarray:
+        """The points of the grid nearest to ``points`` of shape ``(..., dim)``."""
+        return np.round(points * (self.levels - 1)) / (self.levels - 1)
+
+    def sample(self, mask: None = None, probability: None = None) -> np.ndarray:
+        return self.np_random.integers(self.levels, size=self.shape) / (self.levels - 1)
+
+    def contains(self, x: object) -> bool:
+        if not super().contains(x):
+            return False
+        points = np.asarray(x, dtype=np.float64)
+        return bool((np.abs(points - self.nearest(points)) <= ON_GRID).all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GridBox) and super().__eq__(other) and self.levels == other.levels
+
+    def __repr__(self) -> str:
+        return f"GridBox(0.0, 1.0, {self.shape}, levels={self.levels})"
+
+
+@batch_space.register(GridBox)
+def _batch_grid_box(space: GridBox, n: int = 1) -> GridBox:
+    return GridBox(space.dim, space.levels, seed=deepcopy(space.np_random), batch=n)
 
 
 class CellBox(spaces.Box):

@@ -210,13 +210,15 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
 
 def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
     codec = oracle.feedback.codec
-    best = oracle.optimum.value
+    best: regret.Optima = oracle.optimum.value
     reward = np.asarray(played["reward"], dtype=float)
     seen: list[Observation] = played["seen"]
     first = next(action for action in played["recommended"] if action is not None)
     # a round without one has another's, which is judged with the rest but not told
     recommended = [first if action is None else action for action in played["recommended"]]
     verdict = oracle.judge(played["action"], recommended, seen)
+    if oracle.by_round:
+        best = verdict.best
     at_random = oracle.optimum.random_value if verdict.missed is not None else 0.0
     expected = regret.counted(verdict.expected.value, verdict.missed, at_random)
     advised = regret.counted(verdict.recommended.value, verdict.missed_next, at_random)

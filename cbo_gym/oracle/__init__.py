@@ -6,7 +6,9 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentTypeError
 from cbo_gym.feedback import Feedback
+from cbo_gym.feedback.adversarial import AdversarialFeedback
 from cbo_gym.feedback.contextual import ContextualFeedback
+from cbo_gym.oracle.adversarial import AdversarialOracle
 from cbo_gym.oracle.constrained import ConstrainedOracle
 from cbo_gym.oracle.contextual import ContextualOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
@@ -16,6 +18,7 @@ from cbo_gym.registry import RecordedOptimum, find_entry
 OF_THE_SESSION = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")  # Gymnasium puts them there too
 
 __all__ = [
+    "AdversarialOracle",
     "ConstrainedOracle",
     "ContextualOracle",
     "Estimate",
@@ -31,6 +34,8 @@ def oracle_for(feedback: Feedback, recorded: RecordedOptimum | None = None) -> O
     """The oracle of a problem in a mode."""
     if isinstance(feedback, ContextualFeedback):
         return ContextualOracle(feedback, recorded=recorded)
+    if isinstance(feedback, AdversarialFeedback):
+        return AdversarialOracle(feedback, recorded=recorded)
     if feedback.problem.outcomes.constraints:
         return ConstrainedOracle(feedback, recorded=recorded)
     return Oracle(feedback, recorded=recorded)

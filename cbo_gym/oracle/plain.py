@@ -89,6 +89,8 @@ class Oracle:
     """
 
     fewest_points: ClassVar[int] = 2**8  # a replicate
+    #: whether regret is counted from the best of each round, as :meth:`judge` finds it, in place of the optimum
+    by_round: ClassVar[bool] = False
 
     def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
         if not isinstance(feedback, Feedback):
@@ -286,7 +288,7 @@ class Oracle:
         The search maximises the mean over fixed noise; the value reported is of independent, more numerous points.
         """
         best = self._find_maximiser()
-        check = Oracle(self.feedback, seed=self._seed + 1)
+        check = type(self)(self.feedback, seed=self._seed + 1)
         value, error = check.expected_rewards([best], tolerance=0.0)
         random = self._random_value()
         return Optimum(float(value[0]), best, float(error[0]), *random)

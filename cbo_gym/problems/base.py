@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cbo_gym.actions import Domains, Interval
+from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.constraining import check_constraints
 from cbo_gym.problems.outcomes import Outcomes
@@ -24,6 +25,7 @@ from cbo_gym.scm import (
     GaussianMixture,
     Normal,
     System,
+    Uniform,
     Zero,
 )
 from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
@@ -33,6 +35,7 @@ from cbo_gym.task import ToldGraph
 Columns = Mapping[str, np.ndarray]  # variable -> array
 MOST_TARGETS = 1024
 MOST_ARMS = 2**14
+MOST_PAIRS = 2**20  # of an action and a move of an adversarial problem
 MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
 
@@ -84,6 +87,24 @@ class Contexts:
 
 
 @dataclass(frozen=True)
+class Adversary:
+    """What the adversarial mode adds to a problem: a second player, who has soft parameters of its own.
+
+    Both players' coordinates take one of ``levels`` equally spaced values. The reward of the problem lies in [0, 1], as
+    the bounds of multiplicative weights ask.
+
+    Args:
+        coordinates: how many soft parameters of the system are the adversary's: the last ones.
+        levels: values that each coordinate of either player may take.
+        luck: name of a latent U(0, 1) variable without effects: the adversary's own randomness.
+    """
+
+    coordinates: int
+    levels: int = 4
+    luck: str = "luck"
+
+
+@dataclass(frozen=True)
 class Problem:
     """A named benchmark: the SCM, what may be done to it, and where it comes from.
 
@@ -112,6 +133,7 @@ class Problem:
         contexts: what the contextual mode needs; None where there is none.
         arms: the interventions of the discrete mode, variable -> native value; ``{}`` is to only observe. The reward
             of a problem with arms lies in [0, 1], as bandit algorithms ask.
+        adversary: who plays against the agent in adversarial mode; None where nobody does.
         outcomes: what counts of a round; None for the system's reward as the objective.
         told: what agents are told of the causal graph, see :func:`cbo_gym.problems.telling.tell`; None for all of it.
 
@@ -137,6 +159,7 @@ class Problem:
     super_arms: SuperArms | None = None
     contexts: Contexts | None = None
     arms: Sequence[Mapping[str, float]] = ()
+    adversary: Adversary | None = None
     outcomes: Outcomes = field(default=None)  # type: ignore[assignment]  # see __post_init__
     told: ToldGraph | None = None
 
@@ -182,6 +205,31 @@ class Problem:
         self._check_arms()
         if self.contexts:
             self._check_contexts(self.contexts)
+        if self.adversary:
+            self._check_adversary(self.adversary)
+
+    def _check_adversary(self, adversary: Adversary) -> None:
+        coordinates = whole_number(f"{self.name}: the adversary's coordinates", adversary.coordinates, at_least=1)
+        levels = whole_number(f"{self.name}: the adversary's levels", adversary.levels, at_least=2)
+        own = self.scm.action_dim - coordinates
+        if own < 1:
+            raise ArgumentError(
+                f"{self.name}: of {self.scm.action_dim} soft parameters the adversary may have all but one; "
+                f"given {coordinates}"
+            )
+        if (pairs := levels**self.scm.action_dim) > MOST_PAIRS:
+            raise ArgumentError(
+                f"{self.name}: {levels} levels make {pairs} pairs of an action and a move; at most {MOST_PAIRS} can be "
+                "gone through"
+            )
+        kept = {v.name: v.noise for v in self.scm.noisy if not v.observed}
+        if kept.get(adversary.luck) != Uniform(0.0, 1.0) or adversary.luck in self.scm.noise_of_reward:
+            raise ArgumentError(
+                f"{self.name}: {adversary.luck!r} must be a latent variable without effects whose noise is "
+                "Uniform(0, 1), the adversary's luck"
+            )
+        if shared := {v.name for v in self.scm.variables}.intersection(self.domains.names[own:]):
+            raise ArgumentError(f"{self.name}: {sorted(shared)} name variables and coordinates of the adversary")
 
     def _check_arms(self) -> None:
         if len(self.arms) > MOST_ARMS:

@@ -1,0 +1,49 @@
+"""GP-MW: multiplicative weights on the rewards that one GP thinks plausible (Sessa, Bogunovic, Kamgarpour & Krause 2019).
+
+One GP maps the agent's action and the adversary's move to the reward. After every round each action's weight grows with
+the GP's upper confidence bound ``mean + beta * std`` against the move just seen. The causal diagram and the observations
+of the other nodes are ignored.
+
+Departures:
+
+* ``beta`` is a constant, as in Sussex et al. (2024), in place of a sequence that grows with the information gained.
+* Hyper-parameters are fitted rather than known, and so is the noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.toolbox.multiplicative_weights import MultiplicativeWeights
+from cbo_gym.task import Action, Observation
+
+
+class GPMW(MultiplicativeWeights):
+    """Multiplicative weights with one GP from action and move to the reward. Plays adversarial tasks.
+
+    Args:
+        beta: how many standard deviations above the mean the bound lies; finite, at least 0.
+        rate: the learning rate; None for ``sqrt(8 log(n) / T)``.
+        device: torch device.
+
+    Attributes:
+        surrogate: the GP from the action and the adversary's move to the reward.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        dim = len(self.task.action_domains) + len(self.task.adversary_domains)
+        self.surrogate = GaussianProcess(self.task.reward, dim, noise_std=None, device=self.device)
+
+    def learn(self, action: Action, observation: Observation, reward: float) -> None:
+        inputs = np.concatenate([action, observation["adversary"]])
+        self.surrogate.add(torch.from_numpy(inputs), reward)
+
+    def optimistic_rewards(self, inputs: Tensor) -> Tensor:
+        return self.surrogate.bound(inputs, self.beta)

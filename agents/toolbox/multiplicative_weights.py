@@ -1,0 +1,102 @@
+"""MultiplicativeWeights: what the agents have in common that keep a weight for every action (Freund & Schapire 1997).
+
+In every round they draw an action with probabilities proportional to the weights. When they have seen the adversary's
+move they think up what every action would have earned against it, and multiply its weight by
+``exp(-rate * (1 - reward))``, the reward clipped to [0, 1].
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from math import log, sqrt
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbo_gym.actions import GridBox
+from cbo_gym.agent import Agent
+from cbo_gym.agents.toolbox.arguments import require_not_negative
+from cbo_gym.task import Action, AdversarialTask, Info, Mode, Observation
+
+
+class MultiplicativeWeights(Agent):
+    """Draws actions by weights that :meth:`optimistic_rewards` move. Plays adversarial tasks.
+
+    Args:
+        beta: how many standard deviations above the mean rewards are thought up; finite, at least 0.
+        rate: the learning rate; finite, at least 0. None for ``sqrt(8 log(n) / T)`` with n actions and T rounds, with
+            which the regret against known rewards is at most ``sqrt(T log(n) / 2)`` in expectation.
+        device: torch device.
+
+    Attributes:
+        actions: all actions of the task, ``(n, q)``.
+        gains: what each would have earned so far, as thought up, ``(n,)``.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+
+    modes = frozenset({Mode.ADVERSARIAL})
+    task: AdversarialTask
+
+    def __init__(self, beta: float = 0.5, rate: float | None = None, device: str = "cpu") -> None:
+        require_not_negative("beta", beta)
+        if rate is not None:
+            require_not_negative("rate", rate)
+        self.beta = beta
+        self.rate = rate
+        self.device = device
+
+    def setup(self, seed: int) -> None:
+        space = self.task.action_space
+        assert isinstance(space, GridBox)
+        self._grid = space
+        self.actions = space.all()
+        self.gains = np.zeros(len(self.actions))
+        self._rounds = 0  # in which the gains are
+        self._acted = False
+        self._rate = sqrt(8.0 * log(len(self.actions)) / self.task.horizon) if self.rate is None else self.rate
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Probabilities of the actions, ``(n,)``."""
+        unnormalised = np.exp(self._rate * (self.gains - self.gains.max()))
+        return unnormalised / unnormalised.sum()
+
+    def act(self, observation: Observation) -> Action:
+        self._acted = True
+        return self.actions[self.rng.choice(len(self.actions), p=self.weights)].copy()
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        self.learn(action, observation, reward)
+        if self._acted:  # the initial data train the model alone
+            with torch.no_grad():
+                rewards = self.optimistic_rewards(self.with_move(observation["adversary"])).cpu().numpy()
+            self.gains += np.clip(rewards, 0.0, 1.0)
+            self._rounds += 1
+
+    def with_move(self, move: np.ndarray) -> Tensor:
+        """Every action beside one move, ``n x (q + k)``."""
+        both = np.concatenate([self.actions, np.broadcast_to(move, (len(self.actions), len(move)))], axis=1)
+        return torch.from_numpy(both).to(self.device)
+
+    @abstractmethod
+    def learn(self, action: Action, observation: Observation, reward: float) -> None:
+        """Learn from a round."""
+
+    @abstractmethod
+    def optimistic_rewards(self, inputs: Tensor) -> Tensor:
+        """Upper bounds on the rewards of actions beside moves, ``n x (q + k)`` to ``(n,)``."""
+
+    def estimated_rewards(self) -> np.ndarray:
+        """What the actions played would have earned on average, as thought up; before the first round what they did."""
+        if not self._rounds:
+            return super().estimated_rewards()
+        places = self._grid.places(np.stack([past.action for past in self.history]))
+        return self.gains[places] / self._rounds
+
+    def recommend(self) -> Action:
+        """The action with the greatest weight, played or not."""
+        return self.actions[np.argmax(self.gains)].copy() if self._rounds else super().recommend()

@@ -1,0 +1,215 @@
+"""Strategies: how an adversary picks its move of a round, from the rounds before it and its own luck, one class each.
+
+A move is a point of the unit box of the adversary's coordinates. What a strategy remembers is never changed, and may be
+of a batch of experiments; so are the moves that it makes of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbo_gym.actions import GridBox
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.scm import Floats
+
+JITTER = 0.2  # how often the adaptive adversary moves at random, as in the paper's code
+FORGETTING = 0.9  # what a round counts beside the one after it; ours
+TIE_DECIMALS = 9  # to which payoffs are equal, so that the move does not hang on a machine's rounding
+
+Memory = Any
+#: past actions of the agent, ``(rounds, q)`` in [0, 1], to the adversary's move, ``(k,)`` in [0, 1]
+Mover = Callable[[np.ndarray], Sequence[float] | np.ndarray]
+
+
+class Game(NamedTuple):
+    """What a strategy may know.
+
+    Attributes:
+        actions: the agent's.
+        moves: the adversary's own on the grid, ``(m, k)`` in [0, 1].
+        rewards: the agent's without noise, of each of its actions against each move, ``(n, m)``.
+    """
+
+    actions: GridBox
+    moves: np.ndarray
+    rewards: np.ndarray
+
+    @property
+    def worst(self) -> int:
+        """The place of the move that is worst for an agent that plays at random."""
+        return int(_worst(self.rewards.mean(axis=0)))
+
+
+class Strategy(ABC):
+    """How moves are picked.
+
+    Args:
+        game: what may be known.
+    """
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def start(self) -> Memory:
+        """What the first move depends on."""
+        return None
+
+    @abstractmethod
+    def move(self, memory: Memory) -> np.ndarray | None:
+        """The move of the round that comes, ``(k,)`` or ``(n, k)``; None for one at random, by the round's luck.
+
+        Raises:
+            ArgumentError: if it is out of range.
+        """
+
+    def remember(self, memory: Memory, actions: np.ndarray, luck: Floats) -> Memory:
+        """What the next move depends on, after ``actions`` of shape ``(..., q)`` were played."""
+        return memory
+
+
+class AtRandom(Strategy):
+    """All moves are equally likely in every round."""
+
+    def move(self, memory: Memory) -> None:
+        return None
+
+
+class Fixed(Strategy):
+    """One move in all rounds: the one that is worst for an agent that plays at random."""
+
+    def __init__(self, game: Game) -> None:
+        super().__init__(game)
+        self._move = game.moves[game.worst]
+
+    def move(self, memory: Memory) -> np.ndarray:
+        return self._move
+
+
+class Reply(NamedTuple):
+    """What the adaptive adversary remembers: the agent's rewards so far against each move, and the next move."""
+
+    rewards: np.ndarray  # (..., m)
+    place: np.ndarray  # (...)
+
+
+class Adaptive(Strategy):
+    """The best reply to the agent's play so far, in which older rounds count less; now and then a move at random.
+
+    Before the first round the agent is taken to play at random. The move of a round is settled when the round before it
+    ends, so it cannot depend on the action that it meets.
+    """
+
+    def __init__(self, game: Game) -> None:
+        super().__init__(game)
+        self._start = Reply(game.rewards.mean(axis=0), np.asarray(game.worst))
+
+    def start(self) -> Reply:
+        return self._start
+
+    def move(self, memory: Reply) -> np.ndarray:
+        return self.game.moves[memory.place]
+
+    def remember(self, memory: Reply, actions: np.ndarray, luck: Floats) -> Reply:
+        rewards = FORGETTING * memory.rewards + self.game.rewards[self.game.actions.places(actions)]
+        drawn = place_at(luck / JITTER, len(self.game.moves))
+        if np.ndim(luck) == 0:  # plain numbers: a step takes a few microseconds
+            return Reply(rewards, drawn if luck < JITTER else _worst(rewards))
+        return Reply(rewards, np.where(luck < JITTER, drawn, _worst(rewards)))
+
+
+class Listed(Strategy):
+    """Moves of the user's own, one a round, from the beginning again after the last."""
+
+    def __init__(self, game: Game, moves: Any) -> None:
+        super().__init__(game)
+        count = game.moves.shape[1]
+        found = _as_floats(moves)
+        if found is None or found.ndim != 2 or found.shape[1] != count or not len(found) or not _in_box(found):
+            raise ArgumentError(
+                f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; given {moves!r}"
+            )
+        self._moves = found
+
+    def start(self) -> int:
+        return 0
+
+    def move(self, memory: int) -> np.ndarray:
+        return self._moves[memory % len(self._moves)]
+
+    def remember(self, memory: int, actions: np.ndarray, luck: Floats) -> int:
+        return memory + 1
+
+
+class Asked(Strategy):
+    """Moves of a function of the user's own, which is called before every round with the actions played so far."""
+
+    def __init__(self, game: Game, mover: Mover) -> None:
+        super().__init__(game)
+        self._mover = mover
+
+    def start(self) -> np.ndarray:
+        return np.empty((0, self.game.actions.dim))
+
+    def move(self, memory: np.ndarray) -> np.ndarray:
+        if memory.ndim == 3:  # a batch of experiments
+            return np.stack([self._checked(past) for past in memory])
+        return self._checked(memory)
+
+    def _checked(self, past: np.ndarray) -> np.ndarray:
+        given = self._mover(past.copy())
+        found, count = _as_floats(given), self.game.moves.shape[1]
+        if found is None or found.shape != (count,) or not _in_box(found):
+            raise ArgumentError(
+                f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given {given!r}"
+            )
+        return found
+
+    def remember(self, memory: np.ndarray, actions: np.ndarray, luck: Floats) -> np.ndarray:
+        past = np.broadcast_to(memory, (*actions.shape[:-1], *memory.shape[-2:]))
+        return np.concatenate([past, actions[..., None, :]], axis=-2)
+
+
+STRATEGIES: dict[str, type[Strategy]] = {"adaptive": Adaptive, "random": AtRandom, "fixed": Fixed}
+
+
+def make_strategy(adversary: Any, game: Game) -> Strategy:
+    """The strategy that a keyword stands for: a name, a list of moves, or a function.
+
+    Raises:
+        ArgumentError: if it is none of these, or a move lies out of range.
+    """
+    if isinstance(adversary, str):
+        if adversary not in STRATEGIES:
+            raise ArgumentError(
+                f"adversary must be one of {', '.join(STRATEGIES)}, a list of moves, or a function of the past "
+                f"actions; given {adversary!r}{did_you_mean(adversary, STRATEGIES)}"
+            )
+        return STRATEGIES[adversary](game)
+    return Asked(game, adversary) if callable(adversary) else Listed(game, adversary)
+
+
+def place_at(share: Floats, count: int) -> Any:
+    """The place among ``count`` at a share in [0, 1) of the way; the last one beyond."""
+    if np.ndim(share) == 0:
+        return min(int(share * count), count - 1)
+    return np.minimum((share * count).astype(int), count - 1)
+
+
+def _worst(rewards: np.ndarray) -> np.ndarray:
+    """The place of the least reward on the last axis, the first one of equals."""
+    return np.round(rewards, TIE_DECIMALS).argmin(axis=-1)
+
+
+def _as_floats(given: Any) -> np.ndarray | None:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _in_box(points: np.ndarray) -> bool:
+    return bool(((points >= 0.0) & (points <= 1.0)).all())
