@@ -57,7 +57,7 @@ def make_task(
         mode=feedback.mode,
         graph=feedback.told,
         nodes=feedback.nodes,
-        reward=scm.reward,
+        reward=feedback.nodes[-1],
         horizon=horizon,
         action_space=feedback.action_space,
         observation_space=feedback.observation_space,
@@ -65,6 +65,7 @@ def make_task(
         noise=told if base.problem.noise_known else None,
         initial_data=_draw_initial_data(feedback, seed, sizes),
         **feedback.task_fields(),
+        **feedback.drawn_fields(_generator(seed), sizes.observational),
     )
     return deepcopy(task)  # nothing that an agent does to it reaches the environment
 
@@ -80,8 +81,13 @@ def _sizes(env: CausalBanditEnv) -> InitialData:
     return InitialData(observational=observational, random="2q+1" if random is None else random)
 
 
+def _generator(seed: int) -> np.random.Generator:
+    """Of the initial data."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
+
+
 def _draw_initial_data(feedback: Feedback, seed: int, sizes: InitialData) -> tuple[Round, ...]:
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
+    rng = _generator(seed)
     random = None if sizes.random == "2q+1" else sizes.random
     actions = feedback.initial_actions(rng, sizes.observational, random)
     count = len(next(iter(actions.values())) if isinstance(actions, dict) else actions)

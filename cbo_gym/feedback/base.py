@@ -81,7 +81,7 @@ class Feedback(ABC):
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.scm = problem.scm
-        self.told = problem.told or ToldGraph(self.scm.nodes, self.scm.diagram)
+        self.told = problem.told or self.whole_graph()
         self.nodes = self.told.nodes
         self.truth: Feedback = self
         self.codec = self.make_codec()
@@ -91,6 +91,10 @@ class Feedback(ABC):
         self.observation_space = spaces.Dict(
             {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
         )
+
+    def whole_graph(self) -> ToldGraph:
+        """What agents are told of the causal graph where they are told all of it."""
+        return ToldGraph(self.scm.nodes, self.scm.diagram)
 
     @abstractmethod
     def make_codec(self) -> Codec:
@@ -229,3 +233,12 @@ class Feedback(ABC):
     @abstractmethod
     def task_fields(self) -> dict[str, Any]:
         """The fields of ``task_class`` that are the mode's own."""
+
+    def drawn_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
+        """Fields of ``task_class`` that are drawn at random, one drawing a seed.
+
+        Args:
+            rng: their source.
+            observational: how many rounds of initial data in which nothing is set are asked for.
+        """
+        return {}
