@@ -136,8 +136,9 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
         own = self.oracle.feedback.read(action)  # what is told is of the action that was played
+        intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(own)
-        info |= _expected(self.oracle, self.oracle.feedback.decode(own), self._seen)
+        info |= _expected(self.oracle, intervention, self._seen)
         self._seen = _copied(observation)
         return observation, reward, terminated, truncated, info
 
@@ -171,8 +172,8 @@ class VectorOracleInfo(VectorWrapper):
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
             own = self.oracle.feedback.read_batch(actions)  # what is told is of the actions that were played
+            intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(own)
-            intervention = self.oracle.feedback.decode_batch(own)
             for key, number in _expected(self.oracle, intervention, self._seen).items():
                 info[key] = np.full(self.num_envs, number)
                 info[f"_{key}"] = np.ones(self.num_envs, dtype=bool)
@@ -204,7 +205,8 @@ def _require_unchanged(env: Any, kinds: tuple[type, ...]) -> None:
 
 def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> StepInfo:
     expected = oracle.expected_in_round(intervention, seen).value
-    return {"expected_reward": expected[()], "instant_regret": (oracle.optimum.value - expected)[()]}
+    best = oracle.best_in_round(intervention, seen)
+    return {"expected_reward": expected[()], "instant_regret": (best - expected)[()]}
 
 
 def _copied(observation: Observation) -> Observation:

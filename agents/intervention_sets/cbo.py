@@ -52,6 +52,7 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
+from cbo_gym.agents.surrogates.gp import is_noiseless
 from cbo_gym.agents.toolbox.arguments import require_count, require_positive, require_word
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.errors import ArgumentError, did_you_mean
@@ -323,7 +324,8 @@ class _Intervening(_Arm):
         self.cost = sum(costs.get(name, 1.0) for name in target)
         self._effect = partial(model.effect, target)
         dim = len(self._members)
-        self._gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device)
+        known = 0.0 if is_noiseless(task, task.reward) else None
+        self._gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device, known)
         engine = SobolEngine(dim, scramble=True, seed=seed)
         self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
 

@@ -169,6 +169,14 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.total_reward += reward
         return observation, reward, False, False, {"round": self.round, "intervention": self._describe(intervention)}
 
+    def situated(self, action: Action) -> Intervention:
+        """What an action would do in the round that comes, in native units.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is no element of the action space.
+        """
+        return self.feedback.situate(self._decode(action), self._memory)
+
     def counterfactual(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
         """What :meth:`step` would have given in the last round under another action, on the same noise.
 

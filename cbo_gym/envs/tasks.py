@@ -50,7 +50,7 @@ def make_task(
     horizon = whole_number("horizon", horizon, at_least=1)
     feedback, scm = base.feedback, base.scm
     sizes = initial_data or _sizes(base)
-    noise = {v.name: v.noise for v in scm.variables if v.observed}
+    noise = feedback.exogenous()
     told = {name: noise[name] for name in feedback.nodes if name in noise}
     task = feedback.task_class(
         env_id=spec.id if spec else base.problem.name,

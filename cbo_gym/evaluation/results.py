@@ -33,7 +33,8 @@ CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
 Status = Literal["finished", "failed", "skipped"]
 Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
 
-#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts or choices.
+#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts, choices or
+#: slices.
 COLUMNS: dict[str, Any] = {
     "round": pl.Int64,
     "action": pl.List(pl.Float64),
@@ -57,8 +58,10 @@ COLUMNS: dict[str, Any] = {
     "update_seconds": pl.Float64,
     "recommend_seconds": pl.Float64,
     "choice": pl.Int64,
+    "slice": pl.Int64,
+    "random_reward": pl.Float64,
 }
-SOMETIMES = ("context", "context_regret", "choice")
+SOMETIMES = ("context", "context_regret", "choice", "slice", "random_reward")
 SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
 
 

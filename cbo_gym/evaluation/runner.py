@@ -206,7 +206,6 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
 
 def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
     codec = oracle.feedback.codec
-    best = oracle.optimum.value
     reward = np.asarray(played["reward"], dtype=float)
     seen: list[Observation] = played["seen"]
     first = next(action for action in played["recommended"] if action is not None)
@@ -214,6 +213,7 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     recommended = [first if action is None else action for action in played["recommended"]]
     verdict = oracle.judge(played["action"], recommended, seen)
     expected = verdict.expected.value
+    best = verdict.best if oracle.best_changes else oracle.optimum.value
     of_recommendations = {
         "simple_regret": regret.simple_regret(verdict.best_next, verdict.recommended.value),
         "recommended_reward": verdict.recommended.value,
@@ -228,6 +228,9 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     if "context" in seen[0]:
         columns["context"] = [one["context"].tolist() for one in seen[:-1]]
         columns["context_regret"] = regret.instant_regret(verdict.best, expected)
+    if "slice" in seen[0]:
+        columns["slice"] = [int(one["slice"][0]) for one in seen[:-1]]
+        columns["random_reward"] = verdict.at_random
     columns |= {
         "best_so_far_regret": regret.best_so_far_regret(verdict.best, expected),
         "expected_reward": expected,

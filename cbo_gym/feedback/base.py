@@ -14,7 +14,7 @@ from cbo_gym.actions import Codec, Space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import own_copy
 from cbo_gym.problems import Problem
-from cbo_gym.scm import Floats, Intervention
+from cbo_gym.scm import Distribution, Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, Mode, Observation, Task, ToldGraph
 
@@ -233,6 +233,10 @@ class Feedback(ABC):
     @abstractmethod
     def task_fields(self) -> dict[str, Any]:
         """The fields of ``task_class`` that are the mode's own."""
+
+    def exogenous(self) -> dict[str, Distribution]:
+        """Observed variable, as agents see it -> the distribution of its noise."""
+        return {v.name: v.noise for v in self.scm.variables if v.observed}
 
     def drawn_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
         """Fields of ``task_class`` that are drawn at random, one drawing a seed.

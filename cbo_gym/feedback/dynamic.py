@@ -15,7 +15,7 @@ from cbo_gym.feedback.base import Description, Memory
 from cbo_gym.feedback.choice import ChoiceFeedback, set_name
 from cbo_gym.problems import Problem
 from cbo_gym.problems.base import Slices
-from cbo_gym.scm import Floats, Intervention
+from cbo_gym.scm import Distribution, Floats, Intervention
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Mask
 from cbo_gym.scm.system import Draws, Values
@@ -188,6 +188,10 @@ class DynamicFeedback(ChoiceFeedback):
         if random:
             raise ArgumentError(f"dynamic mode has no initial interventions; given random={random}")
         return self.actions_at(0, np.empty((0, len(self.codec.sets[0]))))
+
+    def exogenous(self) -> dict[str, Distribution]:
+        """Of trials, in the first slice."""
+        return {self._bare[name]: noise for name, noise in super().exogenous().items() if name in self._names[0].values()}
 
     def task_fields(self) -> dict[str, Any]:
         return {

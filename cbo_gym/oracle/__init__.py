@@ -7,20 +7,24 @@ from typing import Any
 from cbo_gym.errors import ArgumentTypeError
 from cbo_gym.feedback import Feedback
 from cbo_gym.feedback.contextual import ContextualFeedback
+from cbo_gym.feedback.dynamic import DynamicFeedback
 from cbo_gym.oracle.contextual import ContextualOracle
+from cbo_gym.oracle.dynamic import DynamicOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
 from cbo_gym.problems.telling import GRAPH_KEYWORDS
 from cbo_gym.registry import RecordedOptimum, find_entry
 
 OF_THE_SESSION = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")  # Gymnasium puts them there too
 
-__all__ = ["ContextualOracle", "Estimate", "Optimum", "Oracle", "Verdict", "oracle_for", "oracle_of"]
+__all__ = ["ContextualOracle", "DynamicOracle", "Estimate", "Optimum", "Oracle", "Verdict", "oracle_for", "oracle_of"]
 
 
 def oracle_for(feedback: Feedback, recorded: RecordedOptimum | None = None) -> Oracle:
     """The oracle of a problem in a mode."""
     if isinstance(feedback, ContextualFeedback):
         return ContextualOracle(feedback, recorded=recorded)
+    if isinstance(feedback, DynamicFeedback):
+        return DynamicOracle(feedback, recorded=recorded)
     return Oracle(feedback, recorded=recorded)
 
 

@@ -64,12 +64,14 @@ class Verdict(NamedTuple):
 
     ``expected`` and ``recommended`` are of the actions played and recommended; ``best`` and ``best_next`` are the best
     expected rewards in the rounds that were played, and in those after them, in which recommendations would be.
+    ``at_random`` is what a random action earns in each round, where that changes.
     """
 
     expected: Estimate
     recommended: Estimate
     best: np.ndarray
     best_next: np.ndarray
+    at_random: np.ndarray | None = None
 
 
 class Oracle:
@@ -85,6 +87,8 @@ class Oracle:
     """
 
     fewest_points: ClassVar[int] = 2**8  # a replicate
+    #: whether regret is counted from what is best in each round by itself, see :class:`Verdict`
+    best_changes: ClassVar[bool] = False
 
     def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
         if not isinstance(feedback, Feedback):
@@ -127,6 +131,15 @@ class Oracle:
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
         """The expected reward of an intervention after what was seen before it; of a batch, in a batch of rounds."""
         return self.mean_of(intervention)
+
+    def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
+        """The best expected reward in the round in which an intervention is played, from which its regret is counted.
+
+        Args:
+            intervention: situated, of one round or of a batch of them.
+            seen: before the round.
+        """
+        return np.broadcast_to(self.optimum.value, intervention.batch_shape)
 
     def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
         """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.

@@ -95,7 +95,6 @@ def dynamic_problem(
         scm=trials,
         description=description,
         citation=f"{AGLIETTI}, {section}",
-        noise_known=False,
         outcomes=PlayedSlice(trials.reward, bare=names[-1]),
         slices=Slices(
             count=count,
