@@ -35,6 +35,7 @@ class Mode(StrEnum):
     MASKED = "masked"
     DISCRETE = "discrete"
     ADVERSARIAL = "adversarial"
+    DYNAMIC = "dynamic"
 
 
 @dataclass(frozen=True)
@@ -276,3 +277,23 @@ class AdversarialTask(SoftTask):
     adversary_domains: tuple[Interval, ...]
     adversary_names: tuple[str, ...]
     levels: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicTask(ChoiceTask):
+    """Dynamic mode. ``graph`` and ``nodes`` are of one slice; in slice t a variable ``X`` is called ``X_t``.
+
+    Args:
+        targets: the target sets, in the order of the action's ``target``; one is empty.
+        slices: the number T of slices.
+        trials: the number K of rounds in a slice, the last of which is implemented.
+        unrolled: the causal diagram over the variables of all slices.
+        observational: variable of a slice -> its values in time series in which nothing was ever set, arrays of one
+            length; without those of slices in which nothing was measured.
+    """
+
+    targets: tuple[frozenset[str], ...]
+    slices: int
+    trials: int
+    unrolled: CausalDiagram
+    observational: Mapping[str, np.ndarray]

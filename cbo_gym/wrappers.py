@@ -137,8 +137,9 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
         own = self.oracle.feedback.read(action)  # what is told is of the action that was played
+        intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(own)
-        info |= _expected(self.oracle, self.oracle.feedback.decode(own), self._seen)
+        info |= _expected(self.oracle, intervention, self._seen)
         self._seen = _copied(observation)
         return observation, reward, terminated, truncated, info
 
@@ -172,8 +173,8 @@ class VectorOracleInfo(VectorWrapper):
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
             own = self.oracle.feedback.read_batch(actions)  # what is told is of the actions that were played
+            intervention = self.env.unwrapped.situated(own)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(own)
-            intervention = self.oracle.feedback.decode_batch(own)
             for key, number in _expected(self.oracle, intervention, self._seen).items():
                 info[key] = np.full(self.num_envs, number)
                 info[f"_{key}"] = np.ones(self.num_envs, dtype=bool)
@@ -211,7 +212,7 @@ def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> 
         feasible = ~missed.any(axis=-1)
         expected = np.where(feasible, expected, oracle.optimum.random_value)
         told |= {"feasible": feasible[()], "violation": missed.sum(axis=-1)[()]}
-    return told | {"instant_regret": (oracle.optimum.value - expected)[()]}
+    return told | {"instant_regret": (oracle.best_in_round(intervention, seen) - expected)[()]}
 
 
 def _copied(observation: Observation) -> Observation:

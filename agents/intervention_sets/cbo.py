@@ -54,6 +54,7 @@ from cbo_gym.actions import Costs
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
+from cbo_gym.agents.surrogates.gp import is_noiseless
 from cbo_gym.agents.toolbox.arguments import require_count, require_positive, require_word
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.errors import ArgumentError, did_you_mean
@@ -344,7 +345,8 @@ class _Intervening(_Arm):
         self._domains = {name: domain for name, domain in task.manipulable.items() if name in target}
         self._effect = partial(model.effect, target)
         dim = len(self._members)
-        self._gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device)
+        known = 0.0 if is_noiseless(task, task.reward) else None
+        self._gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device, known)
         engine = SobolEngine(dim, scramble=True, seed=seed)
         self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
 

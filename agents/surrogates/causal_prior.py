@@ -180,6 +180,7 @@ class CausalGP(GaussianProcess):
         dim: number of target variables.
         effect: gives m and sigma.
         device: torch device.
+        noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
 
     Attributes:
         unit: of the rewards, above 0; the priors of the variances v and of the noise are relative to it. Taking it
@@ -191,8 +192,10 @@ class CausalGP(GaussianProcess):
 
     centred = True
 
-    def __init__(self, name: str, dim: int, effect: Effect, device: str = "cpu") -> None:
-        super().__init__(name, dim + 1, covariance=CausalKernel, device=device)
+    def __init__(
+        self, name: str, dim: int, effect: Effect, device: str = "cpu", noise_std: float | None = None
+    ) -> None:
+        super().__init__(name, dim + 1, noise_std=noise_std, covariance=CausalKernel, device=device)
         self.unit = 1.0
         self._effect = effect
         self._values = self.inputs[:, :dim]
@@ -245,6 +248,8 @@ class CausalGP(GaussianProcess):
         self._span[-1] = self.unit
 
     def _make_noise(self) -> Noise:
+        if self.noise_std is not None:
+            return super()._make_noise()
         return NoiseLevel(math.log(USUAL_NOISE), 1.0, least=LEAST_NOISE, start=USUAL_NOISE)
 
 

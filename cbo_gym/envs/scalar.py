@@ -179,6 +179,14 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             info["cost"] = self.feedback.cost(played)
         return observation, reward, False, False, info
 
+    def situated(self, action: Action) -> Intervention:
+        """What an action would do in the round that comes, in native units.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is no element of the action space.
+        """
+        return self.feedback.situate(self._decode(action), self._memory)
+
     def counterfactual(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
         """What :meth:`step` would have given in the last round under another action, on the same noise.
 

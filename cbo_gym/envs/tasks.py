@@ -50,14 +50,14 @@ def make_task(
     horizon = whole_number("horizon", horizon, at_least=1)
     feedback, scm = base.feedback, base.scm
     sizes = initial_data or _sizes(base)
-    noise = {v.name: v.noise for v in scm.variables if v.observed}
+    noise = feedback.exogenous()
     told = {name: noise[name] for name in feedback.nodes if name in noise}
     task = feedback.task_class(
         env_id=spec.id if spec else base.problem.name,
         mode=feedback.mode,
         graph=feedback.told,
         nodes=feedback.nodes,
-        reward=scm.reward,
+        reward=feedback.nodes[-1],
         horizon=horizon,
         action_space=feedback.action_space,
         observation_space=feedback.observation_space,
@@ -67,6 +67,7 @@ def make_task(
         costs=feedback.costs,
         constraints=base.problem.outcomes.constraints,
         **feedback.task_fields(),
+        **feedback.drawn_fields(_generator(seed), sizes.observational),
     )
     return deepcopy(task)  # nothing that an agent does to it reaches the environment
 
@@ -82,8 +83,13 @@ def _sizes(env: CausalBanditEnv) -> InitialData:
     return InitialData(observational=observational, random="2q+1" if random is None else random)
 
 
+def _generator(seed: int) -> np.random.Generator:
+    """Of the initial data."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
+
+
 def _draw_initial_data(feedback: Feedback, seed: int, sizes: InitialData) -> tuple[Round, ...]:
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
+    rng = _generator(seed)
     random = None if sizes.random == "2q+1" else sizes.random
     actions = feedback.initial_actions(rng, sizes.observational, random)
     count = len(next(iter(actions.values())) if isinstance(actions, dict) else actions)

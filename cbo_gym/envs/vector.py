@@ -179,6 +179,14 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         info = self._info(self.feedback.describe_batch(intervention)) | paid
         return self._with_next(seen, memory), reward, false, truncated, info
 
+    def situated(self, actions: Actions) -> Intervention:
+        """What actions would do in the rounds that come, in native units.
+
+        Raises:
+            gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
+        """
+        return self._decode(actions, self._memory)[0]
+
     def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
         """What a copy of the actions does in rounds after those remembered, and what ``info`` says of their costs."""
         own = own_copy(self.single_action_space, actions)

@@ -33,8 +33,9 @@ CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
 Status = Literal["finished", "failed", "skipped"]
 Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
 
-#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts or choices, or where
-#: the task has costs or constraints; a violation is the sum of what is missed of each constraint, in the nodes' units.
+#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts, choices or slices, or
+#: where the task has costs or constraints; a violation is the sum of what is missed of each constraint, in the nodes'
+#: units.
 COLUMNS: dict[str, Any] = {
     "round": pl.Int64,
     "action": pl.List(pl.Float64),
@@ -63,9 +64,12 @@ COLUMNS: dict[str, Any] = {
     "violation": pl.Float64,
     "recommended_feasible": pl.Boolean,
     "recommended_violation": pl.Float64,
+    "slice": pl.Int64,
+    "random_reward": pl.Float64,
 }
 OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
-SOMETIMES = ("context", "context_regret", "choice", "cost", *OF_CONSTRAINTS)
+OF_SLICES = ("slice", "random_reward")
+SOMETIMES = ("context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, *OF_SLICES)
 SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
 
 

@@ -210,15 +210,13 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
 
 def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
     codec = oracle.feedback.codec
-    best: regret.Optima = oracle.optimum.value
     reward = np.asarray(played["reward"], dtype=float)
     seen: list[Observation] = played["seen"]
     first = next(action for action in played["recommended"] if action is not None)
     # a round without one has another's, which is judged with the rest but not told
     recommended = [first if action is None else action for action in played["recommended"]]
     verdict = oracle.judge(played["action"], recommended, seen)
-    if oracle.by_round:
-        best = verdict.best
+    best: regret.Optima = verdict.best if oracle.best_changes else oracle.optimum.value
     at_random = oracle.optimum.random_value if verdict.missed is not None else 0.0
     expected = regret.counted(verdict.expected.value, verdict.missed, at_random)
     advised = regret.counted(verdict.recommended.value, verdict.missed_next, at_random)
@@ -236,6 +234,9 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     if "context" in seen[0]:
         columns["context"] = [one["context"].tolist() for one in seen[:-1]]
         columns["context_regret"] = regret.instant_regret(verdict.best, expected)
+    if "slice" in seen[0]:
+        columns["slice"] = [int(one["slice"][0]) for one in seen[:-1]]
+        columns["random_reward"] = verdict.at_random
     columns |= {
         "best_so_far_regret": regret.best_so_far_regret(verdict.best, expected),
         "expected_reward": verdict.expected.value,

@@ -17,7 +17,7 @@ from cbo_gym.actions.reading import own_copy
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.pricing import Priceable, fitted
 from cbo_gym.problems import Problem
-from cbo_gym.scm import Floats, Intervention
+from cbo_gym.scm import Distribution, Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, Mode, Observation, Task, ToldGraph
 
@@ -85,7 +85,7 @@ class Feedback(ABC):
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.scm = problem.scm
-        self.told = problem.told or ToldGraph(self.scm.nodes, self.scm.diagram)
+        self.told = problem.told or self.whole_graph()
         self.nodes = self.told.nodes
         self.truth: Feedback = self
         self.codec = self.make_codec()
@@ -102,6 +102,10 @@ class Feedback(ABC):
             return None
         where = f"{self.problem.name} in {self.mode} mode"
         return fitted(self.problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
+
+    def whole_graph(self) -> ToldGraph:
+        """What agents are told of the causal graph where they are told all of it."""
+        return ToldGraph(self.scm.nodes, self.scm.diagram)
 
     @abstractmethod
     def make_codec(self) -> Codec:
@@ -261,3 +265,16 @@ class Feedback(ABC):
     @abstractmethod
     def task_fields(self) -> dict[str, Any]:
         """The fields of ``task_class`` that are the mode's own."""
+
+    def exogenous(self) -> dict[str, Distribution]:
+        """Observed variable, as agents see it -> the distribution of its noise."""
+        return {v.name: v.noise for v in self.scm.variables if v.observed}
+
+    def drawn_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
+        """Fields of ``task_class`` that are drawn at random, one drawing a seed.
+
+        Args:
+            rng: their source.
+            observational: how many rounds of initial data in which nothing is set are asked for.
+        """
+        return {}

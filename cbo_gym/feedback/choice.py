@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import ChoiceCodec, Domains
+from cbo_gym.actions import ChoiceCodec, Domains, Interval
 from cbo_gym.actions.codec import UNSET, Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers, shown
@@ -76,9 +76,14 @@ class ChoiceFeedback(SettingFeedback):
     def set_names(self) -> Sequence[str]:
         """Short names of these sets."""
 
+    @property
+    def manipulable(self) -> Mapping[str, Interval]:
+        """Variable -> native ``(low, high)``, in the order of the action's values."""
+        return self.problem.manipulable
+
     def make_codec(self) -> ChoiceCodec:
         sets = self.variable_sets()
-        domains = Domains(self.problem.manipulable)
+        domains = Domains(self.manipulable)
         values = spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)
         space = spaces.Dict({self.key: spaces.Discrete(len(sets)), "values": values})
         return self.codec_class(space, domains, self.key, sets, self.set_names())
@@ -144,7 +149,7 @@ class ChoiceFeedback(SettingFeedback):
         return {self.key: np.full(len(points), chosen), "values": values}
 
     def task_fields(self) -> dict[str, Any]:
-        return {"manipulable": dict(self.problem.manipulable)}
+        return {"manipulable": dict(self.manipulable)}
 
 
 def listed(names: Collection[str], what: str) -> str:

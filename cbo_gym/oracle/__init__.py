@@ -6,14 +6,14 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentTypeError
 from cbo_gym.feedback import Feedback
-from cbo_gym.feedback.adversarial import AdversarialFeedback
-from cbo_gym.feedback.contextual import ContextualFeedback
 from cbo_gym.oracle.adversarial import AdversarialOracle
 from cbo_gym.oracle.constrained import ConstrainedOracle
 from cbo_gym.oracle.contextual import ContextualOracle
+from cbo_gym.oracle.dynamic import DynamicOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
 from cbo_gym.problems.telling import GRAPH_KEYWORDS
 from cbo_gym.registry import RecordedOptimum, find_entry
+from cbo_gym.task import Mode
 
 OF_THE_SESSION = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")  # Gymnasium puts them there too
 
@@ -21,6 +21,7 @@ __all__ = [
     "AdversarialOracle",
     "ConstrainedOracle",
     "ContextualOracle",
+    "DynamicOracle",
     "Estimate",
     "Optimum",
     "Oracle",
@@ -29,16 +30,18 @@ __all__ = [
     "oracle_of",
 ]
 
+#: the oracles of modes in which what an action is worth depends on the round
+OF_MODES: dict[Mode, type[Oracle]] = {
+    Mode.CONTEXTUAL: ContextualOracle,
+    Mode.ADVERSARIAL: AdversarialOracle,
+    Mode.DYNAMIC: DynamicOracle,
+}
+
 
 def oracle_for(feedback: Feedback, recorded: RecordedOptimum | None = None) -> Oracle:
     """The oracle of a problem in a mode."""
-    if isinstance(feedback, ContextualFeedback):
-        return ContextualOracle(feedback, recorded=recorded)
-    if isinstance(feedback, AdversarialFeedback):
-        return AdversarialOracle(feedback, recorded=recorded)
-    if feedback.problem.outcomes.constraints:
-        return ConstrainedOracle(feedback, recorded=recorded)
-    return Oracle(feedback, recorded=recorded)
+    usual = ConstrainedOracle if feedback.problem.outcomes.constraints else Oracle
+    return OF_MODES.get(feedback.mode, usual)(feedback, recorded=recorded)
 
 
 def oracle_of(env: Any) -> Oracle:

@@ -29,7 +29,7 @@ class AdversarialOracle(Oracle):
     """
 
     feedback: AdversarialFeedback
-    by_round: ClassVar[bool] = True
+    best_changes: ClassVar[bool] = True
 
     def _rewards(self, intervention: Intervention, noise: Draws) -> np.ndarray:
         if len(intervention.soft) < self.scm.action_dim:

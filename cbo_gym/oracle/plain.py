@@ -63,9 +63,10 @@ class Verdict(NamedTuple):
     """What the rounds of a run were worth.
 
     ``expected`` and ``recommended`` are of the actions played and recommended; ``best`` and ``best_next`` are the best
-    expected rewards in the rounds that were played, and in those after them, in which recommendations would be. Where
-    there are constraints, ``missed`` and ``missed_next`` are by how much the actions played and recommended miss them,
-    shape ``(rounds, constraints)``.
+    expected rewards in the rounds that were played, and in those after them, in which recommendations would be.
+    ``at_random`` is what a random action earns in each round, where that changes. Where there are constraints,
+    ``missed`` and ``missed_next`` are by how much the actions played and recommended miss them, shape
+    ``(rounds, constraints)``.
     """
 
     expected: Estimate
@@ -74,6 +75,7 @@ class Verdict(NamedTuple):
     best_next: np.ndarray
     missed: np.ndarray | None = None
     missed_next: np.ndarray | None = None
+    at_random: np.ndarray | None = None
 
 
 class Oracle:
@@ -89,8 +91,8 @@ class Oracle:
     """
 
     fewest_points: ClassVar[int] = 2**8  # a replicate
-    #: whether regret is counted from the best of each round, as :meth:`judge` finds it, in place of the optimum
-    by_round: ClassVar[bool] = False
+    #: whether regret is counted from what is best in each round by itself, see :class:`Verdict`
+    best_changes: ClassVar[bool] = False
 
     def __init__(self, feedback: Feedback, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
         if not isinstance(feedback, Feedback):
@@ -138,6 +140,15 @@ class Oracle:
     def meets_constraints(self, actions: list[Action]) -> np.ndarray:
         """Whether each action meets the problem's constraints in expectation, boolean: all do where there are none."""
         return np.ones(len(actions), dtype=bool)
+
+    def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
+        """The best expected reward in the round in which an intervention is played, from which its regret is counted.
+
+        Args:
+            intervention: situated, of one round or of a batch of them.
+            seen: before the round.
+        """
+        return np.broadcast_to(self.optimum.value, intervention.batch_shape)
 
     def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
         """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.

@@ -105,6 +105,29 @@ class Adversary:
 
 
 @dataclass(frozen=True)
+class Slices:
+    """What the dynamic mode adds to a problem: its system is one of slices, in each of which the same variables come.
+
+    In slice t the variable ``X`` is the system's ``X_t``, t from 0; the system's reward is that of the last slice.
+
+    Args:
+        count: the number T of slices.
+        names: the variables of a slice in topological order, the reward last.
+        manipulable: variable of a slice -> native ``(low, high)`` of its hard interventions.
+        targets: the sets that an intervention may set in a slice, the empty set included.
+        history: the system from which observational time series come, over the same variables.
+        measured: in how many slices, the first ones, these were measured.
+    """
+
+    count: int
+    names: Sequence[str]
+    manipulable: Mapping[str, Interval]
+    targets: Sequence[frozenset[str]]
+    history: System
+    measured: int
+
+
+@dataclass(frozen=True)
 class Problem:
     """A named benchmark: the SCM, what may be done to it, and where it comes from.
 
@@ -136,9 +159,10 @@ class Problem:
         adversary: who plays against the agent in adversarial mode; None where nobody does.
         outcomes: what counts of a round; None for the system's reward as the objective.
         told: what agents are told of the causal graph, see :func:`cbo_gym.problems.telling.tell`; None for all of it.
+        slices: what the dynamic mode needs; None where there are none.
 
     Raises:
-        ArgumentError: if domains, null action, targets, scopes, arms, constraints and SCM do not fit together.
+        ArgumentError: if domains, null action, targets, scopes, arms, slices, constraints and SCM do not fit together.
     """
 
     name: str
@@ -162,6 +186,7 @@ class Problem:
     adversary: Adversary | None = None
     outcomes: Outcomes = field(default=None)  # type: ignore[assignment]  # see __post_init__
     told: ToldGraph | None = None
+    slices: Slices | None = None
 
     def __post_init__(self) -> None:
         q = self.scm.action_dim
@@ -207,6 +232,8 @@ class Problem:
             self._check_contexts(self.contexts)
         if self.adversary:
             self._check_adversary(self.adversary)
+        if self.slices:
+            self._check_slices(self.slices)
 
     def _check_adversary(self, adversary: Adversary) -> None:
         coordinates = whole_number(f"{self.name}: the adversary's coordinates", adversary.coordinates, at_least=1)
@@ -260,6 +287,28 @@ class Problem:
             raise ArgumentError(f"{self.name}: give at least one scope")
         for scope in contexts.scopes:
             self._check_scope(scope, contexts.names)
+
+    def _check_slices(self, slices: Slices) -> None:
+        reward = slices.names[-1]
+        needed = [f"{name}_{place}" for place in range(slices.count) for name in slices.names]
+        if set(needed) != set(self.scm.nodes) or self.scm.reward != f"{reward}_{slices.count - 1}":
+            raise ArgumentError(
+                f"{self.name}: {slices.count} slices of {list(slices.names)} need the variables {needed}, the last of "
+                f"them the reward; the system has {list(self.scm.nodes)}"
+            )
+        if set(slices.history.nodes) != set(needed) or not 0 <= slices.measured <= slices.count:
+            raise ArgumentError(
+                f"{self.name}: the system behind the time series must have the variables {needed}, measured in 0 to "
+                f"{slices.count} slices; given {list(slices.history.nodes)}, measured in {slices.measured}"
+            )
+        for name, domain in slices.manipulable.items():
+            if name not in slices.names[:-1]:
+                raise ArgumentError(f"{self.name}: {name!r} cannot be set; choose from {list(slices.names[:-1])}")
+            require_interval(f"{self.name}: the domain of {name!r}", domain)
+        if missing := frozenset().union(*slices.targets) - set(slices.manipulable):
+            raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
+        if frozenset() not in slices.targets:
+            raise ArgumentError(f"{self.name}: the empty set must be among the targets of a slice")
 
     def _check_scope(self, scope: Scope, contexts: Sequence[str]) -> None:
         for variable, given in sorted(scope, key=itemgetter(0)):  # errors do not hang on the hash seed

@@ -30,3 +30,18 @@ class Outcomes:
     def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:
         """Called with the values of rounds, by variable: their rewards, of the rounds' shape."""
         return itemgetter(self.objective)
+
+
+@dataclass(frozen=True)
+class PlayedSlice(Outcomes):
+    """The objective of the slice that is played, in a problem with slices.
+
+    Args:
+        bare: the objective's name in a slice, under which a round gives it for the slice that is played.
+    """
+
+    bare: str
+
+    @cached_property
+    def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:
+        return itemgetter(self.bare)

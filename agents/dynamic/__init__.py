@@ -1,0 +1,1 @@
+"""Methods for dynamic feedback: interventions in one time slice after another."""

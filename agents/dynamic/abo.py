@@ -1,0 +1,98 @@
+"""ABO: adaptive Bayesian optimisation (Nyikosa, Osborne & Roberts 2018), as Aglietti et al. (2021), sec. 4, play it.
+
+One GP maps the values of all manipulable variables and the time slice to the reward, so that what was learned in
+earlier slices fades in the later ones. A trial maximises expected improvement in the present slice. Neither the diagram
+nor observations are used.
+
+Departures:
+
+* The slice is fixed; the original also chooses when to evaluate.
+* The improvement is over the best posterior mean, in the present slice, of the values played: in the slice itself, and
+  before its first trial in the one before.
+* The last round of a slice plays the best of the trials by the posterior mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from cbo_gym.agents.dynamic.slices import SliceAgent
+from cbo_gym.agents.intervention_sets.cbo import log_expected_improvement
+from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
+from cbo_gym.task import Action, Round
+
+CANDIDATES = 256  # quasi-random points for every variable
+SURVIVORS, CHILDREN = 4, 16
+RADII = (0.05, 0.01, 0.002)  # of the generations of points around the best ones
+
+
+class ABO(SliceAgent):
+    """A GP over all manipulable variables and time. Plays dynamic tasks.
+
+    Args:
+        device: torch device.
+
+    Attributes:
+        surrogate: the GP from values and slice to the reward.
+    """
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        self._all = self.task.targets.index(frozenset(self.task.manipulable))
+        dim = len(self.task.manipulable)
+        known = 0.0 if is_noiseless(self.task, self.task.reward) else None
+        self.surrogate = GaussianProcess(self.task.reward, dim + 1, noise_std=known, device=self.device)
+
+    def begin(self) -> None:
+        """Nothing: the model goes on."""
+
+    def learn(self, past: Round) -> None:
+        values = np.asarray(past.action["values"], dtype=np.float64)
+        self.surrogate.add(np.append(values, self._time), past.reward)
+
+    @property
+    def _time(self) -> float:
+        """The slice, as a share of all."""
+        return self.slice / max(1, self.task.slices - 1)
+
+    def explore(self) -> Action:
+        dim = len(self.task.manipulable)
+        if not len(self.surrogate):
+            return self._action(self.rng.random(dim))
+        rounds = self.played or self.history[-self.task.trials :]
+        best = float(self._estimates(rounds).max())
+        engine = SobolEngine(dim, scramble=True, seed=int(self.rng.integers(2**31)))
+        points = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(self.device)
+        gains = self._log_improvement(points, best)
+        for radius in RADII:
+            fittest = points[gains.topk(SURVIVORS).indices].repeat_interleave(CHILDREN, 0)
+            steps = torch.from_numpy(self.rng.normal(0.0, radius, tuple(fittest.shape))).to(fittest)
+            children = (fittest + steps).clamp(0.0, 1.0)
+            points = torch.cat([points, children])
+            gains = torch.cat([gains, self._log_improvement(children, best)])
+        return self._action(points[gains.argmax()].cpu().numpy())
+
+    def _action(self, values: np.ndarray) -> Action:
+        return {"target": np.int64(self._all), "values": values}
+
+    def _at_present(self, values: Tensor) -> Tensor:
+        return torch.cat([values, torch.full_like(values[:, :1], self._time)], -1)
+
+    def _log_improvement(self, values: Tensor, best: float) -> Tensor:
+        with torch.no_grad():
+            mean, std = self.surrogate.posterior(self._at_present(values))
+        return log_expected_improvement(mean, std.clamp_min(1e-9), best)
+
+    def _estimates(self, rounds: list[Round]) -> np.ndarray:
+        values = torch.from_numpy(np.stack([past.action["values"] for past in rounds])).to(self.device)
+        with torch.no_grad():
+            return self.surrogate.mean(self._at_present(values)).cpu().numpy()
+
+    def slice_estimates(self) -> np.ndarray:
+        return self._estimates(list(self.played))

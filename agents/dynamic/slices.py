@@ -1,0 +1,152 @@
+"""What methods of dynamic mode have in common: trials in a slice, then the best of them is implemented."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from gymnasium import spaces
+
+from cbo_gym.actions import ChoiceCodec
+from cbo_gym.actions.codec import UNSET
+from cbo_gym.agent import Agent
+from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.scopes import minimal_intervention_sets
+from cbo_gym.task import Action, DynamicTask, HardTask, Info, Mode, Observation, Round
+
+
+class SliceAgent(Agent):
+    """Explores in a slice and implements, in its last round, the best of what was played there by its estimates.
+
+    A subclass says how it begins a slice, explores and learns, and what it thinks of the rounds of the slice.
+    """
+
+    modes = frozenset({Mode.DYNAMIC})
+    task: DynamicTask
+
+    def setup(self, seed: int) -> None:
+        self.slice = -1  # the one that was begun last
+        self._first = 0  # number of rounds before it
+
+    def act(self, observation: Observation) -> Action:
+        place = min(len(self.history) // self.task.trials, self.task.slices - 1)
+        while self.slice < place:
+            self.slice += 1
+            self._first = min(self.slice * self.task.trials, len(self.history))
+            self.begin()
+        if self.played and len(self.played) >= self.task.trials - 1:
+            return self.recommend()
+        return self.explore()
+
+    @property
+    def played(self) -> Sequence[Round]:
+        """The rounds of the slice."""
+        return self.history[self._first :]
+
+    @property
+    def implemented(self) -> list[Round]:
+        """The last round of every slice before."""
+        trials = self.task.trials
+        return [self.history[(place + 1) * trials - 1] for place in range(self.slice)]
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Prepare for the slice that begins."""
+
+    @abstractmethod
+    def explore(self) -> Action:
+        """The next trial."""
+
+    @abstractmethod
+    def learn(self, past: Round) -> None:
+        """Learn from a round of the slice."""
+
+    @abstractmethod
+    def slice_estimates(self) -> np.ndarray:
+        """Estimates of E[Y | action] for the rounds of the slice, in their order."""
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        if self.slice >= 0:
+            self.learn(self.history[-1])
+
+    def recommend(self) -> Action:
+        """Of the rounds of the slice the action with the best estimate.
+
+        Raises:
+            ArgumentError: if nothing has been played yet.
+        """
+        if not self.played:
+            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
+        if self.slice < 0:
+            return super().recommend()
+        return self.played[int(np.argmax(self.slice_estimates()))].action
+
+    def estimated_rewards(self) -> np.ndarray:
+        """Of the slice the estimates; of those before it the rewards seen."""
+        rewards = super().estimated_rewards()
+        if self.slice >= 0 and self.played:
+            rewards[self._first :] = self.slice_estimates()
+        return rewards
+
+    def observed_rounds(self, place: int) -> tuple[Round, ...]:
+        """The observational data of a slice as rounds in which nothing was set; none where nothing was measured."""
+        series = self.task.observational
+        names = [f"{name}_{place}" for name in self.task.nodes]
+        if names[0] not in series:
+            return ()
+        rows = np.stack([series[name] for name in names], axis=-1)
+        empty = {"target": np.int64(0), "values": np.full(len(self.task.manipulable), UNSET)}
+        return tuple(Round(empty, {"nodes": row}, float(row[-1])) for row in rows)
+
+
+class SliceTask:
+    """A slice by itself as a hard task, and the way back to the actions of the dynamic one.
+
+    Args:
+        task: dynamic.
+        sets: that may be set; the first one should be empty where there are initial rounds.
+        initial: rounds that the agent is given, whose targets count in ``sets``.
+
+    Attributes:
+        task: hard, with a horizon of the rounds of a slice.
+    """
+
+    def __init__(self, task: DynamicTask, sets: Sequence[frozenset[str]], initial: Sequence[Round] = ()) -> None:
+        self._places = [task.targets.index(chosen) for chosen in sets]
+        whole = cast(ChoiceCodec, task.codec)
+        space = spaces.Dict({"target": spaces.Discrete(len(sets)), "values": whole.space["values"]})
+        names = [whole.choices[place] for place in self._places]
+        self.task = HardTask(
+            env_id=task.env_id,
+            mode=Mode.HARD,
+            graph=task.graph,
+            nodes=task.nodes,
+            reward=task.reward,
+            horizon=task.trials,
+            action_space=space,
+            observation_space=task.observation_space,
+            codec=ChoiceCodec(space, whole.domains, "target", sets, names),
+            noise=task.noise,
+            initial_data=tuple(initial),
+            manipulable=task.manipulable,
+            targets=tuple(sets),
+        )
+
+    def outward(self, action: Action) -> Action:
+        """The dynamic task's action for one of the hard task's."""
+        return {"target": np.int64(self._places[int(action["target"])]), "values": action["values"]}
+
+    def inward(self, past: Round) -> Round:
+        """A round of the dynamic task as one of the hard task's."""
+        place = np.int64(self._places.index(int(past.action["target"])))
+        action = {"target": place, "values": past.action["values"]}
+        return Round(action, {"nodes": past.observation["nodes"]}, past.reward)
+
+
+def sets_to_explore(task: DynamicTask) -> list[frozenset[str]]:
+    """The minimal intervention sets of a slice that the task offers, the empty one first."""
+    minimal = minimal_intervention_sets(task.diagram, task.reward, task.manipulable)
+    return [frozenset(), *(target for target in task.targets if target and target in minimal)]

@@ -1,0 +1,212 @@
+"""Dynamic mode: a system unrolled over time slices, each with trials, the last of which is implemented."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbo_gym.actions import Interval, PolicyCodec
+from cbo_gym.actions.codec import Actions
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError
+from cbo_gym.feedback.base import Description, Memory
+from cbo_gym.feedback.choice import ChoiceFeedback, set_name
+from cbo_gym.problems import Problem
+from cbo_gym.problems.base import Slices
+from cbo_gym.scm import Distribution, Floats, Intervention
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.intervention import Mask
+from cbo_gym.scm.system import Draws, Values
+from cbo_gym.task import Action, DynamicTask, Mode, Observation, ToldGraph
+
+Hard = Mapping[str, tuple[Mask, Floats]]
+
+
+class Past(NamedTuple):
+    """What a round depends on: how many were played before it, and what was implemented in the slices before its own.
+
+    ``implemented`` is by variable of its slice, as an :class:`Intervention` holds it.
+    """
+
+    rounds: int
+    implemented: Hard
+
+
+class DynamicFeedback(ChoiceFeedback):
+    """Hard interventions ``do(X_t = x_t)`` in one time slice after another.
+
+    Slice t has ``trials`` rounds. Each is an independent replicate of the whole history, with fresh noise in all
+    slices, in which the interventions that were implemented in the slices before are in place and the action is done in
+    slice t. The last round of a slice is the one that is implemented: in the rounds of later slices it is in place. So
+    E[reward | action] depends on what was implemented before and on nothing else of the past. After ``trials`` rounds
+    of each slice the last slice goes on, and nothing is implemented any more; in a shorter experiment the last slices
+    are never reached.
+
+    The program of Aglietti et al. sets the reward of a past slice as well, to the value that was found for what was
+    implemented there, and propagates without noise. Without noise both are the same, since this value is what the
+    mechanism gives. With noise a reward that is set would be one draw carried along, chosen for being the best of many.
+
+    ## Action space
+    ``Dict(target=Discrete(n_targets), values=Box(0, 1, (n_manipulable,)))``: the index of a target set (one is
+    empty) and a value for every manipulable variable of a slice, mapped to native units by the problem. Values of
+    variables outside the chosen set have no effect.
+
+    ## Observation space
+    ``Dict(nodes=Box(n), slice=Box(1), trial=Box(1))``: the observed variables of the slice that was played in
+    topological order, the reward last (zeros at reset); and of the round that comes, its slice, from 0, and its place
+    in the slice, from 0 to ``trials - 1``.
+
+    ## Reward
+    The value of the slice's reward variable in this round.
+
+    ## References
+    Aglietti, Dhir, Gonzalez & Damoulas (2021), Dynamic causal Bayesian optimization, sec. 2 and 3.
+
+    Args:
+        problem: with slices.
+        trials: the number K of rounds in a slice, at least 1.
+
+    Raises:
+        ArgumentError: if the problem has no slices, ``trials`` is no whole number of at least 1, or agents are to be
+            told anything but the true graph.
+    """
+
+    mode = Mode.DYNAMIC
+    task_class = DynamicTask
+    key = "target"
+    codec_class = PolicyCodec
+    remembers = True
+    usual_initial_data = (10, 0)
+
+    def __init__(self, problem: Problem, *, trials: int = 10) -> None:
+        self.trials = whole_number("trials", trials, at_least=1)
+        if problem.slices is None:
+            raise ArgumentError(f"{problem.name} has no slices, so it has no dynamic mode")
+        if problem.told is not None:
+            raise ArgumentError(
+                f"{problem.name}: dynamic mode tells agents the true graph, since one diagram stands for all slices; "
+                "leave out the keyword graph"
+            )
+        self.slices: Slices = problem.slices
+        #: what a variable of a slice is called in it, slice by slice
+        self._names = [{name: f"{name}_{place}" for name in self.slices.names} for place in range(self.slices.count)]
+        super().__init__(problem)
+        self._bare = {named: name for names in self._names for name, named in names.items()}
+
+    def whole_graph(self) -> ToldGraph:
+        """The diagram of a slice by itself."""
+        first = {f"{name}_0": name for name in self.slices.names}
+        within = [(first[a], first[b]) for a, b in self.scm.diagram.directed if a in first and b in first]
+        linked = [tuple(first[name] for name in pair) for pair in self.scm.diagram.bidirected if pair <= set(first)]
+        return ToldGraph(tuple(first.values()), CausalDiagram(first.values(), within, linked))
+
+    @property
+    def manipulable(self) -> Mapping[str, Interval]:
+        return self.slices.manipulable
+
+    def variable_sets(self) -> Sequence[frozenset[str]]:
+        return self.slices.targets
+
+    def set_names(self) -> Sequence[str]:
+        return list(map(set_name, self.slices.targets))
+
+    def slice_of(self, rounds: int) -> int:
+        """The slice of a round, by the number of those before it."""
+        return min(rounds // self.trials, self.slices.count - 1)
+
+    def decode(self, action: Action) -> Intervention:
+        """As for every mode; by itself an action is meant for the first slice."""
+        return self._in_slice(super().decode(action).hard, 0)
+
+    def decode_batch(self, actions: Actions) -> Intervention:
+        return self._in_slice(super().decode_batch(actions).hard, 0)
+
+    def _in_slice(self, hard: Hard, place: int, before: Hard | None = None) -> Intervention:
+        """An intervention on the variables of a slice, beside those of slices before; its parameter is the slice."""
+        names = self._names[place]
+        return Intervention((float(place),), {**(before or {}), **{names[name]: pair for name, pair in hard.items()}})
+
+    def start(self) -> Past:
+        return Past(0, {})
+
+    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
+        own = {self._bare[name]: pair for name, pair in intervention.hard.items()}
+        return self._in_slice(own, self.slice_of(memory.rounds), memory.implemented)
+
+    def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Past:
+        rounds = memory.rounds + 1
+        ends = self.slice_of(rounds) > self.slice_of(memory.rounds)
+        return Past(rounds, intervention.hard if ends else memory.implemented)
+
+    def recalled(self, memory: Memory) -> Observation:
+        place = self.slice_of(memory.rounds)
+        return {"slice": np.array([float(place)]), "trial": np.array([float(memory.rounds - place * self.trials)])}
+
+    def empty_observation(self) -> Observation:
+        return {"nodes": np.zeros(len(self.nodes)), **self.recalled(self.start())}
+
+    def play(self, noise: Draws, intervention: Intervention) -> Values:
+        """All variables of all slices, and by their bare names those of the slice that is played."""
+        values = self.scm.propagate(noise, intervention)
+        (place,) = intervention.soft
+        for name in self.slices.names:
+            values[name] = self._in_play(values, name, place)
+        return values
+
+    def _in_play(self, values: Values, name: str, place: Floats) -> Floats:
+        if np.ndim(place) == 0:
+            return values[self._names[int(place)][name]]
+        first, *others = [values[names[name]] for names in self._names]
+        chosen: Floats = first + 0.0 * place
+        for number, value in enumerate(others, start=1):
+            chosen = np.where(place == number, value, chosen)
+        return chosen
+
+    def describe(self, intervention: Intervention) -> Description:
+        return super().describe(self._played(intervention))
+
+    def describe_batch(self, intervention: Intervention) -> Description:
+        return super().describe_batch(self._played(intervention))
+
+    def _played(self, intervention: Intervention) -> Intervention:
+        """What is set in the slice that is played, by the variables' bare names."""
+        names = self._names[int(np.max(intervention.soft[0]))]
+        hard = {name: intervention.hard[named] for name, named in names.items() if named in intervention.hard}
+        return Intervention((), hard)
+
+    def acted_on(self) -> dict[str, str]:
+        return {names[name]: "do" for names in self._names for name in self.manipulable}
+
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
+        """None: what is observed beforehand are whole time series, which the task holds.
+
+        Raises:
+            ArgumentError: if random interventions are asked for.
+        """
+        if random:
+            raise ArgumentError(f"dynamic mode has no initial interventions; given random={random}")
+        return self.actions_at(0, np.empty((0, len(self.codec.sets[0]))))
+
+    def exogenous(self) -> dict[str, Distribution]:
+        """Of trials, in the first slice."""
+        return {self._bare[name]: noise for name, noise in super().exogenous().items() if name in self._names[0].values()}
+
+    def task_fields(self) -> dict[str, Any]:
+        return {
+            **super().task_fields(),
+            "targets": tuple(self.slices.targets),
+            "slices": self.slices.count,
+            "trials": self.trials,
+            "unrolled": self.scm.diagram,
+        }
+
+    def drawn_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
+        history = self.slices.history
+        series = history.propagate(history.draw_noise(rng, observational))
+        measured = [named for names in self._names[: self.slices.measured] for named in names.values()]
+        return {"observational": {name: np.broadcast_to(series[name], observational).copy() for name in measured}}
+
+
+FEEDBACK = DynamicFeedback
