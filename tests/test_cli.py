@@ -72,6 +72,7 @@ def beside(tmp_path, monkeypatch):
 
 
 COMMANDS = ["list", "show", "optimum", "agents", "run", "sweep", "leaderboard", "compare", "choose"]
+COMMANDS += ["publish", "verify", "check-submission"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
