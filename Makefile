@@ -3,15 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-QUICK := results/quick
+QUICK := runs/quick
 
 # the table of results in the README
-SHOWCASE := results/showcase
+SHOWCASE := runs/showcase
 SHOWCASE_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/GPBandit1-v0 CBO/CoCaFig1-v0 \
   CBO/SSEMPeriodic-v0
 
 # the results on the agents' pages
-AGENT_RESULTS := results/agents
+AGENT_RESULTS := runs/agents
 AGENT_ENVS := $(SHOWCASE_ENVS) CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v0 \
   'CBO/ToyGraph-v0(graph="hidden")' CBO/GPBandit2-v0 CBO/GPBandit3-v0 CBO/CoCaAligned-v0 CBO/PSAContextual2-v0 \
   CBO/SSEMTanh-v1 CBO/IVBandit-v0 CBO/ParallelBandit-v0

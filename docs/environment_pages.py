@@ -395,7 +395,7 @@ def _results(one: Environment) -> Iterator[str]:
     else:
         yield (
             "**Ours**: none of this environment are committed. To play every agent on it: "
-            f"`cbo-gym sweep results -a '*' -e {one.entry.id}`."
+            f"`cbo-gym sweep runs -a '*' -e {one.entry.id}`."
         )
 
 

@@ -26,7 +26,7 @@ class KeepBest(Agent):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two seeds and 20 rounds instead of ten and 100")
-    parser.add_argument("--out", type=Path, default=Path("results/custom_agent"), help="folder of the runs")
+    parser.add_argument("--out", type=Path, default=Path("runs/custom_agent"), help="folder of the runs")
     arguments = parser.parse_args()
 
     count = sweep(

@@ -43,7 +43,7 @@ def greenhouse():
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="10 rounds instead of 50")
-    parser.add_argument("--out", type=Path, default=Path("results/custom_problem"), help="folder for the YAML file")
+    parser.add_argument("--out", type=Path, default=Path("runs/custom_problem"), help="folder for the YAML file")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / "greenhouse.yaml"

@@ -274,7 +274,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, nargs="?", help="CSV file of experiment C1")
     parser.add_argument("--quick", action="store_true", help="fit a simulated table instead, to see the script run")
-    parser.add_argument("--out", type=Path, default=Path("results/chemostat"), help="folder of the two files")
+    parser.add_argument("--out", type=Path, default=Path("runs/chemostat"), help="folder of the two files")
     parser.add_argument("--components", default="bic", help="of each mixture: a number, or bic to choose from 1 to 4")
     arguments = parser.parse_args()
     if (arguments.data is None) != arguments.quick:

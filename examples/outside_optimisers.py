@@ -36,7 +36,7 @@ class BoTorchEI(AskTell):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one seed and 15 rounds instead of five and 60")
-    parser.add_argument("--out", type=Path, default=Path("results/outside_optimisers"), help="folder of the runs")
+    parser.add_argument("--out", type=Path, default=Path("runs/outside_optimisers"), help="folder of the runs")
     arguments = parser.parse_args()
 
     print(

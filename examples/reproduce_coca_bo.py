@@ -160,14 +160,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one seed and 20 rounds, to see that all works")
     parser.add_argument("--seeds", type=int, help="number of seeds, counted from 0 (10)")
     parser.add_argument("--rounds", type=int, help="rounds of a run (300, on PSAContextual2 700)")
-    parser.add_argument("--out", type=Path, help="folder of runs, figures and table (results/coca_bo)")
+    parser.add_argument("--out", type=Path, help="folder of runs, figures and table (runs/coca_bo)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     parser.add_argument("--figures", nargs="+", default=list(FIGURES), choices=list(FIGURES), help="all by default")
     arguments = parser.parse_args()
     seeds = arguments.seeds or (1 if arguments.quick else 10)
     rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else None)
     jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
-    folder = arguments.out or Path("results/coca_bo-quick" if arguments.quick else "results/coca_bo")
+    folder = arguments.out or Path("runs/coca_bo-quick" if arguments.quick else "runs/coca_bo")
 
     runs = run_all(arguments.figures, seeds, rounds, folder, jobs)
 

@@ -270,7 +270,7 @@ def _draw_worst(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="2 seeds and few rounds: half a minute")
-    parser.add_argument("--out", type=Path, default=Path("results/discrete_bandits"), help="folder of runs and figures")
+    parser.add_argument("--out", type=Path, default=Path("runs/discrete_bandits"), help="folder of runs and figures")
     parser.add_argument("--horizon", type=int, default=10_000, help="rounds on the four graphs")
     parser.add_argument("--seeds", type=int, default=30, help="on the four graphs")
     parser.add_argument("--runs", type=int, default=100, help="seeds on the parallel bandit")

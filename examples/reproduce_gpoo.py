@@ -272,7 +272,7 @@ def remake_fig_6(out: Path, arities: Sequence[int], points: Sequence[int], runs:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="3 runs and a coarse Fig. 6: under 2 minutes")
-    parser.add_argument("--out", type=Path, default=Path("results/gpoo"), help="folder of runs, figures and table")
+    parser.add_argument("--out", type=Path, default=Path("runs/gpoo"), help="folder of runs, figures and table")
     parser.add_argument("--runs", type=int, default=30, help="independent runs of each method")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()

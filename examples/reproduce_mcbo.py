@@ -5,10 +5,10 @@ folder already are not repeated, so a stopped reproduction goes on where it was.
 
 GP-UCB and MCBO play each task with the beta that did best on the eight others, by the metric of the figure:
 chosen_beta.yaml. "MCBO, default" is this package's MCBO without tuning, the same for both figures. To choose anew,
-sweep 'GP-UCB(beta=0.05)', 'GP-UCB(beta=0.5)', 'GP-UCB(beta=5)' and the same of MCBO on all tasks into results/mcbo, and
+sweep 'GP-UCB(beta=0.05)', 'GP-UCB(beta=0.5)', 'GP-UCB(beta=5)' and the same of MCBO on all tasks into runs/mcbo, and
 record the four choices (GP-UCB and MCBO, average_score and best):
 
-    cbo-gym choose results/mcbo --agent MCBO --parameter beta --metric best --seeds 3 --write examples/chosen_beta.yaml
+    cbo-gym choose runs/mcbo --agent MCBO --parameter beta --metric best --seeds 3 --write examples/chosen_beta.yaml
 """
 
 import argparse
@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one seed and 2 rounds, to see that all works")
     parser.add_argument("--seeds", type=int, help="number of seeds, counted from 0 (20, as in the paper)")
     parser.add_argument("--rounds", type=int, help="rounds of a run (the registered number, 100)")
-    parser.add_argument("--out", type=Path, help="folder of runs, figures and table (results/mcbo)")
+    parser.add_argument("--out", type=Path, help="folder of runs, figures and table (runs/mcbo)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     parser.add_argument(
         "--methods", nargs="+", default=list(METHODS), help=f"from {', '.join(METHODS)}; all by default"
@@ -174,7 +174,7 @@ def main() -> None:
     if arguments.rounds is None and arguments.quick:
         arguments.rounds = 2
     # quick runs have a folder of their own, for 'choose' compares runs of one length
-    folder = arguments.out or Path("results/mcbo-quick" if arguments.quick else "results/mcbo")
+    folder = arguments.out or Path("runs/mcbo-quick" if arguments.quick else "runs/mcbo")
 
     labels = {quantity: agent_labels(arguments.methods, quantity.metric) for quantity in QUANTITIES}
     runs = run_all(list(labels.values()), arguments.seeds, arguments.rounds, folder, arguments.jobs)

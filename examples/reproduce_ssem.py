@@ -254,7 +254,7 @@ def main() -> None:
         "--quick", action="store_true", help="2 instances and 20 rounds of fewer methods: half a minute"
     )
     parser.add_argument("--tune", action="store_true", help="only the comparison of scales")
-    parser.add_argument("--out", type=Path, default=Path("results/ssem"), help="folder of runs, figures and table")
+    parser.add_argument("--out", type=Path, default=Path("runs/ssem"), help="folder of runs, figures and table")
     parser.add_argument("--horizon", type=int, default=2000, help="rounds of a run")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()

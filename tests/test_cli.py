@@ -72,6 +72,7 @@ def beside(tmp_path, monkeypatch):
 
 
 COMMANDS = ["list", "show", "optimum", "agents", "run", "sweep", "leaderboard", "compare", "choose"]
+COMMANDS += ["publish", "verify", "check-submission"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -170,8 +171,8 @@ def test_the_version_and_the_module():
         ("show CBO/Alpine2-No", "CBO/Alpine2-Noisy-v0"),
         ("run GP-", "GP-UCB"),
         ("run GP-UCB CBO/Toy", "CBO/ToyGraph-v0"),
-        ("sweep results -a MC", "MCBO"),
-        ("compare results MC", "MCBO"),
+        ("sweep runs -a MC", "MCBO"),
+        ("compare runs MC", "MCBO"),
         ("agents --mode ha", "hard"),
         ("list --tag health", "healthcare"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from cbo_gym.evaluation.leaderboard import Leaderboard
     from cbo_gym.evaluation.paired import Comparison
+    from cbo_gym.evaluation.results import Run
     from cbo_gym.evaluation.selection import Choice
 
 # on a narrow terminal the first go first
@@ -41,7 +43,9 @@ LESS_IMPORTANT_METRICS = (
 LESS_IMPORTANT_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")  # columns of a comparison
 FEW_SEEDS = 5
-FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")]
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote, or published results.")
+]
 
 
 class BoardTable(StrEnum):
@@ -60,7 +64,9 @@ def print_leaderboard(
     folder: FolderArgument,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where the report goes; FOLDER/report by default, nowhere with --json and --csv."),
+        typer.Option(
+            help="Where the report goes; FOLDER/report by default, nowhere with --json, --csv or published results."
+        ),
     ] = None,
     modes: Annotated[
         list[Mode] | None, typer.Option("--mode", metavar="MODE", help=f"{MODE_HELP} Repeat for more.")
@@ -96,22 +102,22 @@ def print_leaderboard(
 
     Where several versions of cbo-gym played the same, the newest counts.
 
-    Example: [b]cbo-gym leaderboard results --mode soft -a 'MCBO*' -a Random[/b]
+    Example: [b]cbo-gym leaderboard runs --mode soft -a 'MCBO*' -a Random[/b]
     """
-    from cbo_gym.evaluation.folder import intact_runs
     from cbo_gym.evaluation.leaderboard import leaderboard
     from cbo_gym.evaluation.markdown import write_results
     from cbo_gym.evaluation.plots import FORMATS, require_formats
+    from cbo_gym.evaluation.published import is_published
     from cbo_gym.progress import progress_bar
 
     form = chosen_format(as_json, as_csv)
     if table is not None and form is not Format.CSV:
         raise ArgumentError("--table says which table --csv prints; give both, or neither")
     require_formats(formats or FORMATS)  # before long work
-    target = out or (folder / "report" if form is Format.TEXT else None)
+    target = out or (folder / "report" if form is Format.TEXT and not is_published(folder) else None)
     page = None
     with progress_bar() as progress:
-        runs = intact_runs(progress.track(_run_files(folder), description="runs"))
+        runs = _runs(folder, lambda paths: progress.track(paths, description="runs"))
         board = leaderboard(runs, modes=modes or (), envs=envs or (), agents=agents or ())
         if markdown is not None:
             write_results(markdown, board)
@@ -131,7 +137,20 @@ def print_leaderboard(
         sys.stdout.write(_tables(board)[table or BoardTable.OVERALL].write_csv())
     else:
         _print_board(board)
+    if page is not None and form is Format.TEXT:
         say(f"Report: {page}", whole=True)
+
+
+def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lambda paths: paths) -> Iterable[Run]:
+    """The runs that a sweep wrote to a folder, or those of published results: a folder, or a file of it.
+
+    Raises:
+        ArgumentError: if there are none, or no folder.
+    """
+    from cbo_gym.evaluation.folder import intact_runs
+    from cbo_gym.evaluation.published import is_published, load_published
+
+    return load_published(folder) if is_published(folder) else intact_runs(track(_run_files(folder)))
 
 
 def _run_files(folder: Path) -> list[Path]:
@@ -226,14 +245,13 @@ def compare(
     On each environment with a t-interval, and over all environments of a mode with one, wins and losses, and the
     p-value of a paired permutation test. Intervals are 95 %.
 
-    Example: [b]cbo-gym compare results MCBO GP-UCB[/b]
+    Example: [b]cbo-gym compare runs MCBO GP-UCB[/b]
     """
-    from cbo_gym.evaluation.folder import intact_runs
     from cbo_gym.evaluation.paired import TEST
     from cbo_gym.evaluation.paired import compare as compared
 
     form = chosen_format(as_json, as_csv)
-    found = compared(intact_runs(_run_files(folder)), agent, other)
+    found = compared(_runs(folder), agent, other)
     if form is Format.JSON:
         about = {"agent": found.agent, "other": found.other, "test": TEST, "unpaired": found.unpaired}
         print_json(about | {"per_env": found.per_env.to_dicts(), "overall": found.overall.to_dicts()})
@@ -313,14 +331,13 @@ def choose(
     First sweep the agent with every value: -a 'MCBO(beta=0.5)' -a 'MCBO(beta=5)'. The table shows each value's mean
     score on the other environments. Choices of other agents and metrics in the YAML file are kept.
 
-    Example: [b]cbo-gym choose results --agent MCBO --parameter beta[/b]
+    Example: [b]cbo-gym choose runs --agent MCBO --parameter beta[/b]
     """
-    from cbo_gym.evaluation.folder import intact_runs
     from cbo_gym.evaluation.selection import choose_parameter, write_choice
 
     runs = (
         run
-        for run in intact_runs(_run_files(folder))
+        for run in _runs(folder)
         if (seeds is None or run.seed < seeds) and (horizon is None or run.horizon == horizon)
     )
     choice = choose_parameter(runs, agent, parameter, metric)

@@ -142,9 +142,9 @@ def sweep(
     a run failed, 130 if it was stopped. On a cluster a run whose worker dies is played again by another; this process
     writes FOLDER, so no shared disk is needed.
 
-    Example: [b]cbo-gym sweep results -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
+    Example: [b]cbo-gym sweep runs -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
 
-    A whole suite: [b]cbo-gym sweep results -a Random -a CBO --suite survey2026[/b]
+    A whole suite: [b]cbo-gym sweep runs -a Random -a CBO --suite survey2026[/b]
     """
     from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.sweep import sweep as run_sweep

@@ -181,12 +181,24 @@ def save_run(path: Path, run: Run) -> None:
     """Write a run in one step: a reader sees the whole file or none."""
     metadata = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "table"}
     table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
+    with replacing(path) as temporary:
+        temporary.write_bytes(sealed(table, metadata))
+
+
+def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> bytes:
+    """A table as a Parquet file, with a checksum of it among its metadata.
+
+    Args:
+        table: any.
+        metadata: what JSON can hold.
+        how: more arguments of Polars' ``write_parquet``.
+    """
     content = BytesIO()
-    table.write_parquet(content, metadata={METADATA_KEY: json.dumps({"checksum": NO_CHECKSUM, **metadata})})
+    named = {METADATA_KEY: json.dumps({"checksum": NO_CHECKSUM, **metadata})}
+    table.write_parquet(content, metadata=named, **how)
     blank = content.getvalue()
     checksum = hashlib.sha256(blank).hexdigest().encode()
-    with replacing(path) as temporary:
-        temporary.write_bytes(blank.replace(WRITTEN % NO_CHECKSUM.encode(), WRITTEN % checksum))
+    return blank.replace(WRITTEN % NO_CHECKSUM.encode(), WRITTEN % checksum)
 
 
 def load_run(path: Path) -> Run:
@@ -195,6 +207,25 @@ def load_run(path: Path) -> Run:
     Raises:
         ArgumentError: if the file is no run of this package, or not as it was written.
     """
+    content = read_sealed(path)
+    try:
+        stored: dict[str, Any] = json.loads(pl.read_parquet_metadata(BytesIO(content))[METADATA_KEY])
+        del stored["checksum"]
+        run = run_of(stored, pl.read_parquet(BytesIO(content)))
+    except ValidationError as error:
+        raise ArgumentError(f"{path} is not a result of cbo-gym: {field_errors(error)}") from error
+    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
+    _require_table(path, run)
+    return run
+
+
+def read_sealed(path: Path) -> bytes:
+    """The content of a file that :func:`sealed` made.
+
+    Raises:
+        ArgumentError: if it cannot be read, or is not as it was written.
+    """
     if path.exists() and not path.is_file():  # a device or a pipe might never end
         raise ArgumentError(f"cannot read {path}: it is no file")
     try:
@@ -202,20 +233,19 @@ def load_run(path: Path) -> Run:
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror}") from error
     _require_intact(path, content)
-    try:
-        stored: dict[str, Any] = json.loads(pl.read_parquet_metadata(BytesIO(content))[METADATA_KEY])
-        del stored["checksum"]
-        Version(stored["version"])  # raises, as the next two do
-        Mode(stored["mode"])
-        datetime.fromisoformat(stored["date"])
-        stored["choices"] = tuple(stored["choices"])
-        run = Run(**stored, table=pl.read_parquet(BytesIO(content)))
-    except ValidationError as error:
-        raise ArgumentError(f"{path} is not a result of cbo-gym: {field_errors(error)}") from error
-    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
-    _require_table(path, run)
-    return run
+    return content
+
+
+def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
+    """A run of fields that were stored.
+
+    Raises:
+        KeyError, TypeError, ValueError: if one is missing or wrong.
+    """
+    Version(stored["version"])  # raises, as the next two do
+    Mode(stored["mode"])
+    datetime.fromisoformat(stored["date"])
+    return Run(**{**stored, "choices": tuple(stored["choices"])}, table=table)
 
 
 def _require_intact(path: Path, content: bytes) -> None:

@@ -1,0 +1,156 @@
+"""publish, verify, check-submission: results that stay."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cbo_gym.cli.application import app
+from cbo_gym.cli.output import JsonOption, print_json, print_table, say
+from cbo_gym.errors import printable
+
+if TYPE_CHECKING:
+    from cbo_gym.evaluation.replay import Replay
+
+STORE = Path("results")
+SampleOption = Annotated[int, typer.Option(min=1, help="How many runs are played again, at random.")]
+SampleSeed = Annotated[int, typer.Option(min=0, help="Of the choice of the runs.")]
+
+
+@app.command()
+def publish(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that a sweep wrote.")],
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the file. Of a suite only its environments are taken, see cbo-gym suites; by default the "
+            "folder's name, and everything.",
+        ),
+    ] = None,
+    store: Annotated[Path, typer.Option(help="Folder of the published results.")] = STORE,
+) -> None:
+    """Put the runs of a sweep into the published results: one compact file a suite, for the repository.
+
+    Of what was played again the newest is kept. Files of published results are read by cbo-gym leaderboard and
+    compare, and by cbo_gym.evaluation.load_published().
+
+    Example: [b]cbo-gym publish runs/survey --suite survey2026[/b]
+    """
+    from cbo_gym.evaluation.published import publish as published
+    from cbo_gym.progress import progress_bar
+
+    with progress_bar() as progress:
+        done = published(folder, store, suite, track=lambda paths: progress.track(paths, description="runs"))
+    say(
+        f"{done.path}: {done.added} runs added, {done.replaced} replaced by newer ones, {done.unchanged} as before; "
+        f"{done.bytes / 2**20:.2g} MiB",
+        whole=True,
+    )
+    if done.outdated:
+        say(f"{done.outdated} runs of {folder} are there already, or newer ones are.", whole=True)
+    if done.left_out:
+        say(f"Left out: {done.left_out} runs on environments that the suite has not.")
+
+
+@app.command()
+def verify(
+    store: Annotated[Path, typer.Argument(metavar="[STORE]", help="Published results: a folder or a file.")] = STORE,
+    sample: SampleOption = 20,
+    seed: SampleSeed = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Play a sample of published runs again and compare: the status is 1 if one differs.
+
+    With the same libraries, threads, processor and code all curves must be the same, bit for bit as they are stored.
+    Elsewhere each round must agree to 0.001 of what lies between random play and the optimum, or from where the runs
+    part their scores of play to 0.1.
+
+    Example: [b]cbo-gym verify results --sample 20[/b]
+    """
+    from cbo_gym.evaluation.published import load_published
+    from cbo_gym.evaluation.replay import replays, sample_of
+    from cbo_gym.progress import progress_bar
+
+    chosen = sample_of(load_published(store), sample, seed)
+    with progress_bar() as progress:
+        bar = progress.add_task("runs", total=len(chosen))
+        found = list(replays(chosen, on_run=lambda _: progress.advance(bar)))
+    if as_json:
+        print_json([_document(one) for one in found])
+    else:
+        _print_replays(found)
+    if any(one.verdict == "differs" for one in found):
+        raise typer.Exit(1)
+
+
+def _document(one: Replay) -> dict[str, object]:
+    run = one.run
+    named = {"agent": run.agent, "env": run.env, "seed": run.seed, "horizon": run.horizon}
+    return {**named, "verdict": one.verdict, "elsewhere": list(one.elsewhere), "why": one.why}
+
+
+def _print_replays(found: Sequence[Replay]) -> None:
+    header = ["agent", "environment", "seed", "verdict", "other", "where"]
+    rows = [
+        [
+            printable(one.run.agent),
+            f"{printable(one.run.env)}, T={one.run.horizon}",
+            str(one.run.seed),
+            one.verdict,
+            ", ".join(one.elsewhere),
+            printable(one.why),
+        ]
+        for one in found
+    ]
+    print_table("", header, rows)
+    say(_counted(one.verdict for one in found))
+
+
+def _counted(verdicts: Iterable[str]) -> str:
+    counts = Counter(verdicts)
+    return f"{sum(counts.values())} runs: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+
+
+@app.command("check-submission")
+def check_submission(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="One file that cbo-gym publish made.")],
+    card: Annotated[Path, typer.Option(metavar="CARD.yaml", help="Agent, paper, code, contact and hardware.")],
+    sample: SampleOption = 5,
+    seed: SampleSeed = 0,
+) -> None:
+    """Check results that are to enter the store by a pull request: the status is 1 if they cannot.
+
+    The file's schema, keys and checksum; seeds counted from 0, five at least; ids of environments that are registered;
+    optima that are ours, and no regret below 0. If the agent is installed, some runs are played again.
+
+    Example: [b]cbo-gym check-submission submissions/my_agent.parquet --card submissions/my_agent.yaml[/b]
+    """
+    from cbo_gym.evaluation.submission import check_submission as checked
+    from cbo_gym.progress import progress_bar
+
+    with progress_bar() as progress:
+        bar = progress.add_task("runs played again", total=None)
+        found = checked(
+            file,
+            card,
+            sample,
+            seed,
+            on_start=lambda count: progress.update(bar, total=count),
+            on_run=lambda _: progress.advance(bar),
+        )
+    if found.replays:
+        _print_replays(found.replays)
+    for remark in found.remarks:
+        say(remark)
+    for problem in found.problems:
+        say(problem, "red")
+    if found.problems:
+        say(f"{len(found.problems)} problems: {shlex.quote(str(file))} cannot enter as it is.", whole=True)
+        raise typer.Exit(1)
+    say(f"{file} can enter.", whole=True)

@@ -1,0 +1,102 @@
+"""What papers say of two methods, judged by runs: whose regret is the smaller, seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, PositiveInt
+
+from cbo_gym.evaluation.leaderboard import half_width, newest
+from cbo_gym.evaluation.results import Run
+from cbo_gym.validation import StrictModel
+
+Verdict = Literal["confirmed", "refuted", "open", "not run"]
+Regret = Literal["average_regret", "best_so_far_regret", "simple_regret", "average_pseudo_regret"]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Claim(StrictModel):
+    """That one method does better than another.
+
+    Attributes:
+        better, worse: labels of agents, with parameters if they have any.
+        on: environments, with keywords if they have any. A pattern with ``*`` or ``?`` stands for all that fit it, as
+            instances of a random family, which are judged together.
+        by: the regret that is the smaller.
+        after: rounds; None for the last.
+    """
+
+    better: Text
+    worse: Text
+    on: Annotated[list[str], Field(min_length=1)]
+    by: Regret = "average_regret"
+    after: PositiveInt | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What runs say of a claim on one of its environments.
+
+    Attributes:
+        claim: that is judged.
+        env: one of its environments or patterns.
+        verdict: ``"confirmed"`` if the whole 95 % t-interval of the difference is above 0, ``"refuted"`` if it is
+            below, ``"open"`` else, also with a single pair; ``"not run"`` without pairs.
+        difference: of the regrets, of ``worse`` less ``better``, as a share of what lies between the optimum and a
+            random action: its mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
+        half: half the width of its interval; NaN of fewer than two pairs.
+        pairs: how many.
+        rounds: after which they are compared: fewer than the claim says if the runs have fewer. 0 if not run.
+    """
+
+    claim: Claim
+    env: str
+    verdict: Verdict
+    difference: float
+    half: float
+    pairs: int
+    rounds: int
+
+
+def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
+    """One judgement for each of a claim's environments and patterns, by the longest runs that both methods have."""
+    found = [run for run in newest(runs) if run.status == "finished" and run.agent in (claim.better, claim.worse)]
+    return [
+        _judged(claim, env, [run for run in found if run.env == env or fnmatchcase(run.env, env)]) for env in claim.on
+    ]
+
+
+def _judged(claim: Claim, env: str, runs: list[Run]) -> Judgement:
+    cells: dict[tuple[int, str, int], dict[str, Run]] = {}
+    for run in runs:
+        cells.setdefault((run.horizon, run.env, run.seed), {})[run.agent] = run
+    both = {where: cell for where, cell in cells.items() if len(cell) == 2}
+    if not both:
+        return Judgement(claim, env, "not run", np.nan, np.nan, 0, 0)
+    longest = max(horizon for horizon, *_ in both)
+    pairs = [cell for (horizon, *_), cell in both.items() if horizon == longest]
+    rounds = min(claim.after or longest, longest)
+    differences = np.array(
+        [regret_after(p[claim.worse], claim, rounds) - regret_after(p[claim.better], claim, rounds) for p in pairs]
+    )
+    mean, half = float(differences.mean()), float(half_width(differences))
+    return Judgement(claim, env, _verdict(mean, half), mean, half, len(pairs), rounds)
+
+
+def regret_after(run: Run, claim: Claim, rounds: int) -> float:
+    """The claim's regret of a run, as a share of what lies between the optimum and a random action.
+
+    Of an agent that was asked for its recommendation less often, that of the last one.
+    """
+    values = run.table[claim.by].head(rounds).drop_nulls()
+    return float(values[-1]) / (run.optimum - run.random_value)
+
+
+def _verdict(mean: float, half: float) -> Verdict:
+    if np.isnan(half) or abs(mean) <= half:
+        return "open"
+    return "confirmed" if mean > 0 else "refuted"

@@ -1,0 +1,138 @@
+"""Published runs played again: what is stored must come out.
+
+With the same libraries, threads and machine every curve must be the same, bit for bit in the precision of the store.
+Elsewhere floating-point sums differ in their last digits, which a method that searches may turn into another action. So
+there curves must agree to :data:`ROUND_TOLERANCE` in every round, or, from the round on in which the two runs part,
+the score of play to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from random play to the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.evaluation.published import curves
+from cbo_gym.evaluation.results import Run, last_line, load_run
+from cbo_gym.evaluation.sweep import Job, plan, run_jobs
+
+ROUND_TOLERANCE = 1e-3
+SCORE_TOLERANCE = 0.1
+OPTIMUM_TOLERANCE = 1e-6  # of the optimum and of what a random action earns, which no agent has a part in
+Verdict = Literal["identical", "agrees", "parts", "differs", "skipped"]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What became of one run.
+
+    Attributes:
+        run: as it was published.
+        verdict: ``"identical"``; ``"agrees"`` to the tolerance of rounds; ``"parts"``, from some round on, with a score
+            of play that agrees; ``"differs"``; or ``"skipped"``, since it cannot be played here.
+        elsewhere: what is not as it was: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
+        why: where they differ, or why it was skipped; empty if identical.
+    """
+
+    run: Run
+    verdict: Verdict
+    elsewhere: tuple[str, ...]
+    why: str
+
+
+def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
+    """Some finished runs, at random and none twice; all if there are no more.
+
+    Raises:
+        ArgumentError: if none has finished.
+    """
+    finished = [run for run in runs if run.status == "finished"]
+    if not finished:
+        raise ArgumentError("there is no finished run to play again")
+    chosen = np.random.default_rng(seed).permutation(len(finished))[:count]
+    return [finished[place] for place in sorted(chosen)]
+
+
+def replays(runs: Sequence[Run], *, n_jobs: int = -1, on_run: Callable[[Run], None] | None = None) -> Iterator[Replay]:
+    """Play finished runs again, each in a process as a sweep does, and compare; in their order.
+
+    Args:
+        runs: published ones.
+        n_jobs: processes at a time; -1 for one a core.
+        on_run: called after each run that was played.
+    """
+    with TemporaryDirectory() as folder:
+        planned = [_job(run, Path(folder) / str(place)) for place, run in enumerate(runs)]
+        run_jobs([job for job in planned if isinstance(job, Job)], n_jobs=n_jobs, on_run=on_run)
+        for run, job in zip(runs, planned, strict=True):
+            if isinstance(job, str):
+                yield Replay(run, "skipped", (), job)
+            else:
+                yield compared(run, _played(job))
+
+
+def _job(run: Run, folder: Path) -> Job | str:
+    """The job of a run, or why it cannot be played here."""
+    try:
+        (job,) = plan([run.agent], [run.env], [run.seed], folder, run.horizon, run.recommend)
+        return job
+    except CBOGymError as error:
+        return str(error)
+
+
+def _played(job: Job) -> Run:
+    """The run of a job, under whatever name it was stored."""
+    (path,) = job.folder.glob("*.parquet")
+    return load_run(path)
+
+
+def compared(run: Run, again: Run) -> Replay:
+    """A published run beside the same played again."""
+    elsewhere = tuple(
+        what
+        for what, same in (
+            ("machine", run.machine == again.machine),
+            ("libraries", run.libraries == again.libraries),
+            ("threads", run.threads == again.threads),
+            ("code", run.sources == again.sources),
+        )
+        if not same
+    )
+    if again.status != "finished":
+        return Replay(run, "differs", elsewhere, f"now it is {again.status}: {last_line(again.error)}")
+    gap = again.optimum - again.random_value
+    for name in ("optimum", "random_value"):
+        before, now = getattr(run, name), getattr(again, name)
+        if not abs(before - now) <= OPTIMUM_TOLERANCE * gap:
+            return Replay(run, "differs", elsewhere, f"{name} was {before:.6g} and is {now:.6g}")
+    worst = _distances(run, again)
+    if not worst.any():
+        return Replay(run, "identical", elsewhere, "")
+    first = int(np.argmax(worst > 0)) + 1
+    said = f"from round {first} on, by at most {worst.max():.2g}"
+    if not elsewhere:
+        return Replay(run, "differs", elsewhere, f"{said}, on the same platform with the same code")
+    if (worst <= ROUND_TOLERANCE).all():
+        return Replay(run, "agrees", elsewhere, said)
+    parted = int(np.argmax(worst > ROUND_TOLERANCE)) + 1
+    apart = abs(float((run.table["instant_regret"] - again.table["instant_regret"]).to_numpy().mean())) / gap
+    said = f"from round {parted} on; scores of play differ by {apart:.2g}"
+    return Replay(run, "parts" if apart <= SCORE_TOLERANCE else "differs", elsewhere, said)
+
+
+def _distances(run: Run, again: Run) -> np.ndarray:
+    """For each round how far the curves are apart, in units of the score; infinite where only one has a value."""
+    gap = again.optimum - again.random_value
+    stored, played = curves(run), curves(again)
+    found = np.zeros(run.horizon)
+    for name in sorted(set(stored) & set(played)):
+        one, other = (part[name].cast(pl.Float64).to_numpy() for part in (stored, played))
+        apart = np.where(np.isnan(one) & np.isnan(other), 0.0, np.abs(one - other) / gap)
+        found = np.maximum(found, np.where(np.isnan(apart), np.inf, apart))
+    return found

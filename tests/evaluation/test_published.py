@@ -1,0 +1,215 @@
+"""The store of published results: what goes in comes out, and nothing else is taken for it."""
+
+import json
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cbo_gym import evaluate, leaderboard
+from cbo_gym.errors import OperationError
+from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_runs, publish
+from cbo_gym.evaluation.leaderboard import GAPS, METRICS
+from cbo_gym.evaluation.published import is_published, own_store
+from cbo_gym.evaluation.results import METADATA_KEY, name_of, save_run, sealed
+
+ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
+ROUNDS = 20
+SINGLE = 1e-6  # of what lies between random play and the optimum
+
+
+@pytest.fixture(scope="module")
+def played():
+    """A finished run of each mode but one, two seeds each, one that failed and one that was skipped."""
+    runs = [evaluate("Random", env, seed, horizon=ROUNDS, recommend="powers") for env in ENVS for seed in range(2)]
+    known = {"date": runs[0].date, "optimum": 1.0, "optimum_standard_error": 0.0, "random_value": 0.0}
+    failed = Run("A", ENVS[2], 0, ROUNDS, "soft", "failed", "Traceback\n/home/me/a.py\nValueError: b", **known)
+    return [*runs, failed, replace(failed, agent="B", status="skipped", error="B plays hard")]
+
+
+def folder_of(path, runs):
+    for run in runs:
+        save_run(path / name_of(run), run)
+    return path
+
+
+@pytest.fixture
+def store(played, tmp_path):
+    publish(folder_of(tmp_path / "mine", played), tmp_path / "results")
+    return tmp_path / "results"
+
+
+def by_cell(runs):
+    return {(run.agent, run.env, run.seed): run for run in runs}
+
+
+def test_what_is_published_comes_back_in_single_precision(played, store):
+    back, full = by_cell(load_published(store)), by_cell(played)
+    assert set(back) == set(full)
+    for cell, run in full.items():
+        shorter = run.error.splitlines()[-1] if run.error else ""
+        assert back[cell] == replace(run, error=shorter)
+        assert back[cell].table.height == run.table.height
+        for name in run.table.columns:
+            ours, theirs = run.table[name], back[cell].table[name] if name in back[cell].table.columns else None
+            if name == "context":
+                assert theirs is None
+            elif name in ("action", "nodes", "expected_reward_standard_error", "recommended_reward_standard_error"):
+                assert theirs.null_count() == ROUNDS
+            elif name.endswith("_seconds"):
+                np.testing.assert_allclose(theirs.to_numpy(), ours.mean(), rtol=1e-6)
+            else:
+                assert theirs.dtype == ours.dtype
+                assert theirs.is_null().equals(ours.is_null())
+                slack = SINGLE * ROUNDS * max(run.optimum - run.random_value, abs(run.optimum))
+                np.testing.assert_allclose(theirs.to_numpy(), ours.to_numpy(), rtol=1e-6, atol=slack)
+
+
+def test_the_leaderboard_is_that_of_the_full_runs(played, store):
+    ours, full = leaderboard(load_published(store)), leaderboard(played)
+    assert ours.overall["agent"].to_list() == full.overall["agent"].to_list()
+    for name in (*METRICS, *GAPS):
+        np.testing.assert_allclose(
+            ours.per_env[name].cast(float).to_numpy(), full.per_env[name].cast(float).to_numpy(), rtol=1e-5, atol=1e-5
+        )
+    assert ours.choices.equals(full.choices)
+    assert (len(ours.failed), len(ours.skipped)) == (1, 1)
+
+
+def test_gaps_that_hang_on_more_digits_are_kept(tmp_path):
+    """GAP counts the rounds to the last improvement, here one that single precision has not."""
+    run = evaluate("Random", "CBO/Alpine2-v0", 0, horizon=ROUNDS)
+    regrets = np.where(np.arange(ROUNDS) < 15, 128.0, 128.0 - 2e-6)
+    assert np.ptp(regrets.astype(np.float32)) == 0.0
+    table = run.table.with_columns(instant_regret=regrets, best_so_far_regret=regrets)
+    changed = replace(run, table=table, initial_expected=0.0)
+    publish(folder_of(tmp_path / "mine", [changed]), tmp_path)
+    (back,) = load_published(tmp_path)
+    ours, full = (leaderboard([one]).per_env["gap_20"][0] for one in (back, changed))
+    assert ours == pytest.approx(full, abs=1e-9)
+    assert full == pytest.approx(((1 - 128 / run.optimum) + 4 / 20) / (1 + 19 / 20), abs=1e-6)  # in round 16
+
+
+def test_a_column_of_another_meaning_is_kept_rather_than_worked_out(tmp_path):
+    run = evaluate("Random", "CBO/Alpine2-v0", 0, horizon=ROUNDS)
+    feasible = run.table["best_so_far_regret"] + 1.0
+    publish(folder_of(tmp_path / "mine", [replace(run, table=run.table.with_columns(feasible))]), tmp_path)
+    (back,) = load_published(tmp_path)
+    np.testing.assert_allclose(back.table["best_so_far_regret"].to_numpy(), feasible.to_numpy(), rtol=1e-6)
+
+
+def test_publishing_again_changes_nothing_and_newer_runs_take_the_place_of_older_ones(played, store, tmp_path):
+    before = (store / "mine.parquet").read_bytes()
+    again = publish(tmp_path / "mine", store)
+    assert (again.added, again.replaced, again.unchanged, again.outdated) == (0, 0, len(played), len(played))
+    assert (store / "mine.parquet").read_bytes() == before
+    later = replace(played[0], date="2999-01-01T00:00:00+00:00", machine="another")
+    older = replace(played[1], date="2000-01-01T00:00:00+00:00", machine="another")
+    done = publish(folder_of(tmp_path / "more", [later, older, replace(later, seed=7)]), store, "mine")
+    assert (done.added, done.replaced, done.unchanged, done.outdated) == (1, 1, len(played) - 1, 1)
+    machines = {(run.env, run.seed): run.machine for run in load_published(store) if run.agent == "Random"}
+    assert [machines[ENVS[0], seed] for seed in (0, 1, 7)] == ["another", played[1].machine, "another"]
+
+
+def test_of_a_suite_only_its_environments_are_taken(played, tmp_path):
+    folder = folder_of(tmp_path / "mine", played)
+    done = publish(folder, tmp_path, "gpoo2022")
+    assert (done.path.name, done.added, done.left_out) == ("gpoo2022.parquet", 2, len(played) - 2)
+    assert {run.env for run in load_published(tmp_path, "gpoo2022")} == {"CBO/GPBandit1-v0"}
+    with pytest.raises(ValueError, match=r"environments that the suite survey2026 has not"):
+        publish(folder_of(tmp_path / "other", played[:2]), tmp_path, "survey2026")
+    with pytest.raises(ValueError, match=r"lower case letters"):
+        publish(folder, tmp_path, "../mine")
+    with pytest.raises(ValueError, match=r"there is no folder"):
+        publish(tmp_path / "none", tmp_path)
+
+
+def test_damaged_runs_are_not_published(played, store, tmp_path):
+    path = tmp_path / "mine" / name_of(played[0])
+    path.write_bytes(path.read_bytes()[:-1])
+    before = (store / "mine.parquet").read_bytes()
+    with pytest.raises(ValueError, match="damaged"):
+        publish(tmp_path / "mine", store)
+    assert (store / "mine.parquet").read_bytes() == before
+
+
+def test_no_bit_of_the_store_changes_unnoticed(store):
+    path = store / "mine.parquet"
+    content = path.read_bytes()
+    for bit in np.random.default_rng(0).choice(8 * len(content), 50, replace=False):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << (bit % 8)
+        path.write_bytes(changed)
+        with pytest.raises(ValueError, match=r"mine\.parquet"):
+            load_published(store)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.drop("key"), "columns are wrong: key"),
+        (lambda frame: frame.drop("reward"), "columns are wrong: reward"),
+        (lambda frame: frame.with_columns(colour=pl.lit("red")), "columns are wrong: colour"),
+        (lambda frame: frame.with_columns(pl.col("seed").cast(pl.String)), "columns are wrong: seed"),
+        (lambda frame: frame.with_columns(seed=pl.col("seed") + 5), "is not what its key says"),
+        (lambda frame: frame.with_columns(pl.col("reward").list.head(3)), "20 rounds in all of its curves"),
+        (lambda frame: frame.with_columns(mode=pl.lit("banana")), "banana"),
+        (lambda frame: frame.with_columns(libraries=pl.lit("{")), "no published results"),
+        (lambda frame: frame.with_columns(sources=pl.lit("[]")), "sources"),
+    ],
+)
+def test_files_of_another_kind_are_refused(store, change, message):
+    """With a checksum that fits, as a program of somebody else's would write it."""
+    path = store / "mine.parquet"
+    about = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
+    del about["checksum"]
+    frame = pl.read_parquet(path)
+    path.write_bytes(sealed(change(frame), about))
+    with pytest.raises(ValueError, match=message):
+        load_published(store)
+
+
+def test_other_schemas_and_single_runs_are_named(played, store, tmp_path):
+    path = store / "mine.parquet"
+    path.write_bytes(sealed(pl.read_parquet(path), {"schema": 2}))
+    with pytest.raises(ValueError, match="its schema is 2, this version reads 1"):
+        load_published(store)
+    assert is_published(store)
+    assert not is_published(tmp_path / "mine")
+    with pytest.raises(ValueError, match="it is a single run; cbo-gym publish"):
+        load_published(tmp_path / "mine")
+    with pytest.warns(DamagedRunWarning, match=r"mine\.parquet is not a result"):
+        assert list(load_runs(store)) == []
+    buffer = BytesIO()
+    pl.DataFrame({"a": [1]}).write_parquet(buffer)
+    path.write_bytes(buffer.getvalue())
+    with pytest.raises(ValueError, match="no checksum"):
+        load_published(path)
+    assert not is_published(path)
+
+
+def test_what_is_not_there_is_named(store, monkeypatch, tmp_path):
+    with pytest.raises(ValueError, match=r"no published results .*yours\.parquet; there are mine"):
+        load_published(store, "yours")
+    with pytest.raises(ValueError, match="no published results"):
+        load_published(tmp_path / "none")
+    assert own_store().name == "results"
+    monkeypatch.setattr("cbo_gym.evaluation.published.suites_path", lambda: own_store_of_a_wheel() / "suites.yaml")
+    with pytest.raises(OperationError, match="not part of the installed package"):
+        load_published()
+
+
+def own_store_of_a_wheel():
+    from importlib.resources import files
+    from pathlib import Path
+
+    return Path(str(files("cbo_gym")))
+
+
+def test_a_store_that_grows_too_large_is_left_as_it_was(played, store, tmp_path, monkeypatch):
+    monkeypatch.setattr("cbo_gym.evaluation.published.MOST_BYTES", (store / "mine.parquet").stat().st_size)
+    with pytest.raises(ValueError, match=r"at most .* may be"):
+        publish(folder_of(tmp_path / "more", [replace(played[0], seed=7)]), store)
+    assert [path.name for path in store.iterdir()] == ["mine.parquet"]

@@ -1,0 +1,71 @@
+"""publish, verify and check-submission, as they are typed."""
+
+from dataclasses import replace
+
+import pytest
+
+from cbo_gym import evaluate
+from cbo_gym.evaluation.replay import Replay
+from cbo_gym.evaluation.results import name_of, save_run
+from tests.test_cli import as_json, invoke, run
+
+ENV = "CBO/Dropwave-v0"
+
+
+@pytest.fixture(scope="module")
+def played():
+    return [evaluate("Random", ENV, seed, horizon=3) for seed in range(5)]
+
+
+@pytest.fixture
+def here(played, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for one in [*played, replace(played[0], agent="GP-UCB")]:
+        save_run(tmp_path / "runs" / "mine" / name_of(one), one)
+    return tmp_path
+
+
+def test_publish_says_what_it_did_and_other_commands_read_it(here):
+    said = invoke("publish", "runs/mine")
+    assert "results/mine.parquet: 6 runs added, 0 replaced by newer ones, 0 as before;" in said
+    again = invoke("publish", "runs/mine", "--suite", "mine", "--store", "results")
+    assert "6 runs of runs/mine are there already, or newer ones are." in again
+    assert "6 are on environments that the suite gpoo2022 has not" in invoke(
+        "publish", "runs/mine", "--suite", "gpoo2022", code=2
+    )
+    board = invoke("leaderboard", "results")
+    assert "Dropwave-v0" in board
+    assert "Report:" not in board
+    assert not (here / "results" / "report").exists()
+    published, full = (as_json("leaderboard", source) for source in ("results/mine.parquet", "runs/mine"))
+    assert published["provenance"] == full["provenance"]
+    assert [row["iqm"] for row in published["overall"]] == pytest.approx([row["iqm"] for row in full["overall"]])
+    assert "GP-UCB less Random" in invoke("compare", "results", "GP-UCB", "Random")
+
+
+def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, monkeypatch):
+    invoke("publish", "runs/mine")
+    found = [
+        Replay(played[0], "identical", ("code",), ""),
+        Replay(played[1], "agrees", ("machine",), "from round 2 on"),
+    ]
+    monkeypatch.setattr("cbo_gym.evaluation.replay.replays", lambda runs, on_run: iter(found[: len(runs)]))
+    assert "2 runs: 1 identical, 1 agrees" in invoke("verify", "results")
+    found[1] = Replay(played[1], "differs", (), "from round 2 on")
+    assert "from round 2 on 2 runs: 1 identical, 1 differs" in invoke("verify", code=1)
+    assert "1 runs: 1 identical" in invoke("verify", "--sample", "1")
+    assert as_json("verify", "--sample", "1")[0]["verdict"] == "identical"
+    assert "no published results nowhere" in invoke("verify", "nowhere", code=2)
+
+
+def test_a_submission_is_checked(here, played, monkeypatch):
+    invoke("publish", "runs/mine")
+    (here / "card.yaml").write_text("agent: Random\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
+    monkeypatch.setattr("cbo_gym.evaluation.submission.replays", lambda runs, **_: iter(()))
+    words = ("check-submission", "results/mine.parquet", "--card", "card.yaml")
+    assert "the file has runs of GP-UCB too" in invoke(*words, code=1)
+    (here / "runs" / "mine" / name_of(replace(played[0], agent="GP-UCB"))).unlink()
+    (here / "results" / "mine.parquet").unlink()
+    invoke("publish", "runs/mine")
+    assert "results/mine.parquet can enter." in run(*words).stdout
+    assert "cannot read none.yaml" in invoke(*words[:2], "--card", "none.yaml", code=2)
