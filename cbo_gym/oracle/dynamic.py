@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.feedback.dynamic import DynamicFeedback, Past
-from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Verdict, _maximise_in_box
+from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Verdict, maximise_in_box
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
@@ -190,7 +190,7 @@ class DynamicOracle(Oracle):
                 hard |= feedback.situate(batch, Past(place * feedback.trials, {})).hard
             return np.broadcast_to(self._mean_over_slices(hard), len(points))
 
-        point = _maximise_in_box(means, count * (1 + variables), self._seed)
+        point = maximise_in_box(means, count * (1 + variables), self._seed)
         one = batch_space(feedback.action_space, 1)
         return [next(iter(iterate(one, actions_at(point[None], place)))) for place in range(count)]
 
