@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 
@@ -40,7 +40,7 @@ class PlayedSlice(Outcomes):
         bare: the objective's name in a slice, under which a round gives it for the slice that is played.
     """
 
-    bare: str
+    bare: str = field(kw_only=True)
 
     @cached_property
     def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:
