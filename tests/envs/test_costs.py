@@ -273,7 +273,7 @@ def test_figures_and_page_show_every_curve_against_cost_too(tmp_path):
 
 def played(agent, costs=None):
     told = TOY if costs is None else f"{TOY}(costs={costs!r})"
-    return evaluate(agent, told, 1, horizon=4, recommend="end").table
+    return evaluate(agent, told, 1, horizon=3, recommend="end").table
 
 
 def test_cbo_goes_by_the_tasks_costs_where_it_has_none_of_its_own():
@@ -292,7 +292,7 @@ def test_values_that_cost_more_are_played_less(agent):
     fixed = {"base": 100.0, "variables": {"X0": 1e6}}  # so that X1 is set
     distances = []
     for units in ({}, {"per_unit": {"X1": 100.0}, "reference": {"X1": 2.0}}):
-        table = evaluate(agent, TOY, 1, horizon=4, recommend="end", costs=fixed | units, **graph).table
+        table = evaluate(agent, TOY, 1, horizon=3, recommend="end", costs=fixed | units, **graph).table
         assert set(table["choice"]) == {2}
         distances.append(sum(abs(25.0 * x1 - 5.0 - 2.0) for _, x1 in table["action"]))
     assert distances[1] < 0.8 * distances[0]
