@@ -151,7 +151,7 @@ class CBO(Agent):
     def _cost_of_observing(self, costs: Costs) -> float:
         if costs is not self.task.costs:
             return 1.0
-        return costs.constant or min(costs.fixed(target) for target in self.task.targets if target)
+        return costs.constant or min((costs.fixed(target) for target in self.task.targets if target), default=1.0)
 
     def make_model(self) -> EffectModel:
         """What observations tell about interventions."""
