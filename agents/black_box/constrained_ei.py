@@ -93,13 +93,12 @@ class ConstrainedEI(Agent):
         estimates, feasible = self.estimated_rewards(), self._violations(caution=0.0) == 0.0
         best = estimates[feasible].max() if feasible.any() else estimates.min()
         spreads = [max(float(self.surrogates[place].outputs.std(correction=0)), 1e-12) for place in self._places]
-        limits = [
+        limits: list[Callable[[Tensor], Tensor]] = [
             partial(_standardised, constraint=one, place=place, unit=unit)
             for one, place, unit in zip(self.task.constraints, self._places, spreads, strict=True)
         ]
-        given: list[Callable[[Tensor], Tensor]] | None = limits or None
         objective = GenericMCObjective(_first)
-        return qLogExpectedImprovement(self._model, float(best), self._sampler, objective, constraints=given)
+        return qLogExpectedImprovement(self._model, float(best), self._sampler, objective, constraints=limits or None)
 
     def estimated_rewards(self) -> np.ndarray:
         return self._at_data(0)[0].cpu().numpy()

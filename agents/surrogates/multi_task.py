@@ -80,7 +80,7 @@ class SeparateGPs:
 
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
         """Means ``n x m`` and diagonal roots ``n x m x m``."""
-        given = priors or [None] * len(self._gps)
+        given: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
         means, stds = zip(*(gp.predict(values, prior) for gp, prior in zip(self._gps, given, strict=True)), strict=True)
         return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
 
