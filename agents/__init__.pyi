@@ -4,6 +4,7 @@ from cbo_gym.agents.baselines.learned_graph import LearnedGraph as LearnedGraph
 from cbo_gym.agents.baselines.optuna import Optuna as Optuna
 from cbo_gym.agents.baselines.random import Random as Random
 from cbo_gym.agents.baselines.stable_baselines3 import StableBaselines3 as StableBaselines3
+from cbo_gym.agents.black_box.constrained_ei import ConstrainedEI as ConstrainedEI
 from cbo_gym.agents.black_box.eicf import EICF as EICF
 from cbo_gym.agents.black_box.gp_ucb import GPUCB as GPUCB
 from cbo_gym.agents.cells.cell_gp_ucb import CellGPUCB as CellGPUCB
@@ -20,6 +21,7 @@ from cbo_gym.agents.discrete.ucb import UCB as UCB
 from cbo_gym.agents.intervention_sets.cabo import CaBO as CaBO
 from cbo_gym.agents.intervention_sets.cbo import CBO as CBO
 from cbo_gym.agents.intervention_sets.cbo_u import CBOU as CBOU
+from cbo_gym.agents.intervention_sets.ccbo import CCBO as CCBO
 from cbo_gym.agents.intervention_sets.ceo import CEO as CEO
 from cbo_gym.agents.intervention_sets.hcbo import HCBO as HCBO
 from cbo_gym.agents.networks.eifn import EIFN as EIFN
@@ -39,6 +41,7 @@ from cbo_gym.agents.surrogates.network_model import GPNetworkModel as GPNetworkM
 __all__ = [
     "CBO",
     "CBOU",
+    "CCBO",
     "CEO",
     "EICF",
     "EIFN",
@@ -63,6 +66,7 @@ __all__ = [
     "CellGPUCB",
     "CoBO",
     "CoCaBO",
+    "ConstrainedEI",
     "GPNetworkModel",
     "GPTree",
     "LearnedGraph",

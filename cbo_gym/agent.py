@@ -67,12 +67,17 @@ class Agent(ABC):
     def recommend(self) -> Action:
         """The action that the agent would deploy: of those played, the one with the best estimate.
 
+        Where it knows of constraints, of those that miss them least by its estimates, which is not at all if there are
+        any such.
+
         Raises:
             ArgumentError: if nothing has been played yet.
         """
         if not self.history:
             raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
-        return self.history[int(np.argmax(self.estimated_rewards()))].action
+        missed = self.estimated_violations()
+        rewards = np.where(missed <= missed.min(), self.estimated_rewards(), -np.inf)
+        return self.history[int(np.argmax(rewards))].action
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | action] for every round of ``history``, shape ``(len(history),)``.
@@ -80,3 +85,10 @@ class Agent(ABC):
         Without a model these are the rewards seen; agents with a surrogate return its posterior mean.
         """
         return np.array([past.reward for past in self.history])
+
+    def estimated_violations(self) -> np.ndarray:
+        """By how much the actions of ``history`` miss the task's constraints, by the agent's estimates.
+
+        Shape ``(len(history),)``; zeros of an agent that heeds no constraints.
+        """
+        return np.zeros(len(self.history))

@@ -209,7 +209,7 @@ def _expected(oracle: Oracle, intervention: Intervention, seen: Observation) -> 
     told: StepInfo = {"expected_reward": expected[()]}
     if isinstance(oracle, ConstrainedOracle):
         missed = oracle.missed_by(intervention, max(1, np.size(expected))).reshape(*np.shape(expected), -1)
-        feasible = ~missed.any(axis=-1)
+        feasible: np.ndarray = missed.sum(axis=-1) == 0.0
         expected = np.where(feasible, expected, oracle.optimum.random_value)
         told |= {"feasible": feasible[()], "violation": missed.sum(axis=-1)[()]}
     return told | {"instant_regret": (oracle.best_in_round(intervention, seen) - expected)[()]}

@@ -131,12 +131,10 @@ class CBO(Agent):
             )
         self._initial = len(self.initial_rounds())
         self._model = self.make_model()
-        costs = self._believed_costs()
-        self._observing = _Observing(task, task.targets.index(frozenset()), self._cost_of_observing(costs))
-        self._arms: list[_Arm] = [
-            _Intervening(task, index, self._model, costs, int(self.rng.integers(2**31)), self.device)
-            if target
-            else self._observing
+        self.believed_costs = self._believed_costs()
+        self._observing = self.make_empty_arm(task.targets.index(frozenset()))
+        self._arms: list[Arm] = [
+            self.make_arm(index, int(self.rng.integers(2**31))) if target else self._observing
             for index, target in enumerate(task.targets)
         ]
         self.explore(self.choose_targets())
@@ -148,7 +146,10 @@ class CBO(Agent):
         own = self.costs or {}
         return Costs(variables={name: own.get(name, 1.0) for name in self.task.manipulable})
 
-    def _cost_of_observing(self, costs: Costs) -> float:
+    @property
+    def cost_of_observing(self) -> float:
+        """What an improvement by observing is divided by."""
+        costs = self.believed_costs
         if costs is not self.task.costs:
             return 1.0
         return costs.constant or min((costs.fixed(target) for target in self.task.targets if target), default=1.0)
@@ -156,6 +157,14 @@ class CBO(Agent):
     def make_model(self) -> EffectModel:
         """What observations tell about interventions."""
         return ObservationalModel(self.task, self.device)
+
+    def make_empty_arm(self, index: int) -> EmptySetArm:
+        """What is believed of observing, the task's target set of that index."""
+        return EmptySetArm(self.task, index, self.cost_of_observing)
+
+    def make_arm(self, index: int, seed: int) -> SetArm:
+        """What is believed of another of the task's target sets; ``seed`` is of its search."""
+        return SetArm(self.task, index, self._model, self.believed_costs, seed, self.device)
 
     def explore(self, targets: Collection[frozenset[str]]) -> None:
         """From now on maximise the improvement in these target sets."""
@@ -185,9 +194,13 @@ class CBO(Agent):
     def act(self, observation: Observation) -> Action:
         if not self._explored or self.rng.random() < self.epsilon:
             return self._observing.act()
-        best = float(self.estimated_rewards().max())
+        best = self.incumbent()
         found = [arm.maximise(best, self.rng) for arm in self._explored]
         return max(found, key=lambda pair: pair[1])[0]
+
+    def incumbent(self) -> float:
+        """The expected reward that is to be improved upon."""
+        return float(self.estimated_rewards().max())
 
     @property
     def explored(self) -> frozenset[frozenset[str]]:
@@ -237,7 +250,7 @@ class CBO(Agent):
         self._stale = False
 
 
-class _Arm(ABC):
+class Arm(ABC):
     """A target set: what is believed of its rewards, and the search of its values.
 
     Args:
@@ -294,7 +307,7 @@ class _Arm(ABC):
         return {"target": np.int64(self.index), "values": chosen}
 
 
-class _Observing(_Arm):
+class EmptySetArm(Arm):
     """The empty set. Its mean reward is known up to s / sqrt(n); s counts one more reward, a unit from the mean."""
 
     def __init__(self, task: HardTask, index: int, cost: float) -> None:
@@ -327,7 +340,7 @@ class _Observing(_Arm):
         return torch.empty((1, 0), dtype=torch.float64), mean, std
 
 
-class _Intervening(_Arm):
+class SetArm(Arm):
     """A set of variables: its GP, and the search of the values with the highest expected improvement."""
 
     def __init__(

@@ -23,6 +23,9 @@ Departures:
   leaves unexplored is looked for once the action that it plays teaches nothing
   (:mod:`cbo_gym.agents.networks.exploration`). A constant beta is the paper's method.
 * The output of a network goes through tanh, which maps to (-1, 1).
+* Constraints, of which the paper knows none, are met pessimistically: see
+  :mod:`cbo_gym.agents.networks.pessimism`. The default beta is then 0.5, without the exploration above, which does not
+  heed them.
 """
 
 from __future__ import annotations
@@ -37,12 +40,14 @@ from torch import Tensor
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
 from cbo_gym.agents.networks.exploration import Exploration
+from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
 from cbo_gym.agents.toolbox.search import best_first, maximise, screen
 from cbo_gym.task import Action
 
 GREEDY = 0.05  # the default's beta
+CONSTRAINED = 0.5  # the default's beta where there are constraints
 SCOUTING = 15  # steps of Adam from all starts
 SCOUTING_SAMPLES = 16  # of the noise in these steps, at most
 FINALISTS = 5  # starts that go on
@@ -98,11 +103,15 @@ class MCBO(NetworkAgent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self.network = GPNetwork(self.task, self.device)
+        constraints = self.task.constraints
+        self.network = GPNetwork(self.task, self.device, [one.node for one in constraints])
+        self._pessimism = Pessimism(self.network, constraints) if constraints else None
         free = [node for node in self.network.nodes if node != self.task.reward]
         self.search_points = WithEta(self.network.features, free)
-        self._width = GREEDY if self.beta is None else self.beta
-        self._exploration = Exploration(self.network, seed, self.device) if self.beta is None else None
+        usual = CONSTRAINED if constraints else GREEDY
+        self._width = usual if self.beta is None else self.beta
+        explores = self.beta is None and not constraints
+        self._exploration = Exploration(self.network, seed, self.device) if explores else None
 
     def estimate(self) -> Tensor:
         return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
@@ -136,7 +145,17 @@ class MCBO(NetworkAgent):
         def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + self._width * std * eta.get(node, 1.0)
 
-        return self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
+        return self._counted(self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1), inputs)
+
+    def _counted(self, rewards: Tensor, inputs: Tensor) -> Tensor:
+        """Optimistic rewards ``(b,)`` of actions ``b x input_dim``, less what missing constraints costs them."""
+        return rewards if self._pessimism is None else rewards - self._pessimism.penalty(inputs)
+
+    def estimated_violations(self) -> np.ndarray:
+        if self._pessimism is None:
+            return super().estimated_violations()
+        with torch.no_grad():
+            return self._pessimism.violations(self.network.inputs).cpu().numpy()
 
     def _maximise_with_networks(self, played: list[Action], seed: int) -> Action:
         noise = self.network.draw_noise(self.samples, seed)
@@ -186,7 +205,7 @@ class MCBO(NetworkAgent):
         best, best_values = starts.clone(), torch.full_like(starts[:, 0], -torch.inf)
         for step in range(steps + 1):
             inputs = self.search_points.split(self.search_points.inputs(points))[1]
-            values = self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1)
+            values = self._counted(self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1), inputs)
             better = values.detach() > best_values
             best_values = torch.where(better, values.detach(), best_values)
             best = torch.where(better[:, None], points.detach(), best)

@@ -129,7 +129,7 @@ class ObservationalModel:
         draws = network.draw_noise(NOISE_SAMPLES, seed=0)
         # the reward's own noise has mean zero and goes no further
         noise = {node: draw.repeat(FUNCTIONS) for node, draw in draws.items() if node != self._task.reward}
-        eta = _normal_columns(network.nodes, FUNCTIONS)
+        eta = normal_columns(network.nodes, FUNCTIONS)
 
         def drawn(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + std * eta[node].repeat_interleave(NOISE_SAMPLES).to(mean)
@@ -300,7 +300,7 @@ def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) 
     return chosen
 
 
-def _normal_columns(names: Iterable[str], count: int) -> dict[str, Tensor]:
+def normal_columns(names: Iterable[str], count: int) -> dict[str, Tensor]:
     """Quasi-random standard normal numbers, ``(count,)`` for each name."""
     listed = list(names)
     uniforms = SobolEngine(len(listed), scramble=True, seed=1).draw(count, dtype=torch.float64)

@@ -7,7 +7,7 @@ which is normal with a standard deviation that is fitted. Rounds in which a node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -37,6 +37,7 @@ class GPNetwork:
     Args:
         task: soft or hard.
         device: torch device.
+        limited: nodes under constraints, which are modelled with their ancestors as the reward is.
 
     Attributes:
         nodes: the modelled nodes, the reward and its ancestors, in topological order.
@@ -45,19 +46,19 @@ class GPNetwork:
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
     """
 
-    def __init__(self, task: SoftTask | HardTask, device: str = "cpu") -> None:
+    def __init__(self, task: SoftTask | HardTask, device: str = "cpu", limited: Collection[str] = ()) -> None:
         self.task = task
         self.device = device
         self._targets = task.targets if isinstance(task, HardTask) else ()
         self._settable = Domains(task.manipulable if isinstance(task, HardTask) else {})
         actions = task.action_nodes if isinstance(task, SoftTask) else {}
-        needed = task.diagram.ancestors([task.reward])
+        needed = task.diagram.ancestors([task.reward, *limited])
         self.nodes = tuple(node for node in task.nodes if node in needed)
         self.parents = {node: task.diagram.parents(node) for node in self.nodes}
         self.actions = {node: actions.get(node, ()) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._place = {name: place for place, name in enumerate(task.nodes)}
-        minimal = [target for target in self._targets if is_minimal(task.diagram, task.reward, target)]
+        minimal = [target for target in self._targets if is_minimal(task.diagram, task.reward, target, limited)]
         self.features = features_of(task, minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
 

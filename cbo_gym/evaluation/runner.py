@@ -254,8 +254,8 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     if oracle.feedback.costs is not None:
         columns["cost"] = played["cost"]
     if verdict.missed is not None and verdict.missed_next is not None:
-        columns |= {"feasible": ~verdict.missed.any(axis=-1), "violation": verdict.missed.sum(axis=-1)}
-        of_recommendations["recommended_feasible"] = ~verdict.missed_next.any(axis=-1)
+        columns |= {"feasible": verdict.missed.sum(axis=-1) == 0.0, "violation": verdict.missed.sum(axis=-1)}
+        of_recommendations["recommended_feasible"] = verdict.missed_next.sum(axis=-1) == 0.0
         of_recommendations["recommended_violation"] = verdict.missed_next.sum(axis=-1)
     for name, values in of_recommendations.items():
         columns[name] = [v if t in asked else None for t, v in enumerate(values.tolist(), start=1)]

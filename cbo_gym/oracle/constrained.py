@@ -94,7 +94,8 @@ class ConstrainedOracle(Oracle):
         return self._amounts(np.stack(columns, axis=-1))
 
     def meets_constraints(self, actions: list[Action]) -> np.ndarray:
-        return ~self.missed(actions).any(axis=-1)
+        feasible: np.ndarray = self.missed(actions).sum(axis=-1) == 0.0
+        return feasible
 
     def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
         missed = self.missed([*played, *recommended])
@@ -162,7 +163,7 @@ class ConstrainedOracle(Oracle):
             return self._search_regions(list(self.feedback.regions()))
         missed = self.missed_by(self.feedback.decode_batch(every), len(every))
         self._require_any(missed, every)
-        return self._best_of(every[~missed.any(axis=1)])
+        return self._best_of(every[missed.sum(axis=1) == 0.0])
 
     def _search_regions(self, regions: list[Region]) -> Action:
         """The best feasible action of all regions.
@@ -234,7 +235,9 @@ class ConstrainedOracle(Oracle):
         return merit
 
     def _counting(self, intervention: Intervention, count: int) -> np.ndarray:
-        return (self._excesses(intervention.broadcast((count,)), count) <= self._least).all(axis=-1)
+        excess = self._excesses(intervention.broadcast((count,)), count)
+        feasible: np.ndarray = self._amounts(excess).sum(axis=-1) == 0.0
+        return feasible
 
     def _excesses(self, batch: Intervention, count: int) -> np.ndarray:
         """By how much each of a batch misses the constraints, on the points of a search, ``(count, constraints)``."""
@@ -282,7 +285,7 @@ def _climb_along(
     end = tidy(np.where(np.isfinite(found.x), found.x, start))
     way = tidy(end + BACK[:, None] * (start - end))
     way[-1] = start
-    inside = (slack(way) >= 0.0).all(axis=-1)
+    inside: np.ndarray = slack(way).min(axis=-1) >= 0.0
     inside[-1] = True
     return way[int(np.where(inside, function(way), -np.inf).argmax())]
 

@@ -17,7 +17,7 @@ from cbo_gym.problems import survey
 from cbo_gym.problems.base import Problem, minimal_targets
 from cbo_gym.problems.hard_graphs import sigmoid
 from cbo_gym.problems.outcomes import Outcomes
-from cbo_gym.scm import Floats, Normal, StructuralCausalModel, TruncatedNormal, Uniform, Variable, own_noise
+from cbo_gym.scm import Floats, Normal, StructuralCausalModel, System, TruncatedNormal, Uniform, Variable, own_noise
 from cbo_gym.task import Constraint
 
 CCBO = "Aglietti, Malek, Ktena & Chiappa (2023), Constrained causal Bayesian optimization"
@@ -148,7 +148,7 @@ def protein() -> Problem:
 
 def _constrained(
     name: str,
-    scm: StructuralCausalModel,
+    scm: System,
     manipulable: Mapping[str, Interval],
     targets: Sequence[frozenset[str]],
     constraints: Sequence[Constraint],

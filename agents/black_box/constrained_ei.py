@@ -1,0 +1,128 @@
+"""Constrained expected improvement without a graph (Gardner, Kusner, Xu, Weinberger & Cunningham 2014).
+
+Independent GPs model the reward and every constrained node from the action alone; the action with the greatest
+expected improvement over the best feasible one, times the probability of feasibility, is played. The causal diagram is
+ignored: a baseline for methods that use it.
+
+Departures:
+
+* Improvement is over the best posterior mean among the actions whose constraints are met in posterior mean. Before
+  there is one, it is over the lowest estimate, so that feasibility decides.
+* The logarithm of the smoothed Monte Carlo version is maximised (qLogEI with constraints, Ament et al. 2023, sec. 4),
+  whose gradient does not vanish; indicators are sigmoids with a temperature of a thousandth of the node's spread.
+* What is recommended must be believed to meet the constraints by one standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from botorch.acquisition import GenericMCObjective, qLogExpectedImprovement
+from botorch.sampling import SobolQMCNormalSampler
+from torch import Tensor
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
+from cbo_gym.agents.surrogates.independent import IndependentGPs
+from cbo_gym.agents.toolbox.arguments import require_count
+from cbo_gym.agents.toolbox.feasibility import CAUTION, violations
+from cbo_gym.agents.toolbox.features import features_of
+from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.search import best_first, maximise
+from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.task import Action, Constraint, Info, Mode, Observation, Round
+
+
+class ConstrainedEI(Agent):
+    """Expected improvement times the probability of feasibility. Plays soft and hard tasks, without constraints too.
+
+    Args:
+        samples: Sobol samples of the posterior, at least 1.
+        device: torch device.
+
+    Attributes:
+        features: of the task's actions, which the GPs take as inputs.
+        surrogates: the GPs of the reward, which comes first, and of the constrained nodes.
+
+    Raises:
+        ArgumentError: if ``samples`` is out of range.
+    """
+
+    modes = frozenset({Mode.SOFT, Mode.HARD})
+
+    def __init__(self, samples: int = 128, device: str = "cpu") -> None:
+        require_count("samples", samples)
+        self.samples = samples
+        self.device = device
+
+    def setup(self, seed: int) -> None:
+        task = self.task
+        self.features = features_of(task)
+        nodes = list(dict.fromkeys([task.reward, *(one.node for one in task.constraints)]))
+        self._columns = [task.nodes.index(node) for node in nodes]
+        self._places = [nodes.index(one.node) for one in task.constraints]
+        dim = self.features.input_dim
+        self.surrogates = [
+            GaussianProcess(node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device)
+            for node in nodes
+        ]
+        self._model = IndependentGPs(self.surrogates)
+        self._sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
+
+    def initial_rounds(self) -> Sequence[Round]:
+        return few_observations(self.task)
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        inputs = self.features.inputs(self.features.encode(action))
+        for surrogate, column in zip(self.surrogates, self._columns, strict=True):
+            surrogate.add(inputs, observation["nodes"][column])
+
+    def act(self, observation: Observation) -> Action:
+        seed = int(self.rng.integers(2**31))
+        if not self.history:
+            return seeded_copy(self.task.action_space, seed).sample()
+        played = best_first(self.history, self.estimated_rewards())
+        return maximise(self.improvement(), self.features, played, seed=seed, device=self.device)
+
+    def improvement(self) -> qLogExpectedImprovement:
+        """The logarithm of the constrained expected improvement: GP inputs ``b x 1 x d`` to values ``b``."""
+        estimates, feasible = self.estimated_rewards(), self._violations(caution=0.0) == 0.0
+        best = estimates[feasible].max() if feasible.any() else estimates.min()
+        spreads = [max(float(self.surrogates[place].outputs.std(correction=0)), 1e-12) for place in self._places]
+        limits: list[Callable[[Tensor], Tensor]] = [
+            partial(_standardised, constraint=one, place=place, unit=unit)
+            for one, place, unit in zip(self.task.constraints, self._places, spreads, strict=True)
+        ]
+        objective = GenericMCObjective(_first)
+        return qLogExpectedImprovement(self._model, float(best), self._sampler, objective, constraints=limits or None)
+
+    def estimated_rewards(self) -> np.ndarray:
+        return self._at_data(0)[0].cpu().numpy()
+
+    def estimated_violations(self) -> np.ndarray:
+        return self._violations(CAUTION)
+
+    def _violations(self, caution: float) -> np.ndarray:
+        if not self.task.constraints:
+            return np.zeros(len(self.history))
+        mean, std = (torch.stack(part, -1) for part in zip(*map(self._at_data, self._places), strict=True))
+        return violations(self.task.constraints, mean, std, caution).cpu().numpy()
+
+    def _at_data(self, place: int) -> tuple[Tensor, Tensor]:
+        surrogate = self.surrogates[place]
+        with torch.no_grad():
+            return surrogate.posterior(surrogate.inputs)
+
+
+def _first(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (BoTorch's name)
+    """Samples ``... x m`` to those of the reward."""
+    return samples[..., 0]
+
+
+def _standardised(samples: Tensor, constraint: Constraint, place: int, unit: float) -> Tensor:
+    """What BoTorch takes for a constraint: samples ``... x m`` to numbers that are at most 0 where it is met."""
+    return constraint.excess(samples[..., place]) / unit

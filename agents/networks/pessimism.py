@@ -1,0 +1,69 @@
+"""Constraints in function-network methods: optimism about the reward, pessimism about what is limited.
+
+Networks drawn from the posterior of all functions tell how large E[node | action] may be. An action is safe where the
+mean of these draws is inside every constraint by some of their standard deviations; what is missed is charged for, at a
+price that no reward makes up for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.causal_prior import normal_columns
+from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.toolbox.feasibility import CAUTION, violations
+from cbo_gym.task import Constraint
+
+FUNCTIONS = 8  # networks drawn
+NOISE_SAMPLES = 8  # passes through each
+SAFE = 2.0  # standard deviations by which an action must be inside
+PRICE = 10.0  # of a violation by the spread of a node, in spreads of the reward
+
+
+class Pessimism:
+    """What an action may cost that may miss constraints.
+
+    Args:
+        network: that models the constrained nodes too.
+        constraints: at least one.
+    """
+
+    def __init__(self, network: GPNetwork, constraints: Sequence[Constraint]) -> None:
+        self._network, self._constraints = network, constraints
+
+    def penalty(self, inputs: Tensor) -> Tensor:
+        """For features of actions ``b x input_dim``, shape ``(b,)``, differentiable; 0 where they are safe."""
+        mean, std = self._beliefs(inputs)
+        missed = [
+            (one.excess(mean[:, place]) + SAFE * std[:, place]).clamp_min(0.0) / self._spread(one.node)
+            for place, one in enumerate(self._constraints)
+        ]
+        return PRICE * self._spread(self._network.task.reward) * torch.stack(missed).sum(0)
+
+    def violations(self, inputs: Tensor) -> Tensor:
+        """By how much actions are believed to miss constraints, with less caution: ``b x input_dim`` to ``(b,)``."""
+        return violations(self._constraints, *self._beliefs(inputs), CAUTION)
+
+    def _beliefs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of E[node | action] over the networks, ``b x constraints`` each."""
+        network = self._network
+        eta = normal_columns(network.nodes, FUNCTIONS)
+        draws = network.draw_noise(NOISE_SAMPLES, seed=0)
+        noise = {node: draw.repeat(FUNCTIONS) for node, draw in draws.items()}
+
+        def drawn(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+            return mean + std * eta[node].repeat_interleave(NOISE_SAMPLES).to(mean)
+
+        values = network.rollout(inputs, drawn, noise)
+        shape = len(inputs), FUNCTIONS * NOISE_SAMPLES
+        found = [values[one.node].expand(shape).unflatten(1, (FUNCTIONS, -1)).mean(-1) for one in self._constraints]
+        expected = torch.stack(found, 1)
+        return expected.mean(-1), expected.std(-1)
+
+    def _spread(self, node: str) -> Tensor:
+        seen = self._network.surrogates[node].outputs
+        spread = seen.std(correction=0) if len(seen) else seen.new_tensor(0.0)
+        return spread if spread > 0.0 else torch.ones_like(spread)

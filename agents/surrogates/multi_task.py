@@ -1,0 +1,284 @@
+"""GPs of several outcomes of the interventions on one target set: one GP each, or one GP of all with correlations.
+
+Both start from what observations tell about each outcome, as :class:`~cbo_gym.agents.surrogates.causal_prior.CausalGP`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.causal_prior import LEAST_NOISE, USUAL_NOISE, CausalGP, Effect
+from cbo_gym.agents.surrogates.fitting import Composed, Hyperparameters, Pullback
+from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.kernels import LARGEST, SquaredExponential
+from cbo_gym.agents.surrogates.noise import Noise, log_lognormal
+
+LOG_DIAGONAL_STD = 0.5  # of the priors of the logarithms of an outcome's own part of its standard deviation
+
+Priors = Sequence[tuple[Tensor, Tensor]]  # of each outcome, mean and standard deviation at points, ``(n,)`` each
+
+
+class OutcomeModel(Protocol):
+    """Beliefs about the expected values of m outcomes under do(x)."""
+
+    def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
+        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number an outcome."""
+
+    def adjust(self, units: Sequence[float]) -> None:
+        """Give each outcome its unit, above 0: the spread of all that was seen of it."""
+
+    def refresh(self) -> None:
+        """Recompute the prior of the data, after what observations tell has changed."""
+
+    def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
+        """Means, ``n x m``, and lower triangular roots of the covariances, ``n x m x m``, at ``values`` ``n x d``.
+
+        ``priors`` are what the effects give there, if known.
+        """
+
+    def at_data(self) -> tuple[Tensor, Tensor]:
+        """The same at the data."""
+
+
+class SeparateGPs:
+    """A GP for each outcome, independent of the others (the single-task model of Aglietti et al. 2023, sec. 3.2).
+
+    Args:
+        names: of the outcomes, for error messages.
+        dim: number of variables that are set.
+        effects: prior mean and standard deviation of each outcome.
+        device: torch device.
+    """
+
+    def __init__(self, names: Sequence[str], dim: int, effects: Sequence[Effect], device: str = "cpu") -> None:
+        self._gps = [CausalGP(name, dim, effect, device) for name, effect in zip(names, effects, strict=True)]
+        self._values = torch.empty((0, dim), dtype=torch.float64, device=device)
+
+    def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
+        """Add a round."""
+        self._values = torch.cat([self._values, values[None]])
+        for gp, outcome in zip(self._gps, outcomes, strict=True):
+            gp.observe(values, outcome)
+
+    def adjust(self, units: Sequence[float]) -> None:
+        """Give each outcome its unit."""
+        for gp, unit in zip(self._gps, units, strict=True):
+            gp.unit = unit
+
+    def refresh(self) -> None:
+        """Recompute the prior of the data."""
+        for gp in self._gps:
+            if len(gp):
+                gp.refresh()
+
+    def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
+        """Means ``n x m`` and diagonal roots ``n x m x m``."""
+        given: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
+        means, stds = zip(*(gp.predict(values, prior) for gp, prior in zip(self._gps, given, strict=True)), strict=True)
+        return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
+
+    def at_data(self) -> tuple[Tensor, Tensor]:
+        """The same at the data."""
+        return self.predict(self._values)
+
+
+class MultiTaskGPs(GaussianProcess):
+    """One GP of all outcomes, whose correlations are learned: an intrinsic model of coregionalisation.
+
+    The residuals of outcomes i and j, each in its own unit, have the prior covariance ``B_ij RBF(x, x')`` with
+    ``B = L L'`` (Bonilla, Chai & Williams 2008; the multi-task model of Aglietti et al. 2023, sec. 3.2), and each its
+    own ``sigma(x) sigma(x')`` besides. Every outcome has its own noise.
+
+    Args:
+        names: of the outcomes, m in number.
+        dim: number of variables that are set.
+        effects: prior mean and standard deviation of each outcome.
+        device: torch device.
+    """
+
+    centred = True
+
+    def __init__(self, names: Sequence[str], dim: int, effects: Sequence[Effect], device: str = "cpu") -> None:
+        self._count = len(names)
+        super().__init__(
+            ", ".join(names), dim + 2, covariance=lambda d: CoregionKernel(d - 2, self._count), device=device
+        )
+        self._effects = effects
+        self._units = self.outputs.new_ones(self._count)
+        self._values = self.inputs[:, :dim]
+        self._outcomes = self.outputs.new_empty((0, self._count))
+
+    def observe(self, values: Tensor, outcomes: Sequence[float]) -> None:
+        """Add a round."""
+        self._values = torch.cat([self._values, values[None]])
+        self._outcomes = torch.cat([self._outcomes, self._outcomes.new_tensor(outcomes)[None]])
+        self._renew()
+
+    def adjust(self, units: Sequence[float]) -> None:
+        """Give each outcome its unit."""
+        self._units = self._units.new_tensor(units)
+        self._renew()
+
+    def refresh(self) -> None:
+        """Recompute the prior of the data."""
+        self._renew()
+
+    def _renew(self) -> None:
+        """The data anew: one row an outcome and round."""
+        mean, inputs = self._joint_inputs(self._values, None)
+        self.replace(inputs.flatten(0, 1), ((self._outcomes - mean) / self._units).flatten())
+
+    def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
+        """Means ``n x m`` and lower triangular roots ``n x m x m``."""
+        mean, inputs = self._joint_inputs(values, priors)
+        if len(self):
+            residual, root = self.joint(inputs)
+        else:
+            residual, root = torch.zeros_like(mean), self.prior_root(inputs)
+        return mean + residual * self._units, root * self._units[:, None]
+
+    def at_data(self) -> tuple[Tensor, Tensor]:
+        """The same at the data."""
+        return self.predict(self._values)
+
+    def _joint_inputs(self, values: Tensor, priors: Priors | None) -> tuple[Tensor, Tensor]:
+        """Prior means ``n x m``, and inputs ``n x m x (d + 2)``: values, sigma in units, and the outcome's number."""
+        means, stds = zip(*(priors or [effect(values) for effect in self._effects]), strict=True)
+        sigma = torch.stack(stds, -1) / self._units
+        numbers = torch.arange(self._count).to(sigma).expand_as(sigma)
+        repeated = values[:, None].expand(-1, self._count, -1)
+        return torch.stack(means, -1), torch.cat([repeated, sigma[..., None], numbers[..., None]], -1)
+
+    def _standardise(self) -> None:
+        self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(1.0)
+
+    def _make_noise(self) -> Noise:
+        return NoiseLevels(self._count)
+
+
+class CoregionKernel(Kernel):
+    """``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with ``B = L L'``.
+
+    Args:
+        dim: length of x.
+        count: number of outcomes i.
+    """
+
+    def __init__(self, dim: int, count: int) -> None:
+        super().__init__()
+        self.smooth = SquaredExponential(dim)
+        self.register_parameter("root", torch.nn.Parameter(torch.eye(count)))
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        smooth = self.smooth.forward(x1[..., :-2], x2[..., :-2], diag=diag)
+        if diag:
+            return self._between(x1[..., -1], x2[..., -1]) * smooth + _same(x1, x2)
+        return self._weigh(smooth, x1.unsqueeze(-2), x2.unsqueeze(-3))
+
+    def among(self, points: Tensor) -> Tensor:
+        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``."""
+        return self._weigh(self.smooth.among(points[..., :-2]), points.unsqueeze(-2), points.unsqueeze(-3))
+
+    def _weigh(self, smooth: Tensor, first: Tensor, second: Tensor) -> Tensor:
+        return self._between(first[..., -1], second[..., -1]) * smooth + _same(first, second)
+
+    def _between(self, first: Tensor, second: Tensor) -> Tensor:
+        root = self.root.tril()
+        return (root @ root.T)[first.long(), second.long()]
+
+    def closed_form(self, points: np.ndarray) -> Coregional:
+        """Its covariances of points ``n x (dim + 2)``."""
+        return Coregional(self, points)
+
+
+def _same(first: Tensor, second: Tensor) -> Tensor:
+    """What the sigmas of points of the same outcome make of their covariance."""
+    return (first[..., -1] == second[..., -1]) * first[..., -2] * second[..., -2]
+
+
+class Root(Hyperparameters):
+    """The entries of L on and below the diagonal, those on it as logarithms; all have normal priors around 0.
+
+    So every outcome has a variance of about its squared unit, and none is taken for pure noise after a few rounds.
+    """
+
+    def __init__(self, kernel: CoregionKernel) -> None:
+        self._kernel = kernel
+        self.rows, self.columns = np.tril_indices(len(kernel.root))
+        self.diagonal = self.rows == self.columns
+        self._precisions = 1.0 / np.where(self.diagonal, LOG_DIAGONAL_STD, 1.0) ** 2
+
+    def current(self) -> np.ndarray:
+        values = self._kernel.root.detach().cpu().numpy()[self.rows, self.columns]
+        values[self.diagonal] = np.log(values[self.diagonal])
+        return values
+
+    def adopt(self, values: np.ndarray) -> None:
+        self._kernel.root.data = torch.from_numpy(self.matrix(values)).to(self._kernel.root)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return [(-math.inf, math.inf)] * len(self.rows)
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        slope = -self._precisions * values
+        return 0.5 * float(slope @ values), slope
+
+    def matrix(self, values: np.ndarray) -> np.ndarray:
+        """L of such entries."""
+        root = np.zeros(self._kernel.root.shape)
+        root[self.rows, self.columns] = np.where(self.diagonal, np.exp(np.minimum(values, LARGEST / 2.0)), values)
+        return root
+
+
+class Coregional(Composed):
+    """Covariances under a :class:`CoregionKernel`."""
+
+    def __init__(self, kernel: CoregionKernel, points: np.ndarray) -> None:
+        self._root, self._smooth = Root(kernel), kernel.smooth.closed_form(points[:, :-2])
+        super().__init__(self._root, self._smooth)
+        self._number = points[:, -1].astype(int)
+        self._known = (self._number[:, None] == self._number) * np.outer(points[:, -2], points[:, -2])
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        entries, own = self.split(values)
+        root = self._root.matrix(entries)
+        smooth, pull = self._smooth.matrix(own)
+        weights = (root @ root.T)[self._number[:, None], self._number]
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            between = np.zeros((len(root), len(root)))
+            np.add.at(between, (self._number[:, None], self._number), gradient * smooth)
+            slope = ((between + between.T) @ root)[self._root.rows, self._root.columns]
+            slope *= np.where(self._root.diagonal, root[self._root.rows, self._root.columns], 1.0)
+            return np.concatenate([slope, pull(gradient * weights)])
+
+        return weights * smooth + self._known, pullback
+
+
+class NoiseLevels(Noise):
+    """Noise of one variance an outcome, whose number is the last input; lognormal priors as a CausalGP's.
+
+    Args:
+        count: number of outcomes.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.values = np.full(count, math.log(USUAL_NOISE))
+
+    def bounds(self) -> list[tuple[float, float]]:
+        return [(math.log(LEAST_NOISE), math.inf)] * len(self.values)
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_lognormal(values, math.log(USUAL_NOISE), 1.0)
+
+    def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        number = points[:, -1].astype(int)
+        variances = np.exp(values)[number]
+        return variances, lambda gradient: np.bincount(number, gradient * variances, len(values))

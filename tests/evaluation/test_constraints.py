@@ -1,0 +1,88 @@
+"""Runs under constraints: what counts, and how the leaderboard shows it."""
+
+import numpy as np
+import pytest
+
+from cbo_gym import evaluate
+from cbo_gym.agent import Agent
+from cbo_gym.evaluation import leaderboard
+from cbo_gym.evaluation.regret import counted
+from cbo_gym.evaluation.results import OF_CONSTRAINTS, load_run, name_of, save_run
+from cbo_gym.evaluation.tables import env_table
+from cbo_gym.task import Mode
+
+ENV = "CBO/CCBOSynthetic1-v0"
+
+
+class Scripted(Agent):
+    """Sets Z to -1, which is feasible, X to -1.1, which is not, and X to 0.1; recommends what it played last."""
+
+    modes = frozenset({Mode.HARD})
+    script = ((2, [0.5, 0.0]), (1, [0.38, 0.5]), (1, [0.62, 0.5]))
+
+    def act(self, observation):
+        played = len(self.history) - len(self.task.initial_data)
+        target, values = self.script[played % 3]
+        return {"target": np.int64(target), "values": np.array(values)}
+
+    def recommend(self):
+        return self.history[-1].action
+
+
+@pytest.fixture(scope="module")
+def run():
+    return evaluate(Scripted(), ENV, 0, horizon=3)
+
+
+def test_an_infeasible_action_counts_as_a_random_one(run):
+    table, gap = run.table, run.optimum - run.random_value
+    assert table["feasible"].to_list() == [True, False, True]
+    np.testing.assert_allclose(table["violation"], [0.0, np.exp(1.1) - 1, 0.0], atol=1e-2)
+    assert table["expected_reward"][1] > run.optimum  # and yet it earns nothing
+    assert table["instant_regret"][1] == pytest.approx(gap)
+    assert table["instant_regret"][0] == pytest.approx(run.optimum - table["expected_reward"][0])
+    assert (table["best_so_far_regret"] >= 0.0).all()
+    assert table["recommended_feasible"].to_list() == [True, False, True]
+    assert table["simple_regret"][1] == pytest.approx(gap)
+
+
+def test_the_leaderboard_scores_it_0_and_shows_the_share(run):
+    other = evaluate("Random", ENV, 0, horizon=3)
+    infeasible = evaluate(Scripted(), ENV, 0, horizon=2, label="Two")
+    board = leaderboard([run, other])
+    rows = {row["agent"]: row for row in board.per_env.iter_rows(named=True)}
+    assert rows["Scripted"]["feasible_share"] == pytest.approx(2 / 3)
+    titles, lines = env_table(board, f"{ENV}, T=3")
+    assert titles[-1] == "feasible actions"
+    assert [line[-1] for line in lines if line[0] == "Scripted"] == ["0.6667"]
+    assert leaderboard([infeasible]).per_env["score"][0] == 0.0
+    earned = run.optimum - run.table["average_regret"][-1]
+    score = (earned - run.random_value) / (run.optimum - run.random_value)
+    assert rows["Scripted"]["average_score"] == pytest.approx(score)
+
+
+def test_elsewhere_there_is_no_such_column(run):
+    free = evaluate("Random", "CBO/ToyGraph-v0", 0, horizon=3)
+    assert not set(OF_CONSTRAINTS) & set(free.table.columns)
+    board = leaderboard([free, run])
+    assert board.per_env.sort("env")["feasible_share"].null_count() == 1
+    assert "feasible actions" not in env_table(board, "CBO/ToyGraph-v0, T=3").header
+
+
+def test_only_feasible_actions_count_in_gap(run):
+    long = evaluate(Scripted(), ENV, 0, horizon=20)
+    row = leaderboard([long]).per_env.row(0, named=True)
+    assert 0.0 <= row["gap_20"] < 1.0
+    assert 0.0 <= row["survey_gap_20"] <= 1.0
+    assert long.initial_expected < long.optimum
+
+
+def test_it_comes_back_from_its_file(run, tmp_path):
+    save_run(tmp_path / name_of(run), run)
+    assert load_run(tmp_path / name_of(run)).table.equals(run.table)
+
+
+def test_counted_by_hand():
+    missed = np.array([[0.0, 0.0], [0.0, 0.2]])
+    np.testing.assert_array_equal(counted(np.array([3.0, 9.0]), missed, 1.0), [3.0, 1.0])
+    np.testing.assert_array_equal(counted(np.array([3.0, 9.0]), None, 1.0), [3.0, 9.0])
