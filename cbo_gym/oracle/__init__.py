@@ -16,7 +16,16 @@ from cbo_gym.registry import RecordedOptimum, find_entry
 
 OF_THE_SESSION = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")  # Gymnasium puts them there too
 
-__all__ = ["AdversarialOracle", "ContextualOracle", "Estimate", "Optimum", "Oracle", "Verdict", "oracle_for", "oracle_of"]
+__all__ = [
+    "AdversarialOracle",
+    "ContextualOracle",
+    "Estimate",
+    "Optimum",
+    "Oracle",
+    "Verdict",
+    "oracle_for",
+    "oracle_of",
+]
 
 
 def oracle_for(feedback: Feedback, recorded: RecordedOptimum | None = None) -> Oracle:
