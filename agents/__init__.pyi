@@ -6,6 +6,7 @@ from cbo_gym.agents.baselines.random import Random as Random
 from cbo_gym.agents.baselines.stable_baselines3 import StableBaselines3 as StableBaselines3
 from cbo_gym.agents.black_box.constrained_ei import ConstrainedEI as ConstrainedEI
 from cbo_gym.agents.black_box.eicf import EICF as EICF
+from cbo_gym.agents.black_box.gp_mw import GPMW as GPMW
 from cbo_gym.agents.black_box.gp_ucb import GPUCB as GPUCB
 from cbo_gym.agents.cells.cell_gp_ucb import CellGPUCB as CellGPUCB
 from cbo_gym.agents.cells.gpoo import GPOO as GPOO
@@ -24,6 +25,7 @@ from cbo_gym.agents.intervention_sets.cbo_u import CBOU as CBOU
 from cbo_gym.agents.intervention_sets.ccbo import CCBO as CCBO
 from cbo_gym.agents.intervention_sets.ceo import CEO as CEO
 from cbo_gym.agents.intervention_sets.hcbo import HCBO as HCBO
+from cbo_gym.agents.networks.cbo_mw import CBOMW as CBOMW
 from cbo_gym.agents.networks.eifn import EIFN as EIFN
 from cbo_gym.agents.networks.excbo import EXCBO as EXCBO
 from cbo_gym.agents.networks.mcbo import MCBO as MCBO
@@ -40,12 +42,14 @@ from cbo_gym.agents.surrogates.network_model import GPNetworkModel as GPNetworkM
 
 __all__ = [
     "CBO",
+    "CBOMW",
     "CBOU",
     "CCBO",
     "CEO",
     "EICF",
     "EIFN",
     "EXCBO",
+    "GPMW",
     "GPOO",
     "GPUCB",
     "HCBO",

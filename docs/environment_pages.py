@@ -32,6 +32,7 @@ PLACES = {
     Mode.CONTEXTUAL: "values[{}]",
     Mode.AGGREGATED: "[:, {}]",
     Mode.MASKED: "[{}]",
+    Mode.ADVERSARIAL: "[{}]",
 }  # of a coordinate in an action
 
 

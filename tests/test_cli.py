@@ -92,7 +92,7 @@ def test_list_filters():
     assert "CBO/Dropwave-Noisy-v0" in both
     assert "CBO/Dropwave-v0" not in both
     nothing = invoke("list", "--tag", "none", code=2)
-    for part in ("the modes are aggregated,", "the tags are", "noisy", "the papers are Aglietti"):
+    for part in ("the modes are adversarial,", "the tags are", "noisy", "the papers are Aglietti"):
         assert part in nothing
 
 

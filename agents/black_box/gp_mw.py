@@ -1,8 +1,8 @@
-"""GP-MW: multiplicative weights on the rewards that one GP thinks plausible (Sessa, Bogunovic, Kamgarpour & Krause 2019).
+"""GP-MW: multiplicative weights on optimistic rewards of one GP (Sessa, Bogunovic, Kamgarpour & Krause 2019).
 
 One GP maps the agent's action and the adversary's move to the reward. After every round each action's weight grows with
-the GP's upper confidence bound ``mean + beta * std`` against the move just seen. The causal diagram and the observations
-of the other nodes are ignored.
+the GP's upper confidence bound ``mean + beta * std`` against the move just seen. The causal diagram and the other nodes
+are ignored.
 
 Departures:
 

@@ -1,4 +1,4 @@
-"""CBO-MW: multiplicative weights on optimistic rewards of a network (Sussex, Sessa, Makarova & Krause 2024, Algorithm 1).
+"""CBO-MW: multiplicative weights on optimistic rewards of a network (Sussex, Sessa, Makarova & Krause 2024, Alg. 1).
 
 A GP models every node from its parents, its own actions and the adversary's coordinates that enter it. After a round
 each action's weight grows with the reward that it might have had against the move just seen: the best over plausible
@@ -7,8 +7,8 @@ upper confidence bound, its Algorithm 2).
 
 Departures:
 
-* In the paper eta is a function of a node's inputs, a network that stochastic gradient descent trains for each action in
-  each round. Here eta is one of -1, 0 and 1 for each node and action, the best of all combinations.
+* In the paper eta is a function of a node's inputs, a network that stochastic gradient descent trains for each action
+  in each round. Here eta is one of -1, 0 and 1 for each node and action, the best of all combinations.
 * ``beta`` is a constant, as in the paper's experiments, and the same in all of them; hyper-parameters and the noise are
   fitted.
 * D-CBO-MW, for actions too many to list, is left out.
@@ -49,9 +49,7 @@ class CBOMW(MultiplicativeWeights):
         ArgumentError: if an argument is out of range.
     """
 
-    def __init__(
-        self, beta: float = 0.5, rate: float | None = None, samples: int = 16, device: str = "cpu"
-    ) -> None:
+    def __init__(self, beta: float = 0.5, rate: float | None = None, samples: int = 16, device: str = "cpu") -> None:
         super().__init__(beta, rate, device)
         require_count("samples", samples)
         self.samples = samples
@@ -86,7 +84,7 @@ class CBOMW(MultiplicativeWeights):
 
 
 def as_one_player(task: AdversarialTask) -> SoftTask:
-    """The task of somebody who chooses the adversary's moves as well: its actions are those of both, one after another."""
+    """The task of somebody who chooses the adversary's moves as well: an action holds both, one after the other."""
     own = len(task.action_domains)
     entering = {
         node: (*task.action_nodes.get(node, ()), *(own + i for i in task.adversary_nodes.get(node, ())))

@@ -218,7 +218,9 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
         return GridFeatures(codec.space)
     if isinstance(codec, BoxCodec):
         return BoxFeatures(codec.dim)
-    raise ArgumentError(f"features exist for soft, adversarial, hard and contextual tasks; {task.env_id} is {task.mode}")
+    raise ArgumentError(
+        f"features exist for soft, adversarial, hard and contextual tasks; {task.env_id} is {task.mode}"
+    )
 
 
 def _normal(like: Tensor, generator: torch.Generator) -> Tensor:

@@ -55,23 +55,22 @@ class AdversarialFeedback(SoftFeedback):
     task_class = AdversarialTask
     remembers = True
 
-    def __init__(
-        self, problem: Problem, *, adversary: str | Sequence[Sequence[float]] | Mover = "adaptive"
-    ) -> None:
+    def __init__(self, problem: Problem, *, adversary: str | Sequence[Sequence[float]] | Mover = "adaptive") -> None:
         if problem.adversary is None:
             raise ArgumentError(f"{problem.name} has no adversary, so no adversarial mode")
         self._first = problem.scm.action_dim - problem.adversary.coordinates  # coordinate of the adversary
         self._levels = problem.adversary.levels
         self._luck = problem.adversary.luck
         self._luck_place = [variable.name for variable in problem.scm.noisy].index(self._luck)
+        self._grid = GridBox(self._first, self._levels)
         names, intervals = problem.domains.names, problem.domains.intervals
         self.move_domains = Domains(dict(zip(names[self._first :], intervals[self._first :], strict=True)))
         self.moves = GridBox(len(self.move_domains), self._levels).all()
         self._native_moves = self.move_domains.points_to_native(self.moves)
         super().__init__(problem)
-        self._action_dim = self._first
+        self._action_dim = self._first  # of the actions; those of the mechanisms are both players'
         self._null = self._null[: self._first]
-        self.game = Game(self.codec.space, self.moves, self._rewards_without_noise())
+        self.game = Game(self._grid, self.moves, self._rewards_without_noise())
         self.strategy = make_strategy(adversary, self.game)
 
     def make_codec(self) -> GridCodec:
@@ -79,7 +78,7 @@ class AdversarialFeedback(SoftFeedback):
         own = slice(self._first)
         intervals = dict(zip(whole.names[own], whole.intervals[own], strict=True))
         domains = Domains(intervals if whole.named else whole.intervals[own])
-        return GridCodec(GridBox(self._first, self._levels), domains)
+        return GridCodec(self._grid, domains)
 
     @cached_property
     def places(self) -> Mapping[str, tuple[int, ...]]:
@@ -92,7 +91,7 @@ class AdversarialFeedback(SoftFeedback):
         return {node: own for node, own in kept.items() if own}
 
     def all_actions(self) -> np.ndarray:
-        return self.codec.space.all()
+        return self._grid.all()
 
     def _rewards_without_noise(self) -> np.ndarray:
         """Of every action against every move, ``(n, m)``."""
@@ -114,7 +113,7 @@ class AdversarialFeedback(SoftFeedback):
     def decode_batch(self, actions: Actions) -> Intervention:
         array = as_numbers(actions)
         intervention = super().decode_batch(array)
-        inside = (np.abs(array - self.codec.space.nearest(array)) <= ON_GRID).all(axis=1)
+        inside = (np.abs(array - self._grid.nearest(array)) <= ON_GRID).all(axis=1)
         if not inside.all():
             first = int(np.argmin(inside))
             raise InvalidAction(
@@ -157,10 +156,9 @@ class AdversarialFeedback(SoftFeedback):
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         scales = zip(self.move_domains.names, self.move_domains.scales, strict=True)
-        columns = [scale.to_unit(values[name]) for name, scale in scales]
-        if nodes.ndim > 1:
-            columns = np.broadcast_arrays(*columns, nodes[..., 0])[:-1]
-        return {"nodes": nodes, "adversary": np.array(columns).T}
+        move = [scale.to_unit(values[name]) for name, scale in scales]
+        columns = move if nodes.ndim == 1 else np.broadcast_arrays(*move, nodes[..., 0])[:-1]
+        return {"nodes": nodes, "adversary": np.moveaxis(np.array(columns), 0, -1)}
 
     def empty_observation(self) -> Observation:
         return {"nodes": np.zeros(len(self.nodes)), "adversary": np.zeros(len(self.move_domains))}
@@ -190,7 +188,10 @@ class AdversarialFeedback(SoftFeedback):
     def task_fields(self) -> dict[str, Any]:
         fields = super().task_fields()
         own, entering = slice(self._first), fields["action_nodes"]
-        of_adversary = {node: tuple(i - self._first for i in all_ if i >= self._first) for node, all_ in entering.items()}
+        of_adversary = {
+            node: tuple(i - self._first for i in coordinates if i >= self._first)
+            for node, coordinates in entering.items()
+        }
         return {
             **fields,
             "action_nodes": self._of_agent(entering),

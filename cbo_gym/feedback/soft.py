@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -40,7 +40,7 @@ class SoftFeedback(ParametricFeedback):
     """
 
     mode = Mode.SOFT
-    task_class = SoftTask
+    task_class: ClassVar[type[SoftTask]] = SoftTask
     usual_initial_data = (0, None)
 
     def __init__(self, problem: Problem, *, max_interventions: int | None = None) -> None:

@@ -192,7 +192,7 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
     return Asked(game, adversary) if callable(adversary) else Listed(game, adversary)
 
 
-def place_at(share: Floats, count: int) -> Any:
+def place_at(share: Any, count: int) -> Any:
     """The place among ``count`` at a share in [0, 1) of the way; the last one beyond."""
     if np.ndim(share) == 0:
         return min(int(share * count), count - 1)

@@ -59,9 +59,9 @@ class AdversarialOracle(Oracle):
         The best is, in each round, what the best fixed action in hindsight would have earned; for recommendations it is
         the mean of that.
         """
-        met = np.round(np.stack([one["adversary"] for one in seen[1:]]), SAME_MOVE)
-        moves, rounds = np.unique(met, axis=0, return_inverse=True)
-        rounds = rounds.reshape(-1)
+        met = np.stack([one["adversary"] for one in seen[1:]])
+        _, firsts, rounds = np.unique(np.round(met, SAME_MOVE), axis=0, return_index=True, return_inverse=True)
+        moves, rounds = met[firsts], rounds.reshape(-1)
         shares = np.bincount(rounds) / len(rounds)
         hindsight = self.expected_against(self.feedback.all_actions(), moves).value
         best = hindsight[np.argmax(np.round(hindsight @ shares, TIE_DECIMALS))]

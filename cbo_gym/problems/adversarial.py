@@ -1,10 +1,10 @@
 """The function networks of Sussex, Sessa, Makarova & Krause (2024), in which an adversary has parameters too.
 
-In a *penny* game the adversary's coordinate is a factor of a node, as in matching pennies: with the wrong sign, what was
-best becomes worst. In a *perturb* game it is added to the agent's. Constants are those of the authors' published code,
-in which the networks are smaller than elsewhere and some equations differ (Dropwave's wave is longer, Rosenbrock's terms
-are 10 higher in the penny game). Every coordinate takes one of four values, and the reward is scaled so that it runs
-from 0 to 1 over both players' choices. Noise is left out, as by default there.
+In a *penny* game the adversary's coordinate is a factor of a node, as in matching pennies: with the wrong sign, what
+was best becomes worst. In a *perturb* game it is added to the agent's. Constants are those of the authors' published
+code, in which the networks are smaller than elsewhere and some equations differ (Dropwave's wave is longer,
+Rosenbrock's terms are 10 higher in the penny game). Every coordinate takes one of four values, and the reward is scaled
+so that it runs from 0 to 1 over both players' choices. Noise is left out, as by default there.
 
 Coordinates ``x0``, ``x1``, ... are the agent's, ``z0``, ``z1``, ... the adversary's.
 """
@@ -139,9 +139,7 @@ def _shifted_first(x: Floats, y: Floats, y_shift: Floats, u: Floats) -> Floats:
     return _valley(x, y - y_shift) + u
 
 
-def _shifted_middle(
-    previous: Floats, x: Floats, y: Floats, x_shift: Floats, y_shift: Floats, u: Floats
-) -> Floats:
+def _shifted_middle(previous: Floats, x: Floats, y: Floats, x_shift: Floats, y_shift: Floats, u: Floats) -> Floats:
     return _valley(x - x_shift, y - y_shift) + previous + u
 
 

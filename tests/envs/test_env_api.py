@@ -20,8 +20,9 @@ from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries()]
 NOISY = [env_id for env_id in IDS if gym.make(env_id).unwrapped.scm.noisy]
+BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.feedback.remembers]  # and the action alone
 DISCRETE = [entry.id for entry in entries() if entry.mode == "discrete"]
-CONTINUOUS = [env_id for env_id in NOISY if env_id not in ("CBO/TrainDelay-v0", *DISCRETE)]  # whose noise has atoms
+CONTINUOUS = [env_id for env_id in BY_NOISE if env_id not in ("CBO/TrainDelay-v0", *DISCRETE)]  # whose noise has atoms
 LONGER_THAN_A_BLOCK = 300  # rounds; noise is drawn 256 rounds at a time
 
 
@@ -79,7 +80,9 @@ def test_spaces(env_id: str) -> None:
     nodes = env.observation_space["nodes"]
     assert nodes.dtype == np.float64
     assert nodes.shape == (len(env.scm.nodes),)
-    more = {"aggregated": {"aggregate"}, "contextual": {"context"}, "masked": {"exogenous"}}.get(env.mode, set())
+    more = {
+        "aggregated": {"aggregate"}, "contextual": {"context"}, "masked": {"exogenous"}, "adversarial": {"adversary"}
+    }.get(env.mode, set())  # fmt: skip
     assert set(env.observation_space) == {"nodes", *more}
 
 
@@ -107,7 +110,7 @@ def test_other_seeds_rounds_and_episodes_give_other_noise(env_id: str) -> None:
     assert len(np.unique(rounds, axis=0)) == 3 * LONGER_THAN_A_BLOCK
 
 
-@pytest.mark.parametrize("env_id", NOISY)
+@pytest.mark.parametrize("env_id", BY_NOISE)
 def test_the_noise_of_a_round_does_not_depend_on_the_actions_before(env_id: str) -> None:
     one, two = bare(env_id, seed=5), bare(env_id, seed=5)
     ours, theirs = sampled(one, LONGER_THAN_A_BLOCK, 1), sampled(two, LONGER_THAN_A_BLOCK, 2)

@@ -47,7 +47,7 @@ def test_contents(entry) -> None:
     assert task.diagram == problem.scm.diagram
     assert task.action_space == env.action_space
     assert task.observation_space == env.observation_space
-    if entry.mode in ("soft", "masked"):
+    if entry.mode in ("soft", "masked", "adversarial"):
         assert (task.composition is None) == (problem.composition is None)
     else:
         assert not hasattr(task, "composition")

@@ -1,0 +1,216 @@
+"""Adversarial mode: moves depend on the seed, the round and past actions alone; they are seen after the round."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import InvalidAction
+
+from cbo_gym import make_task
+from cbo_gym.envs import scalar, vector
+from cbo_gym.errors import ArgumentError
+from cbo_gym.registry import entries
+
+IDS = [entry.id for entry in entries() if entry.mode == "adversarial"]
+ONE, THREE = "CBO/Dropwave-Penny-v0", "CBO/Alpine2-Perturb-v0"  # coordinates of the adversary
+ROUNDS = 40
+BLOCK = 8  # rounds whose noise is drawn at once, few so that it is drawn anew soon
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (scalar, vector):
+        monkeypatch.setattr(module, "NOISE_BLOCK", BLOCK)
+
+
+def bare(env_id: str, seed: int = 0, **keywords: Any) -> Any:
+    env = gym.make(env_id, max_episode_steps=None, **keywords).unwrapped
+    env.reset(seed=seed)
+    env.action_space.seed(seed)
+    return env
+
+
+def moves_of(env: Any, actions: list[np.ndarray]) -> np.ndarray:
+    return np.array([env.step(action)[0]["adversary"] for action in actions])
+
+
+def sampled(env: Any, count: int = ROUNDS) -> list[np.ndarray]:
+    return [env.action_space.sample() for _ in range(count)]
+
+
+def test_all_eight_games_are_there() -> None:
+    networks = ("Dropwave", "Alpine2", "Rosenbrock", "Ackley")
+    assert set(IDS) == {f"CBO/{name}-{game}-v0" for name in networks for game in ("Penny", "Perturb")}
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_many_at_once_are_what_they_are_alone(env_id: str) -> None:
+    envs = gym.make_vec(env_id, 3, vectorization_mode="vector_entry_point", max_episode_steps=None)
+    envs.action_space.seed(3)
+    started, _ = envs.reset(seed=5)
+    singles = [bare(env_id, seed=5 + i) for i in range(3)]
+    assert not started["adversary"].any()
+    for _ in range(3 * BLOCK):
+        actions = envs.action_space.sample()
+        together, rewards, _, _, _ = envs.step(actions)
+        for i, env in enumerate(singles):
+            alone, reward, _, _, _ = env.step(actions[i])
+            np.testing.assert_array_equal(together["adversary"][i], alone["adversary"])
+            np.testing.assert_array_equal(together["nodes"][i], alone["nodes"])
+            assert rewards[i] == reward
+
+
+@pytest.mark.parametrize("adversary", ["adaptive", "random"])
+def test_a_move_does_not_depend_on_the_action_that_it_meets(adversary: str) -> None:
+    one, other = (bare(THREE, adversary=adversary) for _ in range(2))
+    actions = sampled(one)
+    for action in actions:
+        other_action = one.action_space.sample()
+        observation = one.step(action)[0]
+        imagined = one.counterfactual(other_action)[0]
+        np.testing.assert_array_equal(observation["adversary"], imagined["adversary"])
+        np.testing.assert_array_equal(other.step(action)[0]["nodes"], observation["nodes"])
+
+
+def test_only_the_adaptive_adversary_depends_on_actions_before() -> None:
+    for adversary, depends in (("adaptive", True), ("random", False), ("fixed", False)):
+        one, other = (bare(THREE, adversary=adversary) for _ in range(2))
+        same = (moves_of(one, sampled(one)) == moves_of(other, sampled(other)[::-1])).all()
+        assert same != depends
+
+
+def test_moves_at_random_are_uniform_and_change_with_the_seed() -> None:
+    env = bare(ONE, adversary="random")
+    moves = moves_of(env, [np.zeros(2)] * 4000)
+    found, counts = np.unique(moves.round(9), return_counts=True)
+    np.testing.assert_allclose(found, [0, 1 / 3, 2 / 3, 1], atol=1e-9)
+    assert (np.abs(counts / 4000 - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 4000)).all()
+    assert (moves_of(bare(ONE, seed=1, adversary="random"), [np.zeros(2)] * 40) != moves[:40]).any()
+
+
+def test_the_adaptive_adversary_replies_to_the_past() -> None:
+    """Against one action for long it plays what is worst for it, but for a fifth of the rounds."""
+    env = bare("CBO/Ackley-Perturb-v0")
+    action = np.array([1.0, 2.0, 2.0, 1.0]) / 3.0
+    seen = [env.step(action)[:2] for _ in range(1000)]
+    rewards = np.array([reward for _, reward in seen])[50:]
+    share = np.isclose(rewards, rewards.min()).mean()
+    at_random = 0.2 * len(np.unique(rewards.round(9))) / 16
+    assert 0.75 < share < 0.85 + at_random
+
+
+def test_the_fixed_adversary_plays_what_hurts_random_play_most() -> None:
+    env_id = "CBO/Ackley-Penny-v0"
+
+    def mean_against(adversary: Any) -> float:
+        env = bare(env_id, adversary=adversary)
+        return float(np.mean([env.step(action)[1] for action in env.action_space.all()]))
+
+    means = [mean_against([[level]]) for level in (0.0, 1 / 3, 2 / 3, 1.0)]
+    assert np.ptp(means) > 0.1
+    assert mean_against("fixed") == pytest.approx(min(means), abs=1e-12)
+
+
+def test_a_list_of_moves_is_played_in_turn() -> None:
+    moves = [[0.0], [0.25], [1.0]]
+    env = bare(ONE, adversary=moves)
+    np.testing.assert_allclose(moves_of(env, [np.zeros(2)] * 5), [*moves, *moves[:2]], atol=1e-12)
+
+
+def test_a_function_is_given_the_past_actions_and_no_others() -> None:
+    asked: list[np.ndarray] = []
+
+    def mover(past: np.ndarray) -> list[float]:
+        asked.append(past)
+        return [past[-1, 0] if len(past) else 0.5]
+
+    env = bare(ONE, adversary=mover)
+    actions = sampled(env, 6)
+    moves = moves_of(env, actions)
+    np.testing.assert_allclose(moves[1:, 0], [action[0] for action in actions[:-1]], atol=1e-12)
+    assert moves[0, 0] == pytest.approx(0.5)
+    for count, past in enumerate(asked):
+        np.testing.assert_allclose(past, np.reshape(actions[:count], (count, 2)), atol=1e-12)
+    envs = gym.make_vec(ONE, 2, vectorization_mode="vector_entry_point", adversary=mover)
+    envs.reset(seed=0)
+    first = np.array([[0.0, 1.0], [1.0, 1.0]])
+    envs.step(first)
+    np.testing.assert_allclose(envs.step(first)[0]["adversary"], first[:, :1], atol=1e-12)
+
+
+@pytest.mark.parametrize("given", [[1.5], [-0.1], [math.nan], [0.5, 0.5], [], "a", None])
+def test_a_function_with_a_move_out_of_range_fails_before_anything_changes(given: Any) -> None:
+    wrong: list[Any] = [[0.5], given]
+    env = bare(ONE, adversary=lambda past: wrong[min(len(past), len(wrong) - 1)])
+    env.step(np.zeros(2))
+    values, total = dict(env.values), env.total_reward
+    with pytest.raises(ArgumentError, match=r"the adversary's move in round 2 must be 1 numbers in \[0, 1\]; given"):
+        env.step(np.zeros(2))
+    assert (env.round, env.values, env.total_reward) == (1, values, total)
+    wrong[1] = [1.0]
+    mended = bare(ONE, adversary=[[0.5], [1.0]])
+    mended.step(np.zeros(2))
+    np.testing.assert_array_equal(env.step(np.ones(2))[0]["nodes"], mended.step(np.ones(2))[0]["nodes"])
+
+
+@pytest.mark.parametrize(
+    "moves", [[], [[1.2]], [[-1e-9]], [[math.inf]], [[0.1, 0.2]], [0.5], [["a"]], 3, [[0.5], [0.5, 0.5]]]
+)
+def test_a_list_of_moves_out_of_range_is_refused(moves: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"moves must be a list of one or more, each 1 numbers in \[0, 1\]; given"):
+        gym.make(ONE, adversary=moves)
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"one of adaptive, random, fixed, a list.*given 'adaptiv'.*adaptive"):
+        gym.make(ONE, adversary="adaptiv")
+
+
+@pytest.mark.parametrize("action", [[0.5, 0.0], [1 / 3, 0.66], [1 / 3 + 1e-6, 0.0]])
+def test_an_action_off_the_grid_is_refused(action: list[float]) -> None:
+    env = bare(ONE)
+    with pytest.raises(InvalidAction, match=r"action\[[01]\] must be one of 0/3, 1/3, 2/3, 3/3; given"):
+        env.step(np.array(action))
+    assert env.round == 0
+    envs = gym.make_vec(ONE, 2, vectorization_mode="vector_entry_point")
+    envs.reset(seed=0)
+    with pytest.raises(InvalidAction, match=r"actions\[1\] is outside GridBox"):
+        envs.step(np.array([[0.0, 1.0], action]))
+
+
+def test_a_problem_without_an_adversary_has_no_such_mode() -> None:
+    with pytest.raises(ArgumentError, match="Dropwave has no adversary, so no adversarial mode"):
+        gym.make("CBO/Dropwave-v0", mode="adversarial")
+
+
+def test_a_task_tells_what_the_adversary_may_do_and_initial_data_what_it_did() -> None:
+    env = gym.make(THREE)
+    task = make_task(env, seed=0)
+    assert task.action_nodes == {"X0": (0,), "X1": (1,), "X2": (2,), "Y": (3,)}
+    assert task.adversary_nodes == {"X0": (0,), "X1": (1,), "X2": (2,)}
+    assert task.adversary_domains == ((0.0, 2.0),) * 3
+    assert (task.levels, task.noise, len(task.initial_data)) == (4, None, 9)
+    replayed = gym.make(THREE, adversary=[past.observation["adversary"].tolist() for past in task.initial_data])
+    replayed.reset(seed=0)
+    for past in task.initial_data:
+        np.testing.assert_allclose(replayed.step(past.action)[0]["nodes"], past.observation["nodes"], rtol=1e-12)
+    assert len({tuple(past.observation["adversary"]) for past in task.initial_data}) > 1
+
+
+def test_a_picture_shows_the_move_at_the_nodes_that_it_enters() -> None:
+    env = gym.make(THREE, render_mode="rgb_array", adversary=[[0.0, 1 / 3, 1.0]]).unwrapped
+    env.reset(seed=0)
+    before = env.feedback.entering(None, {})
+    env.step(np.zeros(4))
+    played = env.feedback.against(env.feedback.decode(np.zeros(4)), np.array([0.0, 1 / 3, 1.0]))
+    after = env.feedback.entering(played, env.values)
+    assert [entry.text for entry in before["X1"]] == ["x1 = -", "z1 = - (adversary)"]
+    assert [entry.text for entry in after["X1"]] == ["x1 = 0.0", "z1 = 0.67 (adversary)"]
+    assert [entry.text for entry in after["X2"]] == ["x2 = 0.0", "z2 = 2.00 (adversary)"]
+    assert [entry.text for entry in after["Y"]] == ["x3 = 0.0"]
+    assert env.feedback.acted_on() == {"X0": "x0, z0", "X1": "x1, z1", "X2": "x2, z2", "Y": "x3"}
+    assert env.render().any()
