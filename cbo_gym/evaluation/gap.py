@@ -30,7 +30,12 @@ EXPECTED, SURVEY = "", "survey_"
 OVER_TIME = "gap_over_time"
 #: the columns of both versions, and that of dynamic mode
 GAPS = (
-    *(f"{version}{name}_{budget}" for version in (EXPECTED, SURVEY) for name in ("gap", "pa_gap") for budget in BUDGETS),
+    *(
+        f"{version}{name}_{budget}"
+        for version in (EXPECTED, SURVEY)
+        for name in ("gap", "pa_gap")
+        for budget in BUDGETS
+    ),
     OVER_TIME,
 )
 

@@ -20,7 +20,7 @@ def instant_regret(optimum: Optima, expected: Array) -> Array:
     return optimum - np.asarray(expected, dtype=float)
 
 
-def cumulative_regret(optimum: float, expected: Array) -> Array:
+def cumulative_regret(optimum: Optima, expected: Array) -> Array:
     """R_t = r_1 + ... + r_t."""
     return np.cumsum(instant_regret(optimum, expected), axis=-1)
 
@@ -31,7 +31,7 @@ def running_mean(values: Array) -> Array:
     return np.cumsum(values, axis=-1) / np.arange(1, values.shape[-1] + 1)
 
 
-def average_regret(optimum: float, expected: Array) -> Array:
+def average_regret(optimum: Optima, expected: Array) -> Array:
     """R_t / t."""
     return running_mean(instant_regret(optimum, expected))
 
@@ -56,7 +56,7 @@ def simple_regret(optimum: Optima, recommended: Array) -> Array:
     return instant_regret(optimum, recommended)
 
 
-def pseudo_regret(optimum: float, rewards: Array) -> Array:
+def pseudo_regret(optimum: Optima, rewards: Array) -> Array:
     """mu* - y_t, with the reward that was observed instead of its expectation."""
     return instant_regret(optimum, rewards)
 

@@ -97,7 +97,8 @@ class DynamicOracle(Oracle):
     def best_after(self, past: Past) -> Found:
         """The myopic best of the slice that comes after a past."""
         place = self.feedback.slice_of(past.rounds)
-        key = (place, tuple(sorted((name, bool(mask), float(value)) for name, (mask, value) in past.implemented.items())))
+        implemented = sorted((name, bool(mask), float(value)) for name, (mask, value) in past.implemented.items())
+        key = (place, tuple(implemented))
         if key not in self._best_after:
             self._best_after[key] = self._search_slice(lambda batch: self._mean(self.feedback.situate(batch, past)))
         return self._best_after[key]
