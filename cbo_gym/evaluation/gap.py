@@ -115,16 +115,19 @@ def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array
 
 
 def gaps_of(run: Run) -> dict[str, float | None]:
-    """The columns :data:`GAPS` of one finished run; None where it has fewer rounds, or did not keep b_0."""
+    """The columns :data:`GAPS` of one finished run; None where it has fewer rounds, or did not keep b_0.
+
+    In dynamic mode that of the mode alone, elsewhere all but that one.
+    """
     found: dict[str, float | None] = dict.fromkeys(GAPS)
+    if "slice" in run.table.columns:  # whose rounds have no one reference
+        return found | {OVER_TIME: float(slice_gaps(run).mean())}
     if run.initial_expected is not None:
         best = run.optimum - run.table["best_so_far_regret"].to_numpy()
         found |= _at_budgets(EXPECTED, best, run.initial_expected, run.optimum)
     if run.initial_reward is not None:
         reference = own_references().get(run.env, run.optimum)
         found |= _at_budgets(SURVEY, run.table["reward"].to_numpy(), run.initial_reward, reference)
-    if "slice" in run.table.columns:
-        found[OVER_TIME] = float(slice_gaps(run).mean())
     return found
 
 
