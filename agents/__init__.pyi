@@ -19,6 +19,10 @@ from cbo_gym.agents.discrete.thompson import POMISTS as POMISTS
 from cbo_gym.agents.discrete.thompson import TS as TS
 from cbo_gym.agents.discrete.ucb import POMISUCB as POMISUCB
 from cbo_gym.agents.discrete.ucb import UCB as UCB
+from cbo_gym.agents.dynamic.abo import ABO as ABO
+from cbo_gym.agents.dynamic.dcbo import DCBO as DCBO
+from cbo_gym.agents.dynamic.restarted import CBORestarted as CBORestarted
+from cbo_gym.agents.dynamic.restarted import GPUCBRestarted as GPUCBRestarted
 from cbo_gym.agents.intervention_sets.cabo import CaBO as CaBO
 from cbo_gym.agents.intervention_sets.cbo import CBO as CBO
 from cbo_gym.agents.intervention_sets.cbo_u import CBOU as CBOU
@@ -41,11 +45,13 @@ from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBNorm as SSEMUCBNorm
 from cbo_gym.agents.surrogates.network_model import GPNetworkModel as GPNetworkModel
 
 __all__ = [
+    "ABO",
     "CBO",
     "CBOMW",
     "CBOU",
     "CCBO",
     "CEO",
+    "DCBO",
     "EICF",
     "EIFN",
     "EXCBO",
@@ -66,6 +72,7 @@ __all__ = [
     "UCB",
     "AVEStoOO",
     "AskTell",
+    "CBORestarted",
     "CaBO",
     "CellGPUCB",
     "CoBO",
@@ -73,6 +80,7 @@ __all__ = [
     "ConstrainedEI",
     "GPNetworkModel",
     "GPTree",
+    "GPUCBRestarted",
     "LearnedGraph",
     "Optuna",
     "ParallelBandit",

@@ -30,6 +30,7 @@ PLACES = {
     Mode.SOFT: "[{}]",
     Mode.HARD: "values[{}]",
     Mode.CONTEXTUAL: "values[{}]",
+    Mode.DYNAMIC: "values[{}]",
     Mode.AGGREGATED: "[:, {}]",
     Mode.MASKED: "[{}]",
     Mode.ADVERSARIAL: "[{}]",
@@ -349,8 +350,8 @@ def _optimum(one: Environment) -> str:
         f"| random | {best.random_value:.6g} | {best.random_standard_error:.1g} |",
         "",
         f"Reached at {codec.to_text(best.action)}."
-        if one.entry.mode is not Mode.CONTEXTUAL
-        else f"Reached by the policy {best.action}.",
+        if one.entry.mode not in (Mode.CONTEXTUAL, Mode.DYNAMIC)
+        else f"Reached by the {'sequence' if one.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}.",
         "",
         f"Computed by `{best.command}`.",
     ]

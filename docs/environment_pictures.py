@@ -79,6 +79,7 @@ def graph_of(feedback: Feedback) -> Picture:
         if role in roles.values()
     ]
     what = {Mode.MASKED: "base arm", Mode.HARD: "where it can be set", Mode.CONTEXTUAL: "where it can be set"}
+    what[Mode.DYNAMIC] = what[Mode.HARD]
     if lines:
         key.append(({"facecolor": ACTION}, what.get(feedback.mode, "parameter")))
     return Picture(feedback.scm.diagram, boxes, key=key)

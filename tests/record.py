@@ -45,13 +45,18 @@ PLAYED_BY_AGENTS = (
     "CBO/IVBandit-v0",
     "CBO/ParallelBandit-v0",
     "CBO/Dropwave-Penny-v0",
+    "CBO/DCBO-Stat-v0",
 )
 OF_TASKS = (
     "env_id", "mode", "nodes", "reward", "horizon", "action_nodes", "action_domains", "null_action",
     "max_interventions", "manipulable", "targets", "contexts", "scopes", "kernel", "super_arm_size",
     "arms", "adversary_nodes", "adversary_domains", "adversary_names", "levels",
 )  # fmt: skip
-OF_MODES = {"aggregated": ("arity", "representative_points", "integral"), "masked": ("signal_range",)}
+OF_MODES = {
+    "aggregated": ("arity", "representative_points", "integral"),
+    "masked": ("signal_range",),
+    "dynamic": ("slices", "trials", "observational"),
+}
 
 
 @cache

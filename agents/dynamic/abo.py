@@ -14,6 +14,8 @@ Departures:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -89,10 +91,10 @@ class ABO(SliceAgent):
             mean, std = self.surrogate.posterior(self._at_present(values))
         return log_expected_improvement(mean, std.clamp_min(1e-9), best)
 
-    def _estimates(self, rounds: list[Round]) -> np.ndarray:
+    def _estimates(self, rounds: Sequence[Round]) -> np.ndarray:
         values = torch.from_numpy(np.stack([past.action["values"] for past in rounds])).to(self.device)
         with torch.no_grad():
             return self.surrogate.mean(self._at_present(values)).cpu().numpy()
 
     def slice_estimates(self) -> np.ndarray:
-        return self._estimates(list(self.played))
+        return self._estimates(self.played)

@@ -143,7 +143,7 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
 
     feedback, problem, entry = oracle.feedback, oracle.problem, find_entry(spec.name)
     codec, domains, scm = feedback.codec, problem.domains, feedback.scm
-    settable = problem.manipulable if codec.choices else {}
+    settable = (problem.slices or problem).manipulable if codec.choices else {}
     scopes = problem.contexts.scopes if codec.choices and problem.contexts else ()
     names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
     best = oracle.optimum

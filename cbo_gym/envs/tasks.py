@@ -48,7 +48,7 @@ def make_task(
     if horizon is None:
         raise ArgumentError("give a horizon; the environment was made without max_episode_steps")
     horizon = whole_number("horizon", horizon, at_least=1)
-    feedback, scm = base.feedback, base.scm
+    feedback = base.feedback
     sizes = initial_data or _sizes(base)
     noise = feedback.exogenous()
     told = {name: noise[name] for name in feedback.nodes if name in noise}

@@ -31,7 +31,12 @@ EXPECTED, SURVEY = "", "survey_"
 OVER_TIME = "gap_over_time"
 #: the columns of both versions, and that of dynamic mode
 GAPS = (
-    *(f"{version}{name}_{budget}" for version in (EXPECTED, SURVEY) for name in ("gap", "pa_gap") for budget in BUDGETS),
+    *(
+        f"{version}{name}_{budget}"
+        for version in (EXPECTED, SURVEY)
+        for name in ("gap", "pa_gap")
+        for budget in BUDGETS
+    ),
     OVER_TIME,
 )
 
@@ -111,8 +116,13 @@ def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array
 
 
 def gaps_of(run: Run) -> dict[str, float | None]:
-    """The columns :data:`GAPS` of one finished run; None where it has fewer rounds, or did not keep b_0."""
+    """The columns :data:`GAPS` of one finished run; None where it has fewer rounds, or did not keep b_0.
+
+    In dynamic mode that of the mode alone, elsewhere all but that one.
+    """
     found: dict[str, float | None] = dict.fromkeys(GAPS)
+    if "slice" in run.table.columns:  # whose rounds have no one reference
+        return found | {OVER_TIME: float(slice_gaps(run).mean())}
     if run.initial_expected is not None:
         best = run.optimum - run.table["best_so_far_regret"].to_numpy()
         found |= _at_budgets(EXPECTED, best, run.initial_expected, run.optimum)
@@ -122,8 +132,6 @@ def gaps_of(run: Run) -> dict[str, float | None]:
         if run.is_constrained:
             rewards = np.where(run.table["feasible"].to_numpy(), rewards, -np.inf)
         found |= _at_budgets(SURVEY, rewards, run.initial_reward, reference)
-    if "slice" in run.table.columns:
-        found[OVER_TIME] = float(slice_gaps(run).mean())
     return found
 
 

@@ -59,7 +59,8 @@ class Leaderboard:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`METRICS` its mean over seeds and ``<metric>_half``, half the
             width of its 95 % t-interval (null with one seed); the same for the columns :data:`OF_SOME`, which are null
-            where nothing is paid or constrained, and :data:`GAPS`, which are null after fewer rounds than they name.
+            where nothing is paid or constrained, and :data:`GAPS`, which are null after fewer rounds than they name;
+            ``gap_over_time`` outside of dynamic mode, the others in it.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
             and the ``fewest_seeds`` and ``most_seeds`` that finished on one of these environments; of the normalised
             score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``, of the score

@@ -33,8 +33,13 @@ def require_function(feedback: Feedback) -> None:
     """Refuse a mode in which the reward is no function of a point of the codec's unit box.
 
     Raises:
-        ArgumentError: for the contextual mode.
+        ArgumentError: for the contextual mode, and where a round depends on those before it.
     """
+    if feedback.remembers:
+        raise ArgumentError(
+            f"a round of {feedback.problem.name} depends on those before it, so that it is no function of a point; "
+            f"give an agent to cbo_gym.evaluate, or take another mode than {feedback.mode}"
+        )
     if feedback.looks_ahead:
         raise ArgumentError(
             f"what is best in {feedback.problem.name} depends on the context, which a function of a point does not "

@@ -99,7 +99,8 @@ class DynamicFeedback(ChoiceFeedback):
         """The diagram of a slice by itself."""
         first = {f"{name}_0": name for name in self.slices.names}
         within = [(first[a], first[b]) for a, b in self.scm.diagram.directed if a in first and b in first]
-        linked = [tuple(first[name] for name in pair) for pair in self.scm.diagram.bidirected if pair <= set(first)]
+        pairs = [sorted(pair) for pair in self.scm.diagram.bidirected if pair <= set(first)]
+        linked = [(first[a], first[b]) for a, b in pairs]
         return ToldGraph(tuple(first.values()), CausalDiagram(first.values(), within, linked))
 
     @property
@@ -191,7 +192,8 @@ class DynamicFeedback(ChoiceFeedback):
 
     def exogenous(self) -> dict[str, Distribution]:
         """Of trials, in the first slice."""
-        return {self._bare[name]: noise for name, noise in super().exogenous().items() if name in self._names[0].values()}
+        whole = super().exogenous()
+        return {name: whole[named] for name, named in self._names[0].items()}
 
     def task_fields(self) -> dict[str, Any]:
         return {

@@ -10,11 +10,12 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.feedback.dynamic import DynamicFeedback, Past
-from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Verdict, maximise_in_box
+from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Verdict, tidy
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
 SEQUENCES = 2**12  # random ones, for what random play earns
+TRIED, STARTS = 2**14, 4  # random ones, and how many of the best of them a search for the best sequence starts from
 RANDOM_PLAYS = 2**10  # random actions of a slice, for what they earn in it
 RANDOM_DRAWS = 8  # of the noise that each of them meets
 # Of the search in a slice, whose sets have few variables: quasi-random points, then generations around the best ones.
@@ -97,7 +98,8 @@ class DynamicOracle(Oracle):
     def best_after(self, past: Past) -> Found:
         """The myopic best of the slice that comes after a past."""
         place = self.feedback.slice_of(past.rounds)
-        key = (place, tuple(sorted((name, bool(mask), float(value)) for name, (mask, value) in past.implemented.items())))
+        implemented = sorted((name, bool(mask), float(value)) for name, (mask, value) in past.implemented.items())
+        key = (place, tuple(implemented))
         if key not in self._best_after:
             self._best_after[key] = self._search_slice(lambda batch: self._mean(self.feedback.situate(batch, past)))
         return self._best_after[key]
@@ -121,9 +123,9 @@ class DynamicOracle(Oracle):
         return Past(place * self.feedback.trials, implemented)
 
     def find_optimum(self) -> Optimum:
-        """Search for the best sequence: over all slices at once, and from the myopic sequence on slice by slice."""
-        together = self._search_together()
-        best = max(map(self._exchange, [self.myopic_sequence(), together]), key=self._value_of)
+        """Search for the best sequence: from the myopic one and from good random ones on, slice by slice."""
+        starts = [self.myopic_sequence(), *self._good_sequences()]
+        best = max(map(self._exchange, starts), key=self._value_of)
         check = DynamicOracle(self.feedback, seed=self._seed + 1)
         parts = [check.mean_of(one, tolerance=0.0) for one in self._in_each_slice(self._hard_of(best))]
         value, error = (float(np.mean(part)) for part in zip(*parts, strict=True))
@@ -171,40 +173,42 @@ class DynamicOracle(Oracle):
             one = batch_space(self.feedback.action_space, 1)
             action = next(iter(iterate(one, to_actions(point[None]))))
             found.append(Found(action, float(value(point[None])[0])))
-        return max(found, key=lambda one: one.value)
+        enough = max(one.value for one in found)
+        enough -= GAIN * (1.0 + abs(enough))
+        return next(one for one in found if one.value >= enough)  # smaller sets come first
 
-    def _search_together(self) -> list[Action]:
-        """A sequence by a search over all slices: in each a share of the list of targets, and the values."""
-        feedback, count = self.feedback, self.feedback.slices.count
-        sets, variables = len(feedback.codec.sets), len(feedback.manipulable)
-
-        def actions_at(points: np.ndarray, place: int) -> dict[str, np.ndarray]:
-            own = points.reshape(len(points), count, 1 + variables)[:, place]
-            chosen = np.minimum((own[:, 0] * sets).astype(int), sets - 1)
-            return {feedback.key: chosen, "values": own[:, 1:]}
-
-        def means(points: np.ndarray) -> np.ndarray:
-            hard: dict[str, Any] = {}
-            for place in range(count):
-                batch = feedback.decode_batch(actions_at(points, place))
-                hard |= feedback.situate(batch, Past(place * feedback.trials, {})).hard
-            return np.broadcast_to(self._mean_over_slices(hard), len(points))
-
-        point = maximise_in_box(means, count * (1 + variables), self._seed)
-        one = batch_space(feedback.action_space, 1)
-        return [next(iter(iterate(one, actions_at(point[None], place)))) for place in range(count)]
+    def _good_sequences(self) -> list[list[Action]]:
+        """The best of many random sequences."""
+        count, slices = TRIED, self.feedback.slices.count
+        batches = [self._random_actions(count, self._seed + place) for place in range(slices)]
+        hard: dict[str, Any] = {}
+        for place, batch in enumerate(batches):
+            hard |= self.feedback.situate(
+                self.feedback.decode_batch(batch), Past(place * self.feedback.trials, {})
+            ).hard
+        values = np.broadcast_to(self._mean_over_slices(hard), count)
+        best = np.argsort(-values)[:STARTS]
+        return [[{key: part[i] for key, part in batch.items()} for batch in batches] for i in best]
 
     def _exchange(self, sequence: list[Action]) -> list[Action]:
         """The sequence after exchanging one action at a time for the best in its place, until none gains."""
         sequence, value = list(sequence), self._value_of(sequence)
         while True:
             before = value
+            enough = GAIN * (1.0 + abs(value))
             for place in range(len(sequence)):
                 found = self._search_slice(lambda batch, place=place: self._with(sequence, place, batch))  # type: ignore[misc]
-                if found.value > value:
+                if found.value > value + enough or (
+                    found.value >= value - enough and self._is_simpler(found.action, sequence[place])
+                ):
                     sequence[place], value = found
-            if value <= before + GAIN * (1.0 + abs(before)):
+            if value <= before + enough:
                 return sequence
+
+    def _is_simpler(self, one: Action, other: Action) -> bool:
+        """Whether an action sets fewer variables than another."""
+        size = [len(self.feedback.codec.sets[self.feedback.codec.chosen(action)]) for action in (one, other)]
+        return size[0] < size[1]
 
     def _with(self, sequence: list[Action], place: int, batch: Intervention) -> np.ndarray:
         """Values of sequences with one of a batch of actions at a place."""
@@ -258,4 +262,4 @@ def _zoom(function: Means, dim: int, seed: int) -> np.ndarray:
         children = np.clip(points[:, None] + steps, 0.0, 1.0).reshape(-1, dim)
         points, values = np.concatenate([points, children]), np.concatenate([values, function(children)])
         radius *= SHRINKING
-    return points[np.argmax(values)]
+    return tidy(points[np.argmax(values)])

@@ -308,7 +308,7 @@ def _sum(x: Floats, u: Floats) -> Floats:
 
 
 def _nonstat_reward(z: Floats, u: Floats) -> Floats:
-    return -np.sqrt(abs(36.0 - (z - 1.0) * (z - 1.0))) - 1.0 - u
+    return -np.sqrt(np.abs(36.0 - (z - 1.0) * (z - 1.0))) - 1.0 - u
 
 
 def _ratio(x: Floats, x_before: Floats, z_before: Floats, u: Floats) -> Floats:
@@ -324,7 +324,7 @@ def _sum_later(x: Floats, z_before: Floats, u: Floats) -> Floats:
 
 
 def _nonstat_reward_later(z: Floats, y_before: Floats, z_before: Floats, u: Floats) -> Floats:
-    return -abs(z) - y_before + z_before - u
+    return -np.abs(z) - y_before + z_before - u
 
 
 NONSTAT_FIRST: Equations = {

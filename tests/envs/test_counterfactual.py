@@ -9,7 +9,9 @@ import pytest
 from cbo_gym.envs import scalar, vector
 from cbo_gym.registry import entries
 
-ASIDE = ("contextual", "adversarial")  # has an environment of its own; depends on earlier actions, see its own tests
+# contextual mode has an environment of its own here; where rounds depend on those before them, two runs that play
+# different actions part: see the modes' own tests
+ASIDE = ("contextual", "adversarial", "dynamic")
 ENVS = {entry.mode: entry.id for entry in entries() if entry.mode not in ASIDE}
 ENVS |= {"contextual": "CBO/CoCaFig1-v0", "cyclic": "CBO/TrainDelay-v0"}
 BLOCK = 8  # rounds whose noise is drawn at once, few so that it is drawn anew soon

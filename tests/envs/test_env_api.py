@@ -68,7 +68,7 @@ def test_stable_baselines3_checker(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", IDS)
 def test_spaces(env_id: str) -> None:
     env = gym.make(env_id).unwrapped
-    box = env.action_space["values"] if env.mode in ("hard", "contextual") else env.action_space
+    box = env.action_space["values"] if env.mode in ("hard", "contextual", "dynamic") else env.action_space
     if env.mode == "masked":
         assert box.shape == (env.scm.action_dim,)
     elif env.mode == "discrete":
@@ -79,11 +79,15 @@ def test_spaces(env_id: str) -> None:
         assert (box.high == 1).all()
     nodes = env.observation_space["nodes"]
     assert nodes.dtype == np.float64
-    assert nodes.shape == (len(env.scm.nodes),)
+    assert nodes.shape == (len(env.feedback.nodes),)
     more = {
-        "aggregated": {"aggregate"}, "contextual": {"context"}, "masked": {"exogenous"}, "adversarial": {"adversary"}
-    }.get(env.mode, set())  # fmt: skip
-    assert set(env.observation_space) == {"nodes", *more}
+        "aggregated": {"aggregate"},
+        "contextual": {"context"},
+        "masked": {"exogenous"},
+        "adversarial": {"adversary"},
+        "dynamic": {"slice", "trial"},
+    }
+    assert set(env.observation_space) == {"nodes", *more.get(env.mode, set())}
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -144,7 +148,7 @@ def test_reset_gives_zeros_and_round_zero(env_id: str) -> None:
     env.step(env.action_space.sample())
     observation, info = env.reset()
     assert not observation["nodes"].any()
-    assert observation["nodes"].shape == (len(env.scm.nodes),)
+    assert observation["nodes"].shape == (len(env.feedback.nodes),)
     assert info == {"round": 0, "intervention": {}}
     assert env.round == 0
     assert env.total_reward == 0.0
@@ -159,7 +163,7 @@ def test_an_observation_holds_the_observed_variables_in_causal_order_with_the_re
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
         nodes = observation["nodes"]
         assert observation in env.observation_space
-        assert nodes.tolist() == [float(env.values[name]) for name in env.scm.nodes]
+        assert nodes.tolist() == [float(env.values[name]) for name in env.feedback.nodes]
         assert type(reward) is float
         assert reward == nodes[-1]
         assert (terminated, truncated) == (False, False)

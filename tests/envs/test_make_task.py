@@ -39,12 +39,14 @@ def equal(left: cbo_gym.Task, right: cbo_gym.Task) -> bool:
 def test_contents(entry) -> None:
     env = gym.make(entry.id)
     task, problem = make_task(env, seed=0), env.unwrapped.problem
+    whole = env.unwrapped.feedback.whole_graph()
+    assert whole.nodes == problem.scm.nodes or entry.mode == "dynamic"
     assert task.env_id == entry.id
     assert task.mode == entry.mode
     assert task.horizon == entry.horizon
-    assert task.nodes == problem.scm.nodes
-    assert task.reward == problem.scm.reward == task.nodes[-1]
-    assert task.diagram == problem.scm.diagram
+    assert task.nodes == whole.nodes
+    assert task.reward == task.nodes[-1]
+    assert task.diagram == whole.diagram
     assert task.action_space == env.action_space
     assert task.observation_space == env.observation_space
     if entry.mode in ("soft", "masked", "adversarial"):
@@ -128,7 +130,7 @@ def vandalise(thing: Any, seen: set[int]) -> None:
 
 @pytest.mark.parametrize("env_id", VANDALISED.values(), ids=VANDALISED.keys())
 def test_nothing_done_to_a_task_reaches_the_environment(env_id: str) -> None:
-    sizes = None if "CoCa" in env_id or "PSAC" in env_id else InitialData(observational=2, random=2)
+    sizes = None if any(name in env_id for name in ("CoCa", "PSAC", "DCBO")) else InitialData(observational=2, random=2)
     env, twin = gym.make(env_id), gym.make(env_id)
     handed, expected = make_task(env, 0, initial_data=sizes), make_task(twin, 0, initial_data=sizes)
     parts = [handed.action_space, handed.diagram, handed.codec, *handed.initial_data[:1]]
@@ -142,14 +144,17 @@ def test_nothing_done_to_a_task_reaches_the_environment(env_id: str) -> None:
     assert again.diagram.graph.edges == expected.diagram.graph.edges
     assert again.diagram.confounding.edges == expected.diagram.confounding.edges
     assert equal(again, expected)
-    told = {field.name for field in dataclasses.fields(again)} - {"codec", "initial_data", "noise"}
+    told = {field.name for field in dataclasses.fields(again)} - {"codec", "initial_data", "noise", "observational"}
     for name in told - {"components", "signal_family"}:
         assert getattr(again, name) == getattr(expected, name), name
     assert str(again.noise) == str(expected.noise)
+    series = [getattr(one, "observational", {}) for one in (again, expected)]
+    assert str(series[0]) == str(series[1])
     for made in (env, twin):
         made.reset(seed=1)
         made.action_space.seed(1)
-    assert env.unwrapped.scm.diagram.parents(again.reward) == twin.unwrapped.scm.diagram.parents(again.reward)
+    parents = [made.unwrapped.scm.diagram.parents(made.unwrapped.scm.reward) for made in (env, twin)]
+    assert parents[0] == parents[1]
     for _ in range(5):
         action = env.action_space.sample()
         assert str(action) == str(twin.action_space.sample())

@@ -55,7 +55,7 @@ def test_the_table_lists_every_observed_variable_with_its_value_and_parents(env_
         partners = ", ".join(n for n in base.scm.diagram.nodes if {n, name} in base.scm.diagram.bidirected) or "-"
         assert rows[name][-2:] == [parents, partners]
     mean = base.total_reward / 3
-    reward = base.values["Y"]
+    reward = base.problem.outcomes.reward(base.values)
     expected = f"round 3   reward {reward:.4g}   total {base.total_reward:.4g}   mean {mean:.4g}"
     assert text.splitlines()[-1] == expected
     assert text.isascii()

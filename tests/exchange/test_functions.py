@@ -15,7 +15,7 @@ from cbo_gym.oracle import oracle_of
 from cbo_gym.registry import entries
 from cbo_gym.wrappers import FlattenAction
 
-OF_MODE = {entry.mode: entry.id for entry in reversed(entries()) if entry.mode != "contextual"}
+OF_MODE = {entry.mode: entry.id for entry in reversed(entries()) if entry.mode not in ("contextual", "dynamic")}
 every_mode = pytest.mark.parametrize("env_id", OF_MODE.values(), ids=OF_MODE.keys())
 CONTEXTUAL = "CBO/CoCaFig1-v0"
 

@@ -98,10 +98,10 @@ def test_what_is_seen_lies_in_the_observation_space(env_id: str) -> None:
     feedback = feedback_of(env_id)
     noise = tuple(float(column[0]) for column in feedback.scm.draw_noise(np.random.default_rng(1), 1))
     values = feedback.play(noise, feedback.decode(sampled(feedback, 1)[0]))
-    after = feedback.after(np.array([values[name] for name in feedback.scm.nodes], dtype=float), values)
+    after = feedback.after(np.array([values[name] for name in feedback.nodes], dtype=float), values)
     before = feedback.before(noise)
     assert bool(before) == feedback.looks_ahead == issubclass(feedback.task_class, ContextualTask)
-    assert {**after, **before} in feedback.observation_space
+    assert {**after, **before, **feedback.recalled(feedback.start())} in feedback.observation_space
     empty = feedback.empty_observation()
     assert empty in feedback.observation_space
     assert not any(value.any() for value in empty.values())
@@ -125,6 +125,10 @@ def test_initial_actions_come_in_the_sizes_asked_for(env_id: str) -> None:
     feedback = feedback_of(env_id)
     if feedback.looks_ahead:
         with pytest.raises(ValueError, match="contextual mode has no initial data; given observational=2, random=3"):
+            feedback.initial_actions(np.random.default_rng(0), 2, 3)
+        return
+    if feedback.mode == "dynamic":  # whole time series instead, which the task holds
+        with pytest.raises(ValueError, match="dynamic mode has no initial interventions; given random=3"):
             feedback.initial_actions(np.random.default_rng(0), 2, 3)
         return
     targets = len(feedback.problem.targets) - 1 if feedback.mode == "hard" else 1

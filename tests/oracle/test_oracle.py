@@ -23,8 +23,9 @@ def oracle_on(env_id, **parameters):
     return oracle_of(gym.make(env_id, **parameters))
 
 
-# the optima of contextual environments are policies; tests/test_contextual_oracle.py has theirs
-@pytest.mark.parametrize("env_id", [entry.id for entry in entries() if entry.mode != "contextual"])
+# the optima of contextual and dynamic environments are policies and sequences; test_contextual_oracle.py and
+# test_dynamic_oracle.py have theirs
+@pytest.mark.parametrize("env_id", [entry.id for entry in entries() if entry.mode not in ("contextual", "dynamic")])
 def test_recorded_optima_are_reached_and_not_beaten_by_random_actions(env_id):
     oracle = oracle_on(env_id)
     best = oracle.optimum

@@ -1,0 +1,145 @@
+"""Methods of dynamic mode: contract, what they implement, and that they learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from cbo_gym import agents, evaluate
+from cbo_gym.agents.surrogates.unrolled import UnrolledModel
+from cbo_gym.envs.tasks import make_task
+from cbo_gym.errors import ArgumentError, UnsupportedModeError
+from cbo_gym.evaluation.gap import gap_over_time, gaps_of, slice_gaps
+from cbo_gym.registry import InitialData
+from tests.agents.helpers import make, play
+
+AGENTS = [agents.DCBO, agents.ABO, agents.CBORestarted, agents.GPUCBRestarted]
+every_agent = pytest.mark.parametrize("build", AGENTS, ids=lambda build: build.__name__)
+SMALL = {"slices": 2, "trials": 3}
+ROUNDS = 6
+
+
+@every_agent
+@pytest.mark.parametrize("env_id", ["CBO/DCBO-Ind-v0", "CBO/DCBO-NonStat-v0"])
+def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build, env_id: str) -> None:
+    env, task = make(env_id, 0, ROUNDS, **SMALL)
+    agent = build()
+    actions, _ = play(agent, env, task, 0)
+    assert all(action in env.action_space for action in actions)
+    for end in (2, 5):
+        assert any(str(actions[end]) == str(actions[earlier]) for earlier in (end - 2, end - 1))
+    assert agent.estimated_rewards().shape == (ROUNDS,)
+    assert np.isfinite(agent.estimated_rewards()).all()
+    assert str(agent.recommend()) in map(str, actions[3:])
+
+
+@every_agent
+def test_a_seed_gives_the_same_actions_again_and_runs_go_on_after_the_last_slice(build) -> None:
+    first, second = (play(build(), *make("CBO/DCBO-Stat-v0", 1, 8, **SMALL), 1)[0] for _ in range(2))
+    assert str(first) == str(second)
+    assert len(first) == 8
+
+
+@every_agent
+@pytest.mark.parametrize(
+    "kwargs", [{"slices": 1, "trials": 1}, {"slices": 3, "trials": 1}, {"trial_noise": 1.0, **SMALL}]
+)
+def test_few_trials_no_data_and_noise_are_no_obstacle(build, kwargs: dict) -> None:
+    env, task = make("CBO/DCBO-Stat-v0", 0, 4, **kwargs)
+    bare = make_task(env, 0, horizon=4, initial_data=InitialData(observational=0, random=0))
+    _, rewards = play(build(), env, replace(task, observational={}), 0)
+    assert np.isfinite(rewards).all()
+    assert all(len(column) == 0 for column in bare.observational.values())
+
+
+@every_agent
+def test_other_modes_are_refused(build) -> None:
+    _, task = make("CBO/ToyGraph-v0", 0, 2)
+    with pytest.raises(UnsupportedModeError, match="plays dynamic"):
+        build().reset(task, 0)
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(ArgumentError, match="beta"):
+        agents.GPUCBRestarted(beta=-1.0)
+    agent = agents.ABO()
+    agent.reset(make("CBO/DCBO-Stat-v0", 0, ROUNDS, **SMALL)[1], 0)
+    with pytest.raises(ArgumentError, match="nothing has been played"):
+        agent.recommend()
+
+
+def test_graphless_methods_set_everything_and_causal_ones_minimal_sets() -> None:
+    for build in AGENTS:
+        env, task = make("CBO/DCBO-Stat-v0", 0, ROUNDS, **SMALL)
+        actions, _ = play(build(), env, task, 0)
+        sets = {task.targets[int(action["target"])] for action in actions}
+        if build in (agents.ABO, agents.GPUCBRestarted):
+            assert sets == {frozenset("XZ")}
+        else:
+            assert sets <= {frozenset("X"), frozenset("Z")}
+
+
+def test_the_prior_of_dcbo_knows_what_was_implemented() -> None:
+    """With many observations it is near E[Y_1 | do(Z_1 = z), Y_0 = y] = y + exp(-z / 20) - cos z in the middle."""
+    import torch
+
+    env = gym.make("CBO/DCBO-Stat-v0")
+    task = make_task(env, 0, initial_data=InitialData(observational=150, random=0))
+    z = torch.linspace(0.5, 0.9, 7, dtype=torch.float64)[:, None]
+    native = -3.0 + 6.0 * z[:, 0].numpy()
+    truth = np.exp(-native / 20.0) - np.cos(native)
+    priors = []
+    for reward in (0.0, 1.0):
+        model = UnrolledModel(task, 1, {"X": 0.0, "Z": 1.0, "Y": reward})
+        mean, std = model.effect(frozenset("Z"), z)
+        priors.append(mean.numpy())
+        assert (std.numpy() > 0).all()
+        assert np.abs(mean.numpy() - truth - reward).max() < 1.0
+    assert (priors[1] - priors[0]).mean() == pytest.approx(1.0, abs=0.5)
+
+
+def test_a_slice_without_data_borrows_from_the_last_one_with_data() -> None:
+    task = make_task(gym.make("CBO/DCBO-Miss-v0"), 0)
+    held = {"X": 0.0, "Z": 1.0, "Y": 0.5}
+    assert UnrolledModel(task, 5, held).rule(frozenset({"Z_5"})) == "simulation"
+    only_first = {name: column for name, column in task.observational.items() if name.endswith("_0")}
+    unknown = UnrolledModel(replace(task, observational=only_first), 1, held)
+    assert unknown.rule(frozenset({"Z_1"})) == "none"  # how one slice leads to the next was never seen
+
+
+def test_they_implement_better_actions_than_random() -> None:
+    """Rewards have no noise, so those of the last rounds of slices are what was implemented is worth."""
+
+    def implemented(build, seeds) -> float:
+        runs = [play(build(), *make("CBO/DCBO-Stat-v0", seed, 20, slices=2), seed)[1] for seed in seeds]
+        return float(np.mean([rewards[place] for rewards in runs for place in (9, 19)]))
+
+    random = implemented(agents.Random, range(20))
+    for build in AGENTS:
+        assert implemented(build, range(2)) > random + 0.5
+
+
+def test_g_t_by_hand() -> None:
+    """Of two slices of four rounds: the best is reached in round 2 of the first, and never in the second."""
+    values = np.array([0.0, 1.0, 0.5, 1.0, 0.25, 0.5, 0.5, 0.5])
+    found = gap_over_time(values, np.zeros(8), np.ones(8), np.repeat([0, 1], 4))
+    whole = 1.0 + 3.0 / 4.0
+    assert found == pytest.approx([(1.0 + 2.0 / 4.0) / whole, (0.5 + 2.0 / 4.0) / whole])
+    assert gap_over_time(np.array([1.0]), np.zeros(1), np.ones(1), np.zeros(1)) == pytest.approx([1.0])
+    with pytest.raises(ArgumentError, match="at least one round"):
+        gap_over_time(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+def test_runs_have_g_t_and_no_other_gap() -> None:
+    run = evaluate("Random", "CBO/DCBO-Ind-v0", 0, recommend="end")
+    found = gaps_of(run)
+    assert found["gap_over_time"] == pytest.approx(slice_gaps(run).mean())
+    assert {name for name, value in found.items() if value is not None} == {"gap_over_time"}
+    assert run.table["slice"].to_list() == [0] * 10 + [1] * 10 + [2] * 10
+    assert run.table["instant_regret"].min() >= -1e-9
+    elsewhere = gaps_of(evaluate("Random", "CBO/ToyGraph-v0", 0, horizon=20, recommend="end"))
+    assert elsewhere["gap_over_time"] is None
+    assert elsewhere["gap_20"] is not None
