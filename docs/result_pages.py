@@ -170,7 +170,7 @@ def _paper(path: Path) -> Paper:
 
 @cache
 def told() -> dict[str, list[str]]:
-    """Agent -> what it uses of the tasks beyond spaces, graph and initial data; of submitted ones as their cards say."""
+    """Agent -> what it uses of tasks beyond spaces, graph and initial data; of submitted ones as their cards say."""
     cards = [read_card(path) for path in sorted(own_store().glob("*.yaml"))]
     return read_yaml(DOCS / "told.yaml") | {card.agent: list(card.told) for card in cards}
 
