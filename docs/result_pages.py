@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal
 import agent_pages
 import numpy as np
 import polars as pl
+from environment_pictures import dark
+from paper_figures import curve_of, curves_svg
 from pydantic import Field, ValidationError
 
 from cbo_gym.agents.zoo import zoo
@@ -210,16 +212,20 @@ def published_parts() -> dict[str, list[Run]]:
 
 
 def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
-    """Address in the site -> Markdown.
+    """Address in the site -> Markdown, or a picture.
 
     Args:
         parts: the published runs, by the names of their files.
         others: addresses of other pages, which are linked.
     """
-    return {
-        LEADERBOARD: leaderboard_page(parts, others),
-        **{paper.page: paper_page(paper, parts, others) for paper in papers()},
-    }
+    found = {LEADERBOARD: leaderboard_page(parts, others)}
+    for paper in papers():
+        found[paper.page] = paper_page(paper, parts, others)
+        for exhibit in paper.exhibits:
+            if svg := picture(exhibit, _own_runs(paper, parts)):
+                found[picture_path(paper, exhibit)] = svg
+                found[picture_path(paper, exhibit, "-dark")] = dark(svg)
+    return found
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
@@ -387,9 +393,7 @@ def sweep_command(suite: Suite, agents: Sequence[str] = ("*",)) -> str:
 
 def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> str:
     """All figures and tables of a paper: ours beside what is published, its claims judged, and what differs."""
-    suite = load(paper.suite)
-    of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
-    own = newest(run for run in (*of_any, *parts.get(suite.name, ())) if matches(run.env, suite.environments))
+    suite, own = load(paper.suite), _own_runs(paper, parts)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
         f"---\ntitle: {paper.title}\n---",
@@ -403,6 +407,13 @@ def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collect
         shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, others)]
     shown += ["## Departures", *_departures(paper, others), "## How it was played", *_how(paper, suite, own)]
     return "\n\n".join([*shown, ""])
+
+
+def _own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
+    """On its environments, with any keywords: those with the paper's rounds, and all of its own file."""
+    of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
+    named = load(paper.suite).environments
+    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, named))
 
 
 def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> str:
@@ -437,11 +448,7 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
         return [*parts, f"**Not run**: {exhibit.missing}"]
     assert exhibit.quantity is not None, f"{paper.suite}, {exhibit.name}: a quantity is needed"
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
-    played = {
-        (agent, env): [run for run in runs if run.agent == agent and run.status == "finished" and _is_on(run, env)]
-        for agent in exhibit.agents
-        for env in exhibit.environments
-    }
+    played = _played(exhibit, runs)
     header = ["method", *(_column(env, after, exhibit, others) for env, after in columns)]
     rows = []
     for agent in exhibit.agents:
@@ -453,12 +460,46 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
     missing = [(agent, env) for (agent, env), found in played.items() if not found]
     parts += [f"{title} (seeds).", table(header, rows)]
+    if _is_drawn(exhibit, played):
+        parts.append("".join(_image(paper, exhibit, *kind) for kind in (("", "light"), ("-dark", "dark"))))
     if len(missing) == len(played):
         return [*parts[: None if exhibit.theirs else -2], "**Not run**: the store has no run of it."]
     if missing:
         listed = [_pairs(agent, labels) for agent, labels in _grouped(missing).items()]
         parts.append(f"**Not run**: {'; '.join(listed)}.")
     return parts
+
+
+def _played(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
+    """Method and environment -> the finished runs, of which those with most rounds count."""
+    found = {}
+    for agent in exhibit.agents:
+        for env in exhibit.environments:
+            own = [run for run in runs if run.agent == agent and run.status == "finished" and _is_on(run, env)]
+            longest = max((run.horizon for run in own), default=0)
+            found[agent, env] = [run for run in own if run.horizon == longest]
+    return found
+
+
+def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> bool:
+    return exhibit.quantity not in (None, "run_seconds", "run_minutes") and any(played.values())
+
+
+def picture(exhibit: Exhibit, runs: Sequence[Run]) -> str | None:
+    """The curves of an exhibit as SVG; None where there are none."""
+    played = _played(exhibit, runs)
+    if exhibit.quantity is None or not _is_drawn(exhibit, played):
+        return None
+    return curves_svg(played, exhibit.quantity, QUANTITIES[exhibit.quantity].replace("\\*", "*"))
+
+
+def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
+    return f"papers/pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}.svg"
+
+
+def _image(paper: Paper, exhibit: Exhibit, ending: str, scheme: str) -> str:
+    path = picture_path(paper, exhibit, ending).removeprefix("papers/")
+    return f"![{exhibit.name}: ours]({path}#only-{scheme})"
 
 
 def _is_on(run: Run, env: str) -> bool:
@@ -472,11 +513,10 @@ def _column(env: str, after: int | None, exhibit: Exhibit, others: Collection[st
 
 
 def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
-    """Mean, half the interval and the number of runs; of those with most rounds."""
-    longest = max((run.horizon for run in runs), default=0)
-    if not longest or (after or 1) > longest:
+    """Mean, half the interval and the number of runs."""
+    if not runs or (after or 1) > runs[0].horizon:
         return MISSING
-    values = np.array([quantity_of(run, quantity, after or longest) for run in runs if run.horizon == longest])
+    values = np.array([quantity_of(run, quantity, after or run.horizon) for run in runs])
     half = float(half_width(values))
     return f"{escape(number(float(values.mean()), None if np.isnan(half) else half))} ({len(values)})"
 
@@ -485,10 +525,8 @@ def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
     """What a figure shows of one run after so many rounds."""
     if quantity in ("run_seconds", "run_minutes"):
         return (run.reset_seconds + run.seconds_a_round * run.horizon) / (60 if quantity == "run_minutes" else 1)
-    table = run.table.head(after)
-    if quantity == "best_reward":
-        return run.optimum - float(table["best_so_far_regret"][-1])
-    return float(table[quantity].drop_nulls()[-1])
+    values = curve_of(run, quantity)[:after]
+    return float(values[~np.isnan(values)][-1])  # of the last recommendation, where it is of one
 
 
 def _departures(paper: Paper, others: Collection[str]) -> list[str]:
@@ -498,6 +536,20 @@ def _departures(paper: Paper, others: Collection[str]) -> list[str]:
     for name in names:
         parts += [f"**{agent_link(name, '../', others)}**", agent_pages.Described(name, zoo()[name]).departures]
     return parts
+
+
+def _played_with(runs: Sequence[Run]) -> str:
+    """Runs, seeds, versions, days and machines."""
+    days = sorted({run.date.partition("T")[0] for run in runs if run.date})
+    rounds = map(str, sorted({run.horizon for run in runs}))
+    said = [
+        f"{len(runs)} finished runs of {' or '.join(rounds)} rounds",
+        f"{len({run.seed for run in runs})} seeds",
+        f"cbo-gym {' and '.join(sorted({run.version for run in runs}))}",
+        *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
+        *sorted({run.machine for run in runs if run.machine}),
+    ]
+    return "; ".join(said) + "."
 
 
 def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
@@ -516,7 +568,7 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     few = sum(len(found) < LEAST_SEEDS for found in seeds.values())
     rounds = sorted({run.horizon for run in finished})
     shorter = [horizon for horizon in rounds if horizon < paper.rounds]
-    parts.append(f"Ours: {escape(provenance(leaderboard(runs)))} The agents' own time: {hours:.2g} hours.")
+    parts.append(f"Ours: {escape(_played_with(finished))} The agents' own time: {hours:.2g} hours.")
     if shorter:
         parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
     if few:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ET
 from typing import get_args
 
 import pytest
@@ -92,7 +93,13 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     assert "**Not run**: MCBO on PSAGraph-v0; CBO on PSAGraph-v0; GP-UCB on PSAGraph-v0; Random on PSAGraph-v0." in page
     assert "**Not run**: the store has no run of it." in page
     assert "cbo-gym sweep runs/mcbo2023 --suite mcbo2023 -a MCBO -a EIFN" in page
-    assert "3 of 4 pairs" not in page
+    assert "10 finished runs of 50 or 100 rounds; 3 seeds;" in page
+    assert "4 of 4 pairs of an agent and an environment have fewer than 5 seeds." in page
+    assert "![Figure 2 (a, b): ours](pictures/mcbo2023-0.svg#only-light)" in page
+    assert {path for path in pages if path.endswith(".svg")} == {
+        f"papers/pictures/mcbo2023-{place}{ending}.svg" for place in (0, 3) for ending in ("", "-dark")
+    }
+    ET.fromstring(pages["papers/pictures/mcbo2023-0.svg"])
     table = pages["papers/excbo2024.md"].partition("## Table 2")[2].partition("## Table 3")[0]
     assert "| MCBO, published | 0.78 ± 0.05 |" in table
     assert "**Not run**" in table
