@@ -13,7 +13,7 @@ from cbo_gym.evaluation.palette import looks
 from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.results import Run
 
-POINTS = 120  # of a line
+POINTS = 80  # of a line
 COLUMNS = 3
 TITLE = 30  # characters
 
@@ -32,7 +32,7 @@ def curves_svg(played: Mapping[tuple[str, str], Sequence[Run]], quantity: str, t
     Args:
         played: method and environment -> finished runs with the same number of rounds; some may be empty.
         quantity: a column of runs' tables, or ``best_reward``.
-        title: of the vertical axes.
+        title: of all vertical axes.
     """
     envs = list(dict.fromkeys(env for (_, env), runs in played.items() if runs))
     agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
@@ -49,8 +49,7 @@ def curves_svg(played: Mapping[tuple[str, str], Sequence[Run]], quantity: str, t
         scale_to_lines(axis)
         axis.set_title(for_figure(short[env.removeprefix("CBO/")]))
         round_axis(axis)
-    for axis in axes[:, 0]:
-        axis.set_ylabel(title)
+    figure.supylabel(title, fontsize=8)
     shared_legend(figure)
     return svg_of(figure)
 
