@@ -20,6 +20,7 @@ from paper_figures import curve_of, curves_svg
 from pydantic import Field, ValidationError
 
 from cbo_gym.agents.zoo import zoo
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.claims import Claim, Judgement, Regret, judge
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, half_width, leaderboard, newest
@@ -168,6 +169,8 @@ def _paper(path: Path) -> Paper:
         return Paper.model_validate(read_yaml(path))
     except ValidationError as error:
         raise ValueError(f"{path}: {field_errors(error, Paper)}") from error
+    except ArgumentError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 @cache
