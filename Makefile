@@ -16,7 +16,7 @@ AGENT_ENVS := $(SHOWCASE_ENVS) CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v
   'CBO/ToyGraph-v0(graph="hidden")' CBO/GPBandit2-v0 CBO/GPBandit3-v0 CBO/CoCaAligned-v0 CBO/PSAContextual2-v0 \
   CBO/SSEMTanh-v1 CBO/IVBandit-v0 CBO/ParallelBandit-v0 CBO/Dropwave-Penny-v0 CBO/Alpine2-Perturb-v0
 
-.PHONY: help install leaderboard results agent-results test test-slow benchmark zoo docs lint format clean
+.PHONY: help install leaderboard results agent-results readme verify test test-slow benchmark zoo docs lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -35,13 +35,22 @@ leaderboard: $(READY)  ## run a small leaderboard (a minute or two) and print it
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
-results: $(READY)  ## play every agent on some environments and write the README's table (five minutes on two cores)
+results: $(READY)  ## play every agent on some environments and publish it in the README (five minutes on two cores)
 	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
-	$(BIN)/cbo-gym leaderboard $(SHOWCASE) --markdown README.md
+	$(BIN)/cbo-gym publish $(SHOWCASE) --suite showcase
+	$(MAKE) readme
 
 agent-results: $(READY)  ## measure what the agents' pages say of cost and results (a quarter of an hour on two cores)
 	$(BIN)/cbo-gym sweep $(AGENT_RESULTS) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(AGENT_ENVS))
-	$(BIN)/python docs/agent_results.py $(AGENT_RESULTS)
+	$(BIN)/cbo-gym publish $(AGENT_RESULTS) --suite agents
+	$(MAKE) readme
+
+readme: $(READY)  ## write the README's table and the agents' pages' numbers from the published results
+	test ! -f results/showcase.parquet || $(BIN)/cbo-gym leaderboard results/showcase.parquet --markdown README.md
+	test ! -f results/agents.parquet || $(BIN)/python docs/agent_results.py
+
+verify: $(READY)  ## play some of the published runs again and compare
+	$(BIN)/cbo-gym verify results --sample 20
 
 test: $(READY)  ## the default tests, one process a core
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import agent_pages
+import result_pages
 import yaml
 from environment_pictures import Pictures, dark, pictures_of, size_of
 from equations import Equation, equations_html, equations_of
@@ -363,8 +364,20 @@ def _optimum(one: Environment) -> str:
 
 @cache
 def published() -> list[dict[str, Any]]:
-    """What papers print, from the file beside this one."""
-    return yaml.safe_load((Path(__file__).parent / "published.yaml").read_text(encoding="utf-8"))
+    """What papers print: their tables of ``docs/papers``, and what the file beside this one has."""
+    tables = [
+        {
+            "environments": exhibit.environments,
+            "source": f"{paper.authors}, {exhibit.name}",
+            "what": exhibit.shows,
+            "columns": [f"{rounds} rounds" for rounds in exhibit.rounds] or ["published"],
+            "rows": exhibit.theirs,
+        }
+        for paper in result_pages.papers()
+        for exhibit in paper.exhibits
+        if exhibit.theirs and len(exhibit.environments) == 1
+    ]
+    return tables + yaml.safe_load((Path(__file__).parent / "published.yaml").read_text(encoding="utf-8"))
 
 
 def own_results() -> dict[str, list[agent_pages.Result]]:

@@ -129,7 +129,7 @@ def check_submission(
     The file's schema, keys and checksum; seeds counted from 0, five at least; ids of environments that are registered;
     optima that are ours, and no regret below 0. If the agent is installed, some runs are played again.
 
-    Example: [b]cbo-gym check-submission submissions/my_agent.parquet --card submissions/my_agent.yaml[/b]
+    Example: [b]cbo-gym check-submission results/my_agent.parquet --card results/my_agent.yaml[/b]
     """
     from cbo_gym.evaluation.submission import check_submission as checked
     from cbo_gym.progress import progress_bar

@@ -24,7 +24,7 @@ class Claim(StrictModel):
 
     Attributes:
         better, worse: labels of agents, with parameters if they have any.
-        on: environments, with keywords if they have any. A pattern with ``*`` or ``?`` stands for all that fit it, as
+        envs: environments, with keywords if they have any. A pattern with ``*`` or ``?`` stands for all that fit it, as
             instances of a random family, which are judged together.
         by: the regret that is the smaller.
         after: rounds; None for the last.
@@ -32,7 +32,7 @@ class Claim(StrictModel):
 
     better: Text
     worse: Text
-    on: Annotated[list[str], Field(min_length=1)]
+    envs: Annotated[list[str], Field(min_length=1)]
     by: Regret = "average_regret"
     after: PositiveInt | None = None
 
@@ -66,7 +66,7 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     """One judgement for each of a claim's environments and patterns, by the longest runs that both methods have."""
     found = [run for run in newest(runs) if run.status == "finished" and run.agent in (claim.better, claim.worse)]
     return [
-        _judged(claim, env, [run for run in found if run.env == env or fnmatchcase(run.env, env)]) for env in claim.on
+        _judged(claim, env, [run for run in found if run.env == env or fnmatchcase(run.env, env)]) for env in claim.envs
     ]
 
 

@@ -371,12 +371,8 @@ def _table(run: Run, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]
     for name, dtype in COLUMNS.items():
         if name in kept:
             columns[name] = kept[name].cast(dtype)
-        elif name in follows:
-            asked = ~np.isnan(follows[name])  # of no recommendation nothing follows
-            columns[name] = pl.Series(follows[name]).set(pl.Series(~asked), None) if not asked.all() else follows[name]
-    ordered = {
-        name: columns.get(name, pl.repeat(None, rounds, dtype=dtype, eager=True))
-        for name, dtype in COLUMNS.items()
-        if name in columns or name not in SOMETIMES
-    }
-    return pl.DataFrame(ordered, schema={name: COLUMNS[name] for name in ordered})
+        elif name in follows:  # nothing follows where there is no recommendation
+            columns[name] = pl.Series(follows[name], dtype=dtype, nan_to_null=True)
+        elif name not in columns and name not in SOMETIMES:
+            columns[name] = pl.Series([None], dtype=dtype).new_from_index(0, rounds)
+    return pl.DataFrame({name: columns[name] for name in COLUMNS if name in columns})

@@ -22,43 +22,43 @@ def only(claim, given):
 
 def test_a_difference_that_the_interval_bears_is_confirmed_or_refuted():
     given = runs("A", [0.5, 0.6, 0.7]) + runs("B", [0.3, 0.4, 0.4])
-    found = only(Claim(better="A", worse="B", on=[ENV]), given)
+    found = only(Claim(better="A", worse="B", envs=[ENV]), given)
     assert found.verdict == "confirmed"
     assert found.difference == pytest.approx(0.7 / 3)
     # the t quantile at 97.5 % with 2 degrees of freedom is 4.302653
     assert found.half == pytest.approx(4.302653 * np.std([0.2, 0.2, 0.3], ddof=1) / np.sqrt(3), rel=1e-6)
     assert (found.pairs, found.rounds) == (3, 3)
-    assert only(Claim(better="B", worse="A", on=[ENV]), given).verdict == "refuted"
+    assert only(Claim(better="B", worse="A", envs=[ENV]), given).verdict == "refuted"
 
 
 def test_what_is_not_clear_stays_open():
     given = runs("A", [0.5, 0.3, 0.7]) + runs("B", [0.3, 0.6, 0.4])
-    assert only(Claim(better="A", worse="B", on=[ENV]), given).verdict == "open"
-    single = only(Claim(better="A", worse="B", on=[ENV]), given[:1] + given[3:4])
+    assert only(Claim(better="A", worse="B", envs=[ENV]), given).verdict == "open"
+    single = only(Claim(better="A", worse="B", envs=[ENV]), given[:1] + given[3:4])
     assert (single.verdict, single.pairs) == ("open", 1)
-    assert only(Claim(better="A", worse="B", on=[ENV]), runs("A", [0.5] * 3) + runs("B", [0.5] * 3)).verdict == "open"
+    assert only(Claim(better="A", worse="B", envs=[ENV]), runs("A", [0.5] * 3) + runs("B", [0.5] * 3)).verdict == "open"
 
 
 def test_only_runs_with_the_same_environment_rounds_and_seed_are_compared():
-    claim = Claim(better="A", worse="B", on=[ENV, "CBO/Alpine2-v0"], after=3)
+    claim = Claim(better="A", worse="B", envs=[ENV, "CBO/Alpine2-v0"], after=3)
     given = runs("A", [0.9, 0.9]) + runs("B", [0.1], rounds=2) + runs("B", [0.5, 0.5])
     first, second = judge(claim, given)
     assert (first.verdict, first.pairs) == ("confirmed", 2)
     assert (second.verdict, second.pairs, second.rounds) == ("not run", 0, 0)
-    fewer = only(Claim(better="A", worse="B", on=[ENV], after=100), given)
+    fewer = only(Claim(better="A", worse="B", envs=[ENV], after=100), given)
     assert fewer.rounds == 3
-    assert only(Claim(better="A", worse="C", on=[ENV]), given).verdict == "not run"
+    assert only(Claim(better="A", worse="C", envs=[ENV]), given).verdict == "not run"
 
 
 def test_instances_of_a_family_are_judged_together_and_parameters_tell_agents_apart():
     envs = [f"CBO/SSEMPeriodic-v1(instance_seed={i})" for i in range(3)]
     given = [run for i, env in enumerate(envs) for run in runs("A(b=1)", [0.8 + i / 100], env)]
     given += [run for env in envs for run in runs("A", [0.4], env)]
-    claim = Claim(better="A(b=1)", worse="A", on=["CBO/SSEMPeriodic-v1(instance_seed=*)"], after=2)
+    claim = Claim(better="A(b=1)", worse="A", envs=["CBO/SSEMPeriodic-v1(instance_seed=*)"], after=2)
     found = only(claim, given)
     assert (found.verdict, found.pairs, found.rounds) == ("confirmed", 3, 2)
 
 
 def test_a_claim_by_another_number_cannot_be_made():
     with pytest.raises(ValidationError, match="by"):
-        Claim(better="A", worse="B", on=[ENV], by="reward")
+        Claim(better="A", worse="B", envs=[ENV], by="reward")

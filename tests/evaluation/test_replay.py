@@ -151,6 +151,7 @@ def test_an_agent_that_is_not_installed_is_not_played(played, tmp_path, card):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (CARD + "told: [optimum]\n", "field told.0"),
         (CARD.replace("contact: me\n", ""), "field contact: Field required"),
         (CARD + "hardwar: 1\n", "did you mean 'hardware'"),
         (CARD.replace("Random", "''"), "field agent"),

@@ -1,0 +1,579 @@
+"""The pages of results: the leaderboard of every suite, and one page a paper, from the published results.
+
+Nothing of them is kept: they are written from ``results`` whenever the site is built, ``docs/papers`` says what each
+paper shows and claims, and what agents are told beyond spaces, graph and initial data is in ``docs/told.yaml``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import agent_pages
+import numpy as np
+import polars as pl
+from environment_pictures import dark
+from paper_figures import curve_of, curves_svg
+from pydantic import Field, ValidationError
+
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.claims import Claim, Judgement, Regret, judge
+from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
+from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, half_width, leaderboard, newest
+from cbo_gym.evaluation.markdown import escape
+from cbo_gym.evaluation.published import load_published, own_store
+from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.submission import read_card
+from cbo_gym.evaluation.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, overall_table, provenance
+from cbo_gym.registry import find_entry
+from cbo_gym.specs import Spec, matches, modes_of
+from cbo_gym.suites import Suite, load, load_all
+from cbo_gym.validation import StrictModel, field_errors
+from cbo_gym.yaml_files import read_yaml
+
+DOCS = Path(__file__).parent
+LEADERBOARD = "leaderboard.md"
+LEAST_SEEDS = 5
+MOST_LISTED = 12
+Quantity = Literal[
+    "average_reward", "best_reward", "average_regret", "simple_regret", "average_pseudo_regret", "run_seconds",
+    "run_minutes",
+]  # fmt: skip
+QUANTITIES: dict[Quantity, str] = {
+    "average_reward": "Average expected reward over the rounds so far",
+    "best_reward": "Best expected reward of the actions so far",
+    "average_regret": "Average regret over the rounds so far",
+    "simple_regret": "Regret of the recommended action",
+    "average_pseudo_regret": "Mean of mu\\* - y over the rounds so far",
+    "run_seconds": "Seconds of a run",
+    "run_minutes": "Minutes of a run",
+}
+REGRETS: dict[Regret, str] = {
+    "average_regret": "average regret",
+    "best_so_far_regret": "regret of the best action so far",
+    "simple_regret": "regret of the recommendation",
+    "average_pseudo_regret": "mean of mu\\* - y",
+}
+#: what agents may be told beyond spaces, graph and initial data: its mark, and what it is
+TOLD = {
+    "noise": ("n", "the distributions of the noise, or whether there is any"),
+    "composition": ("c", "the reward as a function of the other variables"),
+    "kernel": ("k", "the kernel from which the reward function is drawn"),
+    "signal_family": ("s", "the family of the signals' distributions"),
+    "signal_range": ("r", "an interval that holds the signals"),
+    "components": ("f", "the functions that equations are made of"),
+}
+CLAIMS_NOTE = (
+    "Differences are of regrets, the second method's less the first one's, over the same seeds, as shares of what lies "
+    "between the optimum and a random action, with 95 % t-intervals. Confirmed is a claim whose interval is above 0, "
+    "refuted one whose interval is below 0, open any other; not run says that the store has no pair."
+)
+Text = Annotated[str, Field(min_length=1)]
+
+
+# What papers show --------------------------------------------------------------------------------------------
+
+
+class Said(StrictModel):
+    """A claim as a paper words it, of one method over others."""
+
+    said: Text
+    better: Text
+    worse: Annotated[list[str], Field(min_length=1)]
+    envs: Annotated[list[str], Field(min_length=1)]
+    by: Regret = "average_regret"
+    after: int | None = None
+
+    @property
+    def claims(self) -> list[Claim]:
+        """One for each of the others."""
+        return [
+            Claim(better=self.better, worse=one, envs=self.envs, by=self.by, after=self.after) for one in self.worse
+        ]
+
+
+class Exhibit(StrictModel):
+    """A figure or table of a paper.
+
+    Attributes:
+        name, shows: which, and what is in it.
+        published: what can be read off where there are no numbers.
+        quantity: that it shows.
+        environments: on which, as labels, or patterns of instances that are taken together.
+        agents: who plays.
+        rounds: after which; the last without any.
+        theirs: printed numbers, agent -> one a column of our table.
+        claims: what the paper says of it.
+        missing: why nothing of it is here, where nothing can be.
+    """
+
+    name: Text
+    shows: Text
+    published: str = ""
+    quantity: Quantity | None = None
+    environments: list[str] = []
+    agents: list[str] = []
+    rounds: list[int] = []
+    theirs: dict[str, list[str]] = {}
+    claims: list[Said] = []
+    missing: str = ""
+
+
+class Paper(StrictModel):
+    """What a paper's page is made of.
+
+    Attributes:
+        suite: of ``suites.yaml``, whose name the page has.
+        title, authors, link: of the paper.
+        setting: how the paper's experiments are made, and in what ours differ by themselves.
+        rounds, seeds: of the paper.
+        agents: labels whose departures the page lists, and that its sweep plays.
+        sweep: the command, where it is not that of the suite.
+        exhibits: in the paper's order.
+    """
+
+    suite: Text
+    title: Text
+    authors: Text
+    link: str = ""
+    setting: Text
+    rounds: int
+    seeds: int
+    agents: Annotated[list[str], Field(min_length=1)]
+    sweep: str = ""
+    exhibits: Annotated[list[Exhibit], Field(min_length=1)]
+
+    @property
+    def page(self) -> str:
+        return f"papers/{self.suite}.md"
+
+
+@cache
+def papers() -> tuple[Paper, ...]:
+    """All of ``docs/papers``, by the order of the suites.
+
+    Raises:
+        ValueError: if a file is wrong.
+    """
+    order = [suite.name for suite in load_all()]
+    found = [_paper(path) for path in sorted((DOCS / "papers").glob("*.yaml"))]
+    return tuple(sorted(found, key=lambda paper: order.index(paper.suite)))
+
+
+def _paper(path: Path) -> Paper:
+    try:
+        return Paper.model_validate(read_yaml(path))
+    except ValidationError as error:
+        raise ValueError(f"{path}: {field_errors(error, Paper)}") from error
+    except ArgumentError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+@cache
+def told() -> dict[str, list[str]]:
+    """Agent -> what it uses of tasks beyond spaces, graph and initial data; of submitted ones as their cards say."""
+    cards = [read_card(path) for path in sorted(own_store().glob("*.yaml"))]
+    return read_yaml(DOCS / "told.yaml") | {card.agent: list(card.told) for card in cards}
+
+
+# Pages -------------------------------------------------------------------------------------------------------
+
+
+def on_config(config: Any) -> Any:
+    """MkDocs asks: the section of results has a page a paper."""
+    for entry in config.nav:
+        if "Results" in entry:
+            entry["Results"] = navigation(entry["Results"])
+    return config
+
+
+def navigation(others: Sequence[Any]) -> list[Any]:
+    return [{"Leaderboard": LEADERBOARD}, {"Papers": [{_short(paper): paper.page} for paper in papers()]}, *others]
+
+
+def _short(paper: Paper) -> str:
+    return paper.title
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """MkDocs asks: the pages are files of the site."""
+    from mkdocs.structure.files import File  # late: the tests of the pages do without MkDocs
+
+    known = {file.src_uri for file in files} | {f"agents/{name}.md" for name in zoo()}
+    for uri, content in pages(published_parts(), known).items():
+        files.append(File.generated(config, uri, content=content))
+    return files
+
+
+def published_parts() -> dict[str, list[Run]]:
+    """Name of a file -> its runs, of the checkout's published results; empty while nothing is published."""
+    return {path.stem: load_published(path) for path in sorted(own_store().glob("*.parquet"))}
+
+
+def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
+    """Address in the site -> Markdown, or a picture.
+
+    Args:
+        parts: the published runs, by the names of their files.
+        others: addresses of other pages, which are linked.
+    """
+    found = {LEADERBOARD: leaderboard_page(parts, others)}
+    for paper in papers():
+        found[paper.page] = paper_page(paper, parts, others)
+        for exhibit in paper.exhibits:
+            if svg := picture(exhibit, _own_runs(paper, parts)):
+                found[picture_path(paper, exhibit)] = svg
+                found[picture_path(paper, exhibit, "-dark")] = dark(svg)
+    return found
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
+    """A table of Markdown, so many columns to the left and the others to the right; cells are escaped already."""
+    lines = [header, [*["---"] * texts, *["---:"] * (len(header) - texts)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def agent_link(label: str, root: str, others: Collection[str]) -> str:
+    """The label, linked to the agent's page, with the marks of what it is told."""
+    name = Spec.parse(label).name
+    text = escape(label)
+    linked = f"[{text}]({root}agents/{name}.md)" if f"agents/{name}.md" in others else text
+    marks = "".join(f"<sup>{TOLD[what][0]}</sup>" for what in told().get(name, ()))
+    return f"{linked}{marks}"
+
+
+def env_link(label: str, root: str, others: Collection[str]) -> str:
+    """The environment without what all have in common, linked to its page."""
+    page = f"environments/{label.partition(', T=')[0].partition('(')[0].removeprefix('CBO/')}.md"
+    text = escape(label.removeprefix("CBO/"))
+    return f"[{text}]({root}{page})" if page in others else text
+
+
+def marks_note() -> str:
+    """What the marks at agents' names mean."""
+    listed = ", ".join(f"<sup>{mark}</sup> {meaning}" for mark, meaning in TOLD.values())
+    return f"Agents with marks are told more than spaces, graph and initial data: {listed}."
+
+
+# The leaderboard ---------------------------------------------------------------------------------------------
+
+
+def leaderboard_page(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> str:
+    """Every suite, all agents that have played it, and what has not been played."""
+    shown = [
+        "# Leaderboard",
+        "Every suite, with all agents that have played it, from the [published results](guide/results.md). "
+        f"{SCORE_NOTE} {SECONDS_NOTE} Intervals are 95 %.",
+        marks_note(),
+    ]
+    for suite in load_all():
+        shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
+        shown += _suite(suite, runs_of(suite, parts), others)
+    return "\n\n".join([*shown, ""])
+
+
+def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
+    """Those on the suite's environments with its number of rounds, from all files; of environments without any, those
+    of its own file with most rounds.
+    """
+    rounds = {label: _horizon(suite, label) for label in suite.labels()}
+    runs = newest(run for found in parts.values() for run in found if run.horizon == rounds.get(run.env))
+    there = {run.env for run in runs if run.status == "finished"}
+    shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
+    longest: dict[str, int] = {}
+    for run in shorter:
+        if run.status == "finished":
+            longest[run.env] = max(run.horizon, longest.get(run.env, 0))
+    return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
+
+
+def _horizon(suite: Suite, label: str) -> int:
+    entry = find_entry(Spec.parse(label).name)
+    return suite.horizon or (entry.horizon if entry else 0)
+
+
+def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> list[str]:
+    finished = [run for run in runs if run.status == "finished"]
+    asked = (
+        f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by {suite.metric}."
+    )
+    if not finished:
+        return [asked, f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
+    board = leaderboard(runs)
+    parts = [asked]
+    for mode in (group for group in board.groups if group != ALL_MODES):
+        overall = overall_table(board, mode)
+        agents = board.overall.filter(pl.col("group") == mode)["agent"]
+        rows = [
+            [agent_link(agent, "", others), *map(escape, row[1:])]
+            for agent, row in zip(agents, overall.rows, strict=True)
+        ]
+        parts += [f"### {suite.name}, {mode} mode", table(overall.header, rows)]
+    if suite.metric == "gap":
+        parts += _gap_parts(suite, board, others)
+    return [*parts, not_run(suite, runs, others), f"From {escape(provenance(board))}"]
+
+
+def _gap_parts(suite: Suite, board: Leaderboard, others: Collection[str]) -> list[str]:
+    """GAP and PA-GAP over the environments of each mode, and on each environment."""
+    parts = [f"### {suite.name}, GAP and PA-GAP", GAP_NOTE]
+    for title, (header, rows) in gap_tables(board):
+        body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in rows]
+        parts += [f"**{escape(title)}**", table(header, body)]
+    return parts
+
+
+def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
+    """What of the suite is not published: agents, environments, and pairs with fewer seeds than are asked for."""
+    counts: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for run in runs:
+        if run.status == "finished":
+            counts[run.env, run.agent].add(run.seed)
+    modes = {label: _mode(label) for label in suite.labels()}
+    players = {name: [label for label, mode in modes.items() if mode in modes_of(_kind(name))] for name in zoo()}
+    none = [name for name, labels in players.items() if labels and not any((label, name) in counts for label in labels)]
+    pairs = [(name, label) for name, labels in players.items() if name not in none for label in labels]
+    lacking = [(name, label) for name, label in pairs if (label, name) not in counts]
+    fewer = [(name, label) for name, label in pairs if 0 < len(counts[label, name]) < suite.seeds]
+    rounds = sorted({(run.env, run.horizon) for run in runs if run.horizon < _horizon(suite, run.env)})
+    failed = sorted({(run.agent, run.env) for run in runs if run.status == "failed"})
+    lines = []
+    if none:
+        lines.append(f"* agents that play a mode of it: {', '.join(agent_link(name, '', others) for name in none)};")
+    lines += [f"* {_pairs(name, labels)};" for name, labels in _grouped(lacking).items()]
+    if fewer:
+        least = min(len(counts[label, name]) for name, label in fewer)
+        lines.append(
+            f"* all {suite.seeds} seeds of {len(fewer)} pairs of an agent and an environment: the fewest are {least};"
+        )
+    if rounds:
+        shown = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in rounds)
+        lines.append(f"* all rounds of {escape(shown)};")
+    if failed:
+        lines.append(f"* what failed: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")
+    if not lines:
+        return "Nothing of it is missing."
+    return "**Not run**, or not to the end:\n\n" + "\n".join(lines)[:-1] + "."
+
+
+def _pairs(name: str, labels: Sequence[str]) -> str:
+    shown = ", ".join(label.removeprefix("CBO/") for label in labels[:MOST_LISTED])
+    more = f" and {len(labels) - MOST_LISTED} more" if len(labels) > MOST_LISTED else ""
+    return f"{escape(name)} on {escape(shown)}{more}"
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, label in pairs:
+        found[name].append(label)
+    return found
+
+
+def _mode(label: str) -> str:
+    entry = find_entry(Spec.parse(label).name)
+    return str(entry.mode) if entry else ""
+
+
+@cache
+def _kind(name: str) -> Any:
+    return agent_pages.Described(name, zoo()[name]).kind
+
+
+def sweep_command(suite: Suite, agents: Sequence[str] = ("*",)) -> str:
+    named = " ".join(
+        f"-a {agent}" if agent.isidentifier() or agent.replace("-", "").isalnum() else f"-a '{agent}'"
+        for agent in agents
+    )
+    return f"cbo-gym sweep runs/{suite.name} --suite {suite.name} {named}"
+
+
+# A paper -----------------------------------------------------------------------------------------------------
+
+
+def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> str:
+    """All figures and tables of a paper: ours beside what is published, its claims judged, and what differs."""
+    suite, own = load(paper.suite), _own_runs(paper, parts)
+    linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
+    shown = [
+        f"---\ntitle: {paper.title}\n---",
+        f"# {paper.title}",
+        f"{paper.authors}.{linked}",
+        paper.setting,
+        "## Claims",
+        _claims(paper, own, others),
+    ]
+    for exhibit in paper.exhibits:
+        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, others)]
+    shown += ["## Departures", *_departures(paper, others), "## How it was played", *_how(paper, suite, own)]
+    return "\n\n".join([*shown, ""])
+
+
+def _own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
+    """On its environments, with any keywords: those with the paper's rounds, and all of its own file."""
+    of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
+    named = load(paper.suite).environments
+    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, named))
+
+
+def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> str:
+    """Every claim on each of its environments, with the verdict and the interval."""
+    rows = [
+        [f"{escape(said.said)} ({exhibit.name})", *_judged(one, others)]
+        for exhibit in paper.exhibits
+        for said in exhibit.claims
+        for claim in said.claims
+        for one in judge(claim, runs)
+    ]
+    header = ["claim", "environment", "methods", "by", "verdict", "difference", "pairs", "rounds"]
+    return f"{table(header, rows, texts=5)}\n\n{CLAIMS_NOTE}"
+
+
+def _judged(one: Judgement, others: Collection[str]) -> list[str]:
+    claim = one.claim
+    methods = f"{agent_link(claim.better, '../', others)} over {agent_link(claim.worse, '../', others)}"
+    cells = [env_link(one.env, "../", others), methods, REGRETS[claim.by], f"**{one.verdict}**"]
+    if one.verdict == "not run":
+        return [*cells, MISSING, "0", MISSING]
+    interval = f"{one.difference:.3f}"
+    if not np.isnan(one.half):
+        interval += f" [{one.difference - one.half:.3f}, {one.difference + one.half:.3f}]"
+    rounds = str(one.rounds) if claim.after in (None, one.rounds) else f"{one.rounds} of {claim.after}"
+    return [*cells, interval, str(one.pairs), rounds]
+
+
+def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collection[str]) -> list[str]:
+    parts = [f"**Published**: {exhibit.published}"] if exhibit.published else []
+    if exhibit.missing:
+        return [*parts, f"**Not run**: {exhibit.missing}"]
+    assert exhibit.quantity is not None, f"{paper.suite}, {exhibit.name}: a quantity is needed"
+    columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
+    played = _played(exhibit, runs)
+    header = ["method", *(_column(env, after, exhibit, others) for env, after in columns)]
+    rows = []
+    for agent in exhibit.agents:
+        if agent in exhibit.theirs:
+            rows.append([f"{escape(agent)}, published", *exhibit.theirs[agent]])
+        cells = [_cell(played[agent, env], exhibit.quantity, after) for env, after in columns]
+        rows.append([agent_link(agent, "../", others) + (", ours" if exhibit.theirs else ""), *cells])
+    when = "" if exhibit.rounds else ", after the last round"
+    title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
+    missing = [(agent, env) for (agent, env), found in played.items() if not found]
+    parts += [f"{title} (seeds).", table(header, rows)]
+    if _is_drawn(exhibit, played):
+        parts.append("".join(_image(paper, exhibit, *kind) for kind in (("", "light"), ("-dark", "dark"))))
+    if len(missing) == len(played):
+        return [*parts[: None if exhibit.theirs else -2], "**Not run**: the store has no run of it."]
+    if missing:
+        listed = [_pairs(agent, labels) for agent, labels in _grouped(missing).items()]
+        parts.append(f"**Not run**: {'; '.join(listed)}.")
+    return parts
+
+
+def _played(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
+    """Method and environment -> the finished runs, of which those with most rounds count."""
+    found = {}
+    for agent in exhibit.agents:
+        for env in exhibit.environments:
+            own = [run for run in runs if run.agent == agent and run.status == "finished" and _is_on(run, env)]
+            longest = max((run.horizon for run in own), default=0)
+            found[agent, env] = [run for run in own if run.horizon == longest]
+    return found
+
+
+def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> bool:
+    return exhibit.quantity not in (None, "run_seconds", "run_minutes") and any(played.values())
+
+
+def picture(exhibit: Exhibit, runs: Sequence[Run]) -> str | None:
+    """The curves of an exhibit as SVG; None where there are none."""
+    played = _played(exhibit, runs)
+    if exhibit.quantity is None or not _is_drawn(exhibit, played):
+        return None
+    return curves_svg(played, exhibit.quantity, QUANTITIES[exhibit.quantity].replace("\\*", "*"))
+
+
+def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
+    return f"papers/pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}.svg"
+
+
+def _image(paper: Paper, exhibit: Exhibit, ending: str, scheme: str) -> str:
+    path = picture_path(paper, exhibit, ending).removeprefix("papers/")
+    return f"![{exhibit.name}: ours]({path}#only-{scheme})"
+
+
+def _is_on(run: Run, env: str) -> bool:
+    return run.env == env or ("*" in env and matches(run.env, [env]))
+
+
+def _column(env: str, after: int | None, exhibit: Exhibit, others: Collection[str]) -> str:
+    if len(exhibit.environments) == 1 and after is not None:
+        return f"{after} rounds"
+    return env_link(env, "../", others) + (f", {after} rounds" if after is not None else "")
+
+
+def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
+    """Mean, half the interval and the number of runs."""
+    if not runs or (after or 1) > runs[0].horizon:
+        return MISSING
+    values = np.array([quantity_of(run, quantity, after or run.horizon) for run in runs])
+    half = float(half_width(values))
+    return f"{escape(number(float(values.mean()), None if np.isnan(half) else half))} ({len(values)})"
+
+
+def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
+    """What a figure shows of one run after so many rounds."""
+    if quantity in ("run_seconds", "run_minutes"):
+        return (run.reset_seconds + run.seconds_a_round * run.horizon) / (60 if quantity == "run_minutes" else 1)
+    values = curve_of(run, quantity)[:after]
+    return float(values[~np.isnan(values)][-1])  # of the last recommendation, where it is of one
+
+
+def _departures(paper: Paper, others: Collection[str]) -> list[str]:
+    """Of the methods, as their modules list them."""
+    names = list(dict.fromkeys(Spec.parse(label).name for label in paper.agents))
+    parts = ["What the methods here do otherwise than their papers, as their code says."]
+    for name in names:
+        parts += [f"**{agent_link(name, '../', others)}**", agent_pages.Described(name, zoo()[name]).departures]
+    return parts
+
+
+def _played_with(runs: Sequence[Run]) -> str:
+    """Runs, seeds, versions, days and machines."""
+    days = sorted({run.date.partition("T")[0] for run in runs if run.date})
+    rounds = map(str, sorted({run.horizon for run in runs}))
+    said = [
+        f"{len(runs)} finished runs of {' or '.join(rounds)} rounds",
+        f"{len({run.seed for run in runs})} seeds",
+        f"cbo-gym {' and '.join(sorted({run.version for run in runs}))}",
+        *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
+        *sorted({run.machine for run in runs if run.machine}),
+    ]
+    return "; ".join(said) + "."
+
+
+def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
+    command = paper.sweep or sweep_command(suite, paper.agents)
+    parts = [
+        f"```sh\n{command}\ncbo-gym publish runs/{suite.name} --suite {suite.name}\n```",
+        f"The paper has {paper.rounds} rounds and {paper.seeds} seeds.",
+    ]
+    finished = [run for run in runs if run.status == "finished"]
+    if not finished:
+        return [*parts, "**Not run**: nothing of this paper is published yet."]
+    hours = sum(run.reset_seconds + run.seconds_a_round * run.horizon for run in finished) / 3600
+    seeds: dict[tuple[str, str, int], set[int]] = defaultdict(set)
+    for run in finished:
+        seeds[run.agent, run.env, run.horizon].add(run.seed)
+    few = sum(len(found) < LEAST_SEEDS for found in seeds.values())
+    rounds = sorted({run.horizon for run in finished})
+    shorter = [horizon for horizon in rounds if horizon < paper.rounds]
+    parts.append(f"Ours: {escape(_played_with(finished))} The agents' own time: {hours:.2g} hours.")
+    if shorter:
+        parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
+    if few:
+        parts.append(f"{few} of {len(seeds)} pairs of an agent and an environment have fewer than {LEAST_SEEDS} seeds.")
+    return parts

@@ -1,0 +1,180 @@
+"""The pages of results: every suite and every figure is there, what is missing is said, and claims are judged."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import get_args
+
+import pytest
+import result_pages
+from result_pages import TOLD, papers, runs_of, told
+
+import cbo_gym.evaluation.runner as runner
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.errors import CBOGymError
+from cbo_gym.evaluation import evaluate
+from cbo_gym.evaluation.submission import Told
+from cbo_gym.registry import find_entry
+from cbo_gym.specs import Spec, create_agent, find_agent, modes_of
+from cbo_gym.suites import load, load_all
+from cbo_gym.yaml_files import read_yaml
+from tests.evaluation.test_leaderboard import made_up_run
+
+TOY = "CBO/ToyGraph-v0"
+
+
+@pytest.fixture(scope="module")
+def made_up():
+    """On one task of the MCBO paper: MCBO above CBO, CBO above GP-UCB; one run too short, one that failed."""
+    values = {"MCBO": 0.9, "CBO": 0.6, "GP-UCB": 0.3}
+    runs = [
+        made_up_run(agent, seed, [value + seed / 100] * 100, TOY, "hard")
+        for agent, value in values.items()
+        for seed in range(3)
+    ]
+    return {"mcbo2023": [*runs, made_up_run("Random", 0, [0.1] * 50, TOY, "hard")]}
+
+
+@pytest.fixture(scope="module")
+def pages(made_up):
+    return result_pages.pages(made_up, {f"agents/{name}.md" for name in zoo()})
+
+
+def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
+    page = pages["leaderboard.md"]
+    assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [suite.name for suite in load_all()]
+    parts = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL))
+    assert "**Not run**: nothing of this suite is published." in parts["gpoo2022"]
+    mcbo = parts["mcbo2023"]
+    assert "| [MCBO](agents/MCBO.md)<sup>n</sup> | 1 of 1 | 3 | 0.910" in mcbo
+    assert "agents that play a mode of it: [Random](agents/Random.md), [EIFN]" in mcbo
+    assert "* CBO on PSAGraph-v0" in mcbo
+    assert "all 20 seeds of 3 pairs of an agent and an environment: the fewest are 3" in mcbo
+
+
+def test_gap_is_shown_where_a_suite_is_compared_by_it():
+    runs = [made_up_run("CBO", 0, [0.5] * 100, "CBO/SurveyToyGraph-v0", "hard", initial_expected=0.0)]
+    page = result_pages.leaderboard_page({"survey2026": runs})
+    assert "**Hard, over environments: expected**" in page
+    assert "| agent | GAP at 20 | GAP at 50 | GAP at 100 | PA-GAP at 20" in page
+
+
+def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
+    short, full = made_up_run("A", 0, [0.5] * 50, TOY, "hard"), made_up_run("A", 0, [0.5] * 100, TOY, "hard")
+    suite = load("mcbo2023")
+    assert runs_of(suite, {"mcbo2023": [short]}) == [short]
+    assert runs_of(suite, {"mcbo2023": [short, full]}) == runs_of(suite, {"showcase": [full, short]}) == [full]
+    assert runs_of(suite, {"showcase": [short]}) == []
+
+
+def test_claims_are_judged_and_open_ones_named(pages):
+    page = pages["papers/mcbo2023.md"]
+    claims = page.partition("## Claims")[2].partition("## Figure")[0]
+    verdicts = re.findall(r"\| (ToyGraph-v0|[\w-]+) \| (\S+) over (\S+) \|.*?\*\*(.*?)\*\* \| (.*?) \|", claims)
+    found = {
+        (env, re.sub(r"\(.*|\[|\]", "", one), re.sub(r"\(.*|\[|\]", "", two)): v for env, one, two, v, _ in verdicts
+    }
+    assert found["ToyGraph-v0", "MCBO", "CBO"] == "confirmed"
+    assert found["ToyGraph-v0", "CBO", "MCBO"] == "refuted"
+    assert found["Ackley-v0", "MCBO", "EIFN"] == "not run"
+    assert "0.300 [0.300, 0.300] | 3 | 100 |" in claims
+
+
+def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
+    page = pages["papers/mcbo2023.md"]
+    assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [
+        "Claims",
+        *(exhibit.name for exhibit in papers()[0].exhibits),
+        "Departures",
+        "How it was played",
+    ]
+    assert "| [CBO](../agents/CBO.md)<sup>n</sup> | 0.610 ± 0.025 (3) | - |" in page
+    assert "**Not run**: MCBO on PSAGraph-v0; CBO on PSAGraph-v0; GP-UCB on PSAGraph-v0; Random on PSAGraph-v0." in page
+    assert "**Not run**: the store has no run of it." in page
+    assert "cbo-gym sweep runs/mcbo2023 --suite mcbo2023 -a MCBO -a EIFN" in page
+    assert "10 finished runs of 50 or 100 rounds; 3 seeds;" in page
+    assert "4 of 4 pairs of an agent and an environment have fewer than 5 seeds." in page
+    assert "![Figure 2 (a, b): ours](pictures/mcbo2023-0.svg#only-light)" in page
+    assert {path for path in pages if path.endswith(".svg")} == {
+        f"papers/pictures/mcbo2023-{place}{ending}.svg" for place in (0, 3) for ending in ("", "-dark")
+    }
+    ET.fromstring(pages["papers/pictures/mcbo2023-0.svg"])
+    table = pages["papers/excbo2024.md"].partition("## Table 2")[2].partition("## Table 3")[0]
+    assert "| MCBO, published | 0.78 ± 0.05 |" in table
+    assert "**Not run**" in table
+
+
+@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.suite)
+def test_papers_name_agents_and_environments_that_there_are(paper):
+    labels = load(paper.suite).labels()
+    claims = [claim for exhibit in paper.exhibits for claim in exhibit.claims]
+    named = {agent for exhibit in paper.exhibits for agent in exhibit.agents}
+    for agent in {
+        *paper.agents,
+        *named,
+        *(said.better for said in claims),
+        *(one for said in claims for one in said.worse),
+    }:
+        create_agent(agent)
+    envs = {env for exhibit in paper.exhibits for env in exhibit.environments} | {
+        env for one in claims for env in one.envs
+    }
+    bases = {label.partition("(")[0] for label in labels}
+    for env in envs:
+        assert env.partition("(")[0] in bases, env
+        assert find_entry(env.partition("(")[0]) is not None
+        if "*" not in env:
+            assert str(Spec.parse(env)) == env, "labels have their keywords in order"
+    for exhibit in paper.exhibits:
+        columns = len(exhibit.environments) * max(len(exhibit.rounds), 1)
+        assert all(len(cells) == columns for cells in exhibit.theirs.values()), exhibit.name
+        assert bool(exhibit.missing) != bool(exhibit.quantity), exhibit.name
+        assert set(exhibit.theirs) <= set(exhibit.agents)
+        for said in exhibit.claims:
+            assert set(said.envs) <= set(exhibit.environments), exhibit.name
+            assert {said.better, *said.worse} <= set(exhibit.agents), exhibit.name
+
+
+ENVS = {
+    "soft": "CBO/Ackley-v0",
+    "hard": TOY,
+    "contextual": "CBO/CoCaFig1-v0",
+    "aggregated": "CBO/GPBandit1-v0",
+    "masked": "CBO/SSEMPeriodic-v1",
+    "discrete": "CBO/IVBandit-v0",
+}
+
+
+def test_marks_are_those_of_cards():
+    assert set(TOLD) == set(get_args(Told))
+    assert set(read_yaml(result_pages.DOCS / "told.yaml")) <= set(zoo())
+    assert len({mark for mark, _ in TOLD.values()}) == len(TOLD)
+
+
+@pytest.mark.parametrize("name", zoo())
+def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
+    read = set()
+    made = runner.make_task
+
+    def recorded(env, seed):
+        task = made(env, seed)
+
+        class Recorded(type(task)):
+            def __getattribute__(self, field):
+                if field in TOLD:
+                    read.add(field)
+                return super().__getattribute__(field)
+
+        copy = object.__new__(Recorded)
+        vars(copy).update(vars(task))
+        return copy
+
+    monkeypatch.setattr(runner, "make_task", recorded)
+    for mode in modes_of(find_agent(name)):
+        if mode in ENVS:
+            try:
+                evaluate(create_agent(name), ENVS[mode], 0, horizon=1, recommend="end")
+            except CBOGymError:  # a task that it does not play, or a library that is missing
+                continue
+    assert sorted(read) == sorted(told().get(name, ())), f"docs/told.yaml, {name}"
