@@ -19,7 +19,7 @@ from cbo_gym.scm import Distribution, Floats, Intervention
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Mask
 from cbo_gym.scm.system import Draws, Values
-from cbo_gym.task import Action, DynamicTask, Mode, Observation, ToldGraph
+from cbo_gym.task import DynamicTask, Mode, Observation, ToldGraph
 
 Hard = Mapping[str, tuple[Mask, Floats]]
 
@@ -90,10 +90,14 @@ class DynamicFeedback(ChoiceFeedback):
                 "leave out the keyword graph"
             )
         self.slices: Slices = problem.slices
+        self._last = self.slices.count - 1
         #: what a variable of a slice is called in it, slice by slice
         self._names = [{name: f"{name}_{place}" for name in self.slices.names} for place in range(self.slices.count)]
         super().__init__(problem)
-        self._bare = {named: name for names in self._names for name, named in names.items()}
+        #: what a variable of the first slice is called in another
+        self._moved = [{self._names[0][name]: named for name, named in names.items()} for names in self._names]
+        self._soft = (0.0,)  # an action by itself is meant for the first slice
+        self._named_members = [[(f"{n}_0", place, scale) for n, place, scale in each] for each in self._named_members]
 
     def whole_graph(self) -> ToldGraph:
         """The diagram of a slice by itself."""
@@ -115,26 +119,24 @@ class DynamicFeedback(ChoiceFeedback):
 
     def slice_of(self, rounds: int) -> int:
         """The slice of a round, by the number of those before it."""
-        return min(rounds // self.trials, self.slices.count - 1)
-
-    def decode(self, action: Action) -> Intervention:
-        """As for every mode; by itself an action is meant for the first slice."""
-        return self._in_slice(super().decode(action).hard, 0)
+        place = rounds // self.trials
+        return place if place < self._last else self._last
 
     def decode_batch(self, actions: Actions) -> Intervention:
-        return self._in_slice(super().decode_batch(actions).hard, 0)
-
-    def _in_slice(self, hard: Hard, place: int, before: Hard | None = None) -> Intervention:
-        """An intervention on the variables of a slice, beside those of slices before; its parameter is the slice."""
-        names = self._names[place]
-        return Intervention((float(place),), {**(before or {}), **{names[name]: pair for name, pair in hard.items()}})
+        hard = super().decode_batch(actions).hard
+        return Intervention(self._soft, {self._names[0][name]: pair for name, pair in hard.items()})
 
     def start(self) -> Past:
         return Past(0, {})
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        own = {self._bare[name]: pair for name, pair in intervention.hard.items()}
-        return self._in_slice(own, self.slice_of(memory.rounds), memory.implemented)
+        """The same in the slice of the round that comes, beside what was implemented; its parameter is the slice."""
+        place = self.slice_of(memory.rounds)
+        if not place:
+            return intervention
+        moved = self._moved[place]
+        own = {moved[name]: pair for name, pair in intervention.hard.items()}
+        return Intervention((float(place),), {**memory.implemented, **own})
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Past:
         rounds = memory.rounds + 1
@@ -152,13 +154,16 @@ class DynamicFeedback(ChoiceFeedback):
         """All variables of all slices, and by their bare names those of the slice that is played."""
         values = self.scm.propagate(noise, intervention)
         (place,) = intervention.soft
+        if type(place) is float:
+            for name, named in self._names[int(place)].items():
+                values[name] = values[named]
+            return values
         for name in self.slices.names:
             values[name] = self._in_play(values, name, place)
         return values
 
     def _in_play(self, values: Values, name: str, place: Floats) -> Floats:
-        if np.ndim(place) == 0:
-            return values[self._names[int(place)][name]]
+        """A variable in the slices that are played, where rounds are of several."""
         first, *others = [values[names[name]] for names in self._names]
         chosen: Floats = first + 0.0 * place
         for number, value in enumerate(others, start=1):
@@ -173,9 +178,9 @@ class DynamicFeedback(ChoiceFeedback):
 
     def _played(self, intervention: Intervention) -> Intervention:
         """What is set in the slice that is played, by the variables' bare names."""
-        names = self._names[int(np.max(intervention.soft[0]))]
-        hard = {name: intervention.hard[named] for name, named in names.items() if named in intervention.hard}
-        return Intervention((), hard)
+        (place,) = intervention.soft
+        names, done = self._names[int(place)], intervention.hard
+        return Intervention((), {name: done[named] for name, named in names.items() if named in done})
 
     def acted_on(self) -> dict[str, str]:
         return {names[name]: "do" for names in self._names for name in self.manipulable}
