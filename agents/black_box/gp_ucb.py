@@ -31,7 +31,7 @@ from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation, Round
 
 
 class GPUCB(Agent):
-    """Upper confidence bound on one GP from action to reward. Plays soft, hard and contextual tasks.
+    """Upper confidence bound on one GP from action to reward. Plays soft, hard, contextual and adversarial tasks.
 
     Args:
         beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0. With a

@@ -33,7 +33,7 @@ RESTARTS = 6
 
 
 class EIFN(NetworkAgent):
-    """Expected improvement on a network of GPs. Plays soft and hard tasks.
+    """Expected improvement on a network of GPs. Plays soft, hard and adversarial tasks.
 
     Args:
         samples: Sobol samples of the posterior, at least 1 (128 as in the paper).

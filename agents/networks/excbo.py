@@ -49,7 +49,9 @@ RESTARTS = 6
 
 
 class EXCBO(NetworkAgent):
-    """Upper confidence bound on a network of decoders with learned exogenous variables. Plays soft and hard tasks.
+    """Upper confidence bound on a network of decoders with learned exogenous variables.
+
+    Plays soft, hard and adversarial tasks.
 
     Args:
         beta: weight of the expected standard deviation; finite, at least 0.

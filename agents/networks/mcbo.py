@@ -73,7 +73,7 @@ class Climb(NamedTuple):
 
 
 class MCBO(NetworkAgent):
-    """Optimism over plausible function networks. Plays soft and hard tasks.
+    """Optimism over plausible function networks. Plays soft, hard and adversarial tasks.
 
     Args:
         beta: width of the confidence bounds in standard deviations; finite, at least 0. None needs no tuning: 0.05,

@@ -158,7 +158,8 @@ class AdversarialFeedback(SoftFeedback):
         scales = zip(self.move_domains.names, self.move_domains.scales, strict=True)
         move = [scale.to_unit(values[name]) for name, scale in scales]
         columns = move if nodes.ndim == 1 else np.broadcast_arrays(*move, nodes[..., 0])[:-1]
-        return {"nodes": nodes, "adversary": np.moveaxis(np.array(columns), 0, -1)}
+        within = np.moveaxis(np.array(columns), 0, -1).clip(0.0, 1.0)  # from native units and back, a digit may go over
+        return {"nodes": nodes, "adversary": within}
 
     def empty_observation(self) -> Observation:
         return {"nodes": np.zeros(len(self.nodes)), "adversary": np.zeros(len(self.move_domains))}
