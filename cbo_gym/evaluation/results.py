@@ -223,7 +223,9 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     Version(stored["version"])  # raises, as the next two do
     Mode(stored["mode"])
     datetime.fromisoformat(stored["date"])
-    described = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
+    described: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+    }
     return Run(**described, table=table)
 
 
