@@ -116,7 +116,8 @@ def publish(
     if not NAME.fullmatch(name):
         raise ArgumentError(f"name the suite by lower case letters, digits, - and _; given {name!r}")
     found = [stored_run(path) for path in track(run_files(Path(folder)))]
-    new = [run for run in found if _is_of(name, run)]
+    patterns = next((suite.environments for suite in load_all() if suite.name == name), ["*"])
+    new = [run for run in found if matches(run.env, patterns)]
     if not new:
         where = f"; {len(found)} are on environments that the suite {name} has not" if found else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
@@ -141,11 +142,6 @@ def publish(
         outdated=len(new) - (len(kept) - stay),
         bytes=len(content),
     )
-
-
-def _is_of(name: str, run: Run) -> bool:
-    suites = {suite.name: suite for suite in load_all()}
-    return name not in suites or matches(run.env, suites[name].environments)
 
 
 def load_published(store: Path | str | None = None, suite: str | None = None) -> list[Run]:
@@ -274,16 +270,20 @@ def _key(run: Run) -> str:
     return Path(name_of(run)).stem
 
 
+def _kind(name: str) -> Any:
+    """The type of a field; of one that may be None the other."""
+    hint = _HINTS[name]
+    return next(part for part in get_args(hint) if part is not type(None)) if isinstance(hint, UnionType) else hint
+
+
 def _is_json(name: str) -> bool:
-    return get_origin(_HINTS[name]) in (dict, tuple)
+    return get_origin(_kind(name)) in (dict, list, tuple)
 
 
 def _dtype(name: str) -> Any:
     """Of a field's column."""
-    hint = _HINTS[name]
-    plain = [part for part in get_args(hint) if part is not type(None)] if isinstance(hint, UnionType) else [hint]
     kinds: dict[Any, Any] = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-    return kinds.get(plain[0], pl.String)
+    return kinds.get(_kind(name), pl.String)
 
 
 def _sealed(name: str, runs: Sequence[Run]) -> bytes:

@@ -245,7 +245,10 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     Version(stored["version"])  # raises, as the next two do
     Mode(stored["mode"])
     datetime.fromisoformat(stored["date"])
-    return Run(**{**stored, "choices": tuple(stored["choices"])}, table=table)
+    described: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+    }
+    return Run(**described, table=table)
 
 
 def _require_intact(path: Path, content: bytes) -> None:
