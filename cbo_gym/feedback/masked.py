@@ -106,7 +106,7 @@ class MaskedFeedback(ParametricFeedback):
         items = super().priceable().items
         names = self.problem.domains.names
         own = {arm: (name,) for arm, name in zip(self.codec.arms, names, strict=True)}
-        return Priceable(items | own, [frozenset({name}) for name in names], {}, units=False)
+        return Priceable({**items, **own}, [frozenset({name}) for name in names], {}, units=False)
 
     def changed(self, intervention: Intervention) -> Changed:
         """The base arms that are let through."""
