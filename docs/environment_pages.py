@@ -22,7 +22,7 @@ from equations import Equation, equations_html, equations_of
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.registry import EnvEntry, entries
 from cbo_gym.scm import SeparableSEM, Zero
-from cbo_gym.task import Mode
+from cbo_gym.task import Constraint, Mode
 
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
@@ -235,10 +235,15 @@ def _facts(one: Environment) -> str:
         "mode": f"{entry.mode}. {one.mode_in_words.replace('`', '')}",
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
+        "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in _constraints(one)),
         "tags": ", ".join(entry.tags),
     }
     items = "".join(f"<div><dt>{name}</dt><dd>{escape(text)}</dd></div>" for name, text in facts.items() if text)
     return f'<dl class="facts">{items}</dl>'
+
+
+def _constraints(one: Environment) -> tuple[Constraint, ...]:
+    return one.feedback.problem.outcomes.constraints
 
 
 def _figure(one: Environment, kind: str, caption: str) -> str:
@@ -341,7 +346,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _optimum(one: Environment) -> str:
-    best, codec = one.entry.optimum, one.feedback.codec
+    best, codec, limits = one.entry.optimum, one.feedback.codec, _constraints(one)
     if best is None:
         return f"None is recorded; `cbo-gym optimum {one.entry.id}` computes it."
     rows = [
@@ -354,6 +359,11 @@ def _optimum(one: Environment) -> str:
         if one.entry.mode not in (Mode.CONTEXTUAL, Mode.DYNAMIC)
         else f"Reached by the {'sequence' if one.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}.",
         "",
+        *(
+            ["Both are of the actions that meet the constraints; any other counts as a random one.", ""]
+            if limits
+            else []
+        ),
         f"Computed by `{best.command}`.",
     ]
     return "\n".join(rows)

@@ -105,8 +105,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     ) -> None:
         require_render_mode(render_mode)
         self.feedback = make_feedback(problem, mode, **parameters)
-        if parameters.get("constraints"):  # a problem's own are known to be met by its recorded optimum
-            require_feasible(self.feedback)
+        require_feasible(self.feedback)
         self.mode = self.feedback.mode
         self.problem = self.feedback.problem
         self.scm = self.feedback.scm

@@ -31,6 +31,7 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
 ROUNDING = 1e-9  # of a threshold, or of 1 if that is more: what may be missed and counts as met
+FEW = 2**4  # random points of a region that are tried first
 SAMPLE = 2**10  # random points of a region, by which the search puts rewards and violations into units
 BACK = np.array([0.0, *np.geomspace(1e-9, 1.0, 28)])  # shares of the way back to a feasible point
 
@@ -113,8 +114,9 @@ class ConstrainedOracle(Oracle):
             self._require_any(self.missed_by(self.feedback.decode_batch(actions), len(actions)), actions)
             return
         regions = list(self.feedback.regions())
-        if any(self._sampled(region)[1].max(axis=1).min() <= 0.0 for region in regions):
-            return
+        for count in (FEW, SAMPLE):
+            if any(self._sampled(region, count)[1].max(axis=1).min() <= 0.0 for region in regions):
+                return
         nearest = [maximise_in_box(self._nearness(region), region.dim, self._seed) for region in regions]
         found = [self._one(region, point) for region, point in zip(regions, nearest, strict=True)]
         self._require_any(self.missed(found), found)
@@ -202,9 +204,9 @@ class ConstrainedOracle(Oracle):
 
         return slack
 
-    def _sampled(self, region: Region) -> tuple[np.ndarray, np.ndarray]:
+    def _sampled(self, region: Region, count: int = SAMPLE) -> tuple[np.ndarray, np.ndarray]:
         """Random points of a region ``(n, dim)``, and their excesses ``(n, constraints)``."""
-        points = np.random.default_rng(self._seed).random((SAMPLE if region.dim else 1, region.dim))
+        points = np.random.default_rng(self._seed).random((count if region.dim else 1, region.dim))
         batch = self.feedback.decode_batch(region.to_actions(points)).broadcast((len(points),))
         return points, self._excesses(batch, len(points))
 
@@ -229,8 +231,10 @@ class ConstrainedOracle(Oracle):
 
         def merit(points: np.ndarray) -> np.ndarray:
             near = nearness(points)
-            good = np.arctan((rewards(points) - centre) / unit) * (2.0 / np.pi)
-            return np.where(near < 0.0, near / (1.0 - near) - 1.0, good)
+            found = near / (1.0 - near) - 1.0
+            if (inside := near >= 0.0).any():
+                found[inside] = np.arctan((rewards(points[inside]) - centre) / unit) * (2.0 / np.pi)
+            return found
 
         return merit
 
@@ -291,7 +295,7 @@ def _climb_along(
 
 
 def require_feasible(feedback: Feedback) -> None:
-    """Refuse a problem whose constraints no action meets.
+    """Refuse a problem whose constraints no action meets; of one without constraints there is nothing to find out.
 
     Raises:
         ArgumentError: with the least violation that was found, and where.
