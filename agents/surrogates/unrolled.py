@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cbo_gym.actions import ChoiceCodec, Domains, Interval
 from cbo_gym.agents.surrogates.causal_prior import ObservationalModel, can_be_simulated
+from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, DynamicTask, HardTask, Mode, Observation, ToldGraph
 
@@ -36,6 +37,7 @@ class UnrolledModel(ObservationalModel):
             domains[f"{name}_{place - 1}"] = _around(value, series.get(f"{name}_{place - 1}", np.empty(0)))
         domains |= {f"{name}_{place}": domain for name, domain in task.manipulable.items()}
         super().__init__(_slice_task(task, place, bool(held), domains), device)
+        self._network = _CutNetwork(self._task, device)
         scales = Domains(domains)
         before = [scales.scales[scales.names.index(f"{n}_{place - 1}")].to_unit(value) for n, value in held.items()]
         self._before = torch.tensor(before, dtype=torch.float64, device=device)
@@ -72,6 +74,22 @@ class UnrolledModel(ObservationalModel):
         own = frozenset(f"{name}_{self._place_of_slice}" for name in target)
         held = self._before.expand(len(values), -1)
         return super().effect(self._held | own, torch.cat([held, values], -1))
+
+
+class _CutNetwork(GPNetwork):
+    """Leaves out the mechanisms of variables that all actions set, so that what is held costs nothing."""
+
+    def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
+        forced = self._forced(inputs)
+        values: dict[str, Tensor] = {}
+        for node in nodes:
+            mask, setting = forced.get(node, (None, None))
+            if mask is not None and setting is not None and mask.all():
+                values[node] = setting
+                continue
+            natural = value(node, self._points(node, values, inputs))
+            values[node] = natural if mask is None else torch.where(mask, setting, natural)
+        return values
 
 
 def _around(value: float, data: np.ndarray) -> Interval:
