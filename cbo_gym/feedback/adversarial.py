@@ -105,8 +105,9 @@ class AdversarialFeedback(SoftFeedback):
         array = as_numbers(action)
         intervention = super().decode(array)
         steps = self._levels - 1
-        for place, value in enumerate(array.tolist()):
-            if abs(value - round(value * steps) / steps) > ON_GRID:
+        for value in array.tolist():
+            if abs(value - int(value * steps + 0.5) / steps) > ON_GRID:
+                place = array.tolist().index(value)
                 raise InvalidAction(f"action[{place}] must be one of {self._listed_levels}; given {value}")
         return intervention
 
@@ -140,9 +141,8 @@ class AdversarialFeedback(SoftFeedback):
         return Intervention([*intervention.soft, *native])
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
-        own = zip(self.domains.scales, intervention.soft, strict=False)
-        actions = np.array([scale.to_unit(value) for scale, value in own]).T
-        return self.strategy.remember(memory, actions, values[self._luck])
+        own = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's come after
+        return self.strategy.remember(memory, [scale.to_unit(value) for scale, value in own], values[self._luck])
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """What rounds give, the adversary's native coordinates included; a move that is missing is drawn by luck."""
@@ -155,11 +155,13 @@ class AdversarialFeedback(SoftFeedback):
         return values
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        scales = zip(self.move_domains.names, self.move_domains.scales, strict=True)
+        scales = zip(self.move_domains.names, self.move_domains.scales)  # noqa: B905
         move = [scale.to_unit(values[name]) for name, scale in scales]
-        columns = move if nodes.ndim == 1 else np.broadcast_arrays(*move, nodes[..., 0])[:-1]
-        within = np.moveaxis(np.array(columns), 0, -1).clip(0.0, 1.0)  # from native units and back, a digit may go over
-        return {"nodes": nodes, "adversary": within}
+        # from native units and back, a digit may go over
+        if nodes.ndim == 1:
+            return {"nodes": nodes, "adversary": np.array([min(max(value, 0.0), 1.0) for value in move])}
+        columns = np.broadcast_arrays(*move, nodes[..., 0])[:-1]
+        return {"nodes": nodes, "adversary": np.stack(columns, axis=-1).clip(0.0, 1.0)}
 
     def empty_observation(self) -> Observation:
         return {"nodes": np.zeros(len(self.nodes)), "adversary": np.zeros(len(self.move_domains))}

@@ -38,6 +38,14 @@ class Game(NamedTuple):
     moves: np.ndarray
     rewards: np.ndarray
 
+    def place(self, action: Sequence[Floats]) -> Any:
+        """The place among the agent's actions of one, or of a batch, by its coordinates in [0, 1]."""
+        place: Any = 0
+        for column in action:  # of one action plain numbers: a step takes a few microseconds
+            steps: Any = column * (self.actions.levels - 1) + 0.5
+            place = place * self.actions.levels + (int(steps) if type(column) is float else steps.astype(int))
+        return place
+
     @property
     def worst(self) -> int:
         """The place of the move that is worst for an agent that plays at random."""
@@ -66,8 +74,14 @@ class Strategy(ABC):
             ArgumentError: if it is out of range.
         """
 
-    def remember(self, memory: Memory, actions: np.ndarray, luck: Floats) -> Memory:
-        """What the next move depends on, after ``actions`` of shape ``(..., q)`` were played."""
+    def remember(self, memory: Memory, action: Sequence[Floats], luck: Floats) -> Memory:
+        """What the next move depends on.
+
+        Args:
+            memory: what the last one depended on.
+            action: what was played, in [0, 1]: one number, or one array of a batch, a coordinate.
+            luck: of the round that was played.
+        """
         return memory
 
 
@@ -113,12 +127,12 @@ class Adaptive(Strategy):
     def move(self, memory: Reply) -> np.ndarray:
         return self.game.moves[memory.place]
 
-    def remember(self, memory: Reply, actions: np.ndarray, luck: Floats) -> Reply:
-        rewards = FORGETTING * memory.rewards + self.game.rewards[self.game.actions.places(actions)]
-        drawn = place_at(luck / JITTER, len(self.game.moves))
-        if np.ndim(luck) == 0:  # plain numbers: a step takes a few microseconds
-            return Reply(rewards, drawn if luck < JITTER else _worst(rewards))
-        return Reply(rewards, np.where(luck < JITTER, drawn, _worst(rewards)))
+    def remember(self, memory: Reply, action: Sequence[Floats], luck: Floats) -> Reply:
+        rewards = FORGETTING * memory.rewards + self.game.rewards[self.game.place(action)]
+        drawn, reply = place_at(luck / JITTER, len(self.game.moves)), _worst(rewards)
+        if type(luck) is float:
+            return Reply(rewards, drawn if luck < JITTER else reply)
+        return Reply(rewards, np.where(luck < JITTER, drawn, reply))
 
 
 class Listed(Strategy):
@@ -140,7 +154,7 @@ class Listed(Strategy):
     def move(self, memory: int) -> np.ndarray:
         return self._moves[memory % len(self._moves)]
 
-    def remember(self, memory: int, actions: np.ndarray, luck: Floats) -> int:
+    def remember(self, memory: int, action: Sequence[Floats], luck: Floats) -> int:
         return memory + 1
 
 
@@ -168,7 +182,8 @@ class Asked(Strategy):
             )
         return found
 
-    def remember(self, memory: np.ndarray, actions: np.ndarray, luck: Floats) -> np.ndarray:
+    def remember(self, memory: np.ndarray, action: Sequence[Floats], luck: Floats) -> np.ndarray:
+        actions = np.stack(action, axis=-1)
         past = np.broadcast_to(memory, (*actions.shape[:-1], *memory.shape[-2:]))
         return np.concatenate([past, actions[..., None, :]], axis=-2)
 
@@ -194,14 +209,14 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
 
 def place_at(share: Any, count: int) -> Any:
     """The place among ``count`` at a share in [0, 1) of the way; the last one beyond."""
-    if np.ndim(share) == 0:
+    if type(share) is float:
         return min(int(share * count), count - 1)
     return np.minimum((share * count).astype(int), count - 1)
 
 
 def _worst(rewards: np.ndarray) -> np.ndarray:
     """The place of the least reward on the last axis, the first one of equals."""
-    return np.round(rewards, TIE_DECIMALS).argmin(axis=-1)
+    return rewards.round(TIE_DECIMALS).argmin(axis=-1)
 
 
 def _as_floats(given: Any) -> np.ndarray | None:
