@@ -406,9 +406,12 @@ class SetArm(Arm):
 
     def _log_worth(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """log(EI / cost), but for the part of the cost that all values have in common."""
+        return self._log_improvement(values, best, prior) - self.log_surcharge(values)
+
+    def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None) -> Tensor:
         with torch.no_grad():
             mean, std = self._gp.predict(values, prior)
-        return log_expected_improvement(mean, std, best) - self.log_surcharge(values)
+        return log_expected_improvement(mean, std, best)
 
 
 def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:

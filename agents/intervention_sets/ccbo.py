@@ -299,7 +299,7 @@ class ConstrainedSetArm(SetArm):
         with torch.no_grad():
             return self._joint.at_data()
 
-    def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None) -> Tensor:
         with torch.no_grad():
             mean, root = self._joint.predict(values, None if prior is None else self._priors)
         found = log_constrained_improvement(mean, root, self._limits.modelled, best, self._draws)

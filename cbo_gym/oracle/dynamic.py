@@ -71,7 +71,7 @@ class DynamicOracle(Oracle):
             Estimate(*np.concatenate(rows[name], axis=1)) for name in ("of_played", "of_recommended")
         )
         best = np.concatenate(rows["best"])
-        return Verdict(of_played, of_recommended, best, best, np.concatenate(rows["random"]))
+        return Verdict(of_played, of_recommended, best, best, at_random=np.concatenate(rows["random"]))
 
     def expected_after(self, actions: list[Action], past: Past) -> Estimate:
         """E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""

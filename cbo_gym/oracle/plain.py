@@ -148,7 +148,7 @@ class Oracle:
             intervention: situated, of one round or of a batch of them.
             seen: before the round.
         """
-        return np.broadcast_to(self.optimum.value, intervention.batch_shape)
+        return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.feedback.own_axes :])
 
     def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
         """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.
