@@ -67,6 +67,7 @@ class CCBO(CBO):
         super().__init__(device=device)
         self.multi_task = multi_task
         self.causal_prior = causal_prior
+        self.learns_from_interventions = not causal_prior  # constant prior means are those of all rounds
 
     def setup(self, seed: int) -> None:
         self._limited = [one.node for one in self.task.constraints]

@@ -33,6 +33,7 @@ from cbo_gym.task import Action, Observation
 ROUNDING = 1e-9  # of a threshold, or of 1 if that is more: what may be missed and counts as met
 FEW = 2**4  # random points of a region that are tried first
 SAMPLE = 2**10  # random points of a region, by which the search puts rewards and violations into units
+CLIMB_GAIN = 1e-9  # relative, at which an ascent stops
 BACK = np.array([0.0, *np.geomspace(1e-9, 1.0, 28)])  # shares of the way back to a feasible point
 
 
@@ -264,27 +265,29 @@ def _climb_along(
     """
     from scipy.optimize import minimize  # late: slow to import, and needed only here
 
-    def with_slopes(of: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        steps = np.where(x + CLIMB_STEP > 1.0, -CLIMB_STEP, CLIMB_STEP)
-        values = of(np.vstack([x, x + np.diag(steps)]))
-        return values[0], ((values[1:] - values[0]).T / steps)
+    def with_slopes(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], tuple[Any, np.ndarray]]:
+        """The function's value and slopes at a point, remembered for the next time that it is asked for them."""
+        last: dict[bytes, tuple[Any, np.ndarray]] = {}
 
-    def lacking(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = with_slopes(function, x)
-        return -float(value), -slope
+        def at(x: np.ndarray) -> tuple[Any, np.ndarray]:
+            if x.tobytes() not in last:
+                steps = np.where(x + CLIMB_STEP > 1.0, -CLIMB_STEP, CLIMB_STEP)
+                values = of(np.vstack([x, x + np.diag(steps)]))
+                last.clear()
+                last[x.tobytes()] = values[0], (values[1:] - values[0]).T / steps
+            return last[x.tobytes()]
 
+        return at
+
+    lacking, inside_by = with_slopes(lambda points: -function(points)), with_slopes(slack)
     found = minimize(
         lacking,
         start,
         jac=True,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * len(start),
-        constraints={
-            "type": "ineq",
-            "fun": lambda x: with_slopes(slack, x)[0],
-            "jac": lambda x: with_slopes(slack, x)[1],
-        },
-        options={"ftol": 1e-12, "maxiter": 50},
+        constraints={"type": "ineq", "fun": lambda x: inside_by(x)[0], "jac": lambda x: inside_by(x)[1]},
+        options={"ftol": CLIMB_GAIN * max(1.0, abs(float(lacking(start)[0]))), "maxiter": 30},
     )
     end = tidy(np.where(np.isfinite(found.x), found.x, start))
     way = tidy(end + BACK[:, None] * (start - end))
