@@ -83,12 +83,11 @@ class _CutNetwork(GPNetwork):
         forced = self._forced(inputs)
         values: dict[str, Tensor] = {}
         for node in nodes:
-            mask, setting = forced.get(node, (None, None))
-            if mask is not None and setting is not None and mask.all():
-                values[node] = setting
+            if node in forced and forced[node][0].all():
+                values[node] = forced[node][1]
                 continue
             natural = value(node, self._points(node, values, inputs))
-            values[node] = natural if mask is None else torch.where(mask, setting, natural)
+            values[node] = torch.where(*forced[node], natural) if node in forced else natural
         return values
 
 
