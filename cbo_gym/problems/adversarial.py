@@ -19,6 +19,7 @@ import numpy as np
 
 from cbo_gym.actions import Domains, GridBox, Interval
 from cbo_gym.problems.base import Adversary, Problem
+from cbo_gym.problems.function_networks import mean_cosine, mean_square, norm, valley
 from cbo_gym.scm import Floats, Intervention, StructuralCausalModel, Uniform, Variable, own_noise
 
 CITATION = (
@@ -27,7 +28,6 @@ CITATION = (
 )
 LEVELS = 4  # values of every coordinate, of both players
 LUCK = "luck"
-TURN = 2.0 * math.pi
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,8 @@ class Scaled:
         return (self.mechanism(*causes) - self.low) / self.span
 
 
-def _norm(x: Floats, y: Floats, u: Floats) -> Floats:
-    return np.sqrt(x * x + y * y) + u
-
-
 def _shifted_norm(x: Floats, y: Floats, shift: Floats, u: Floats) -> Floats:
-    return _norm(x - shift, y, u)
+    return norm(x - shift, y, u)
 
 
 def _long_ripple(radius: Floats, u: Floats) -> Floats:
@@ -61,7 +57,7 @@ def _signed_ripple(radius: Floats, sign: Floats, u: Floats) -> Floats:
 def dropwave_penny() -> Problem:
     """Dropwave whose wave the adversary multiplies by a number from -4.95 to 4.95."""
     variables = [
-        Variable("X0", _norm, (), (0, 1)),
+        Variable("X0", norm, (), (0, 1)),
         Variable("Y", _signed_ripple, ("X0",), (2,)),
     ]
     text = "Distance from a corner of a square, then a wave whose sign and height the adversary sets."
@@ -79,6 +75,7 @@ def dropwave_perturb() -> Problem:
 
 
 def _factor(x: Floats) -> Floats:
+    # a root, which is rounded correctly of floats and of arrays, in place of a power, which is not
     return np.sqrt(x) * np.sin(x)
 
 
@@ -122,29 +119,24 @@ def alpine2_perturb() -> Problem:
     return _game("Alpine2Perturb", text, variables, [(0.0, 10.0)] * 4, [(0.0, 2.0)] * 3)
 
 
-def _valley(x: Floats, y: Floats) -> Floats:
-    across, along = y - x * x, 1.0 - x
-    return -100.0 * across * across - along * along
-
-
 def _raised_first(x: Floats, y: Floats, u: Floats) -> Floats:
-    return _valley(x, y) + 10.0 + u
+    return valley(x, y) + 10.0 + u
 
 
 def _raised_next(previous: Floats, x: Floats, y: Floats, factor: Floats, u: Floats) -> Floats:
-    return (_valley(x, y) + 10.0 + previous + u) * factor
+    return (valley(x, y) + 10.0 + previous + u) * factor
 
 
 def _shifted_first(x: Floats, y: Floats, y_shift: Floats, u: Floats) -> Floats:
-    return _valley(x, y - y_shift) + u
+    return valley(x, y - y_shift) + u
 
 
 def _shifted_middle(previous: Floats, x: Floats, y: Floats, x_shift: Floats, y_shift: Floats, u: Floats) -> Floats:
-    return _valley(x - x_shift, y - y_shift) + previous + u
+    return valley(x - x_shift, y - y_shift) + previous + u
 
 
 def _shifted_last(previous: Floats, x: Floats, y: Floats, x_shift: Floats, u: Floats) -> Floats:
-    return _valley(x - x_shift, y) + previous + u
+    return valley(x - x_shift, y) + previous + u
 
 
 def rosenbrock_penny() -> Problem:
@@ -169,24 +161,14 @@ def rosenbrock_perturb() -> Problem:
     return _game("RosenbrockPerturb", text, variables, [(-2.0, 2.0)] * 4, [(-1.0, 1.0)] * 2)
 
 
-def _mean_square(*args: Floats) -> Floats:
-    *xs, u = args
-    return sum([x * x for x in xs]) / len(xs) + u
-
-
-def _mean_cosine(*args: Floats) -> Floats:
-    *xs, u = args
-    return sum([np.cos(TURN * x) for x in xs]) / len(xs) + u
-
-
 def _mean_square_shifted(*args: Floats) -> Floats:
     *xs, first, second, u = args
-    return _mean_square(xs[0] + first, xs[1] + second, *xs[2:], u)
+    return mean_square(xs[0] + first, xs[1] + second, *xs[2:], u)
 
 
 def _mean_cosine_shifted(*args: Floats) -> Floats:
     *xs, first, second, u = args
-    return _mean_cosine(xs[0] + first, xs[1] + second, *xs[2:], u)
+    return mean_cosine(xs[0] + first, xs[1] + second, *xs[2:], u)
 
 
 def _bell(mean_square: Floats, mean_cosine: Floats, u: Floats) -> Floats:
@@ -201,8 +183,8 @@ def ackley_penny() -> Problem:
     """Ackley with four actions, whose wide bell the adversary multiplies by a number from -0.99 to 0.99."""
     every = (0, 1, 2, 3)
     variables = [
-        Variable("X0", _mean_square, (), every),
-        Variable("X1", _mean_cosine, (), every),
+        Variable("X0", mean_square, (), every),
+        Variable("X1", mean_cosine, (), every),
         Variable("Y", _signed_bell, ("X0", "X1"), (4,)),
     ]
     text = "The negated Ackley function, whose wide bell the adversary may turn into a pit."

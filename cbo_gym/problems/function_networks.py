@@ -123,17 +123,18 @@ def alpine2(noise_std: float = 0.0) -> Problem:
     )
 
 
-def _valley(x: Any, y: Any) -> Any:
+def valley(x: Any, y: Any) -> Any:
+    """A term of the negated Rosenbrock function."""
     across, along = y - x * x, 1.0 - x
     return -100.0 * across * across - along * along
 
 
 def _rosenbrock_first(x: Floats, y: Floats, u: Floats) -> Floats:
-    return _valley(x, y) + u
+    return valley(x, y) + u
 
 
 def _rosenbrock_next(previous: Floats, x: Floats, y: Floats, u: Floats) -> Floats:
-    return _valley(x, y) + previous + u
+    return valley(x, y) + previous + u
 
 
 def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
@@ -149,7 +150,7 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
     dim = whole_number("dim", dim, at_least=2)
     noise = gaussian_noise(noise_std)
     names = [*(f"X{i}" for i in range(dim - 2)), "Y"]
-    reachable = {name: (_valley(-2.0, -2.0) * i, 0.0) for i, name in enumerate(names[:-1], start=1)}
+    reachable = {name: (valley(-2.0, -2.0) * i, 0.0) for i, name in enumerate(names[:-1], start=1)}
     variables = [Variable(names[0], _rosenbrock_first, (), (0, 1), noise)]
     variables += [
         Variable(name, _rosenbrock_next, (previous,), (i, i + 1), noise)
@@ -169,12 +170,14 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
     )
 
 
-def _mean_square(*args: Floats) -> Floats:
+def mean_square(*args: Floats) -> Floats:
+    """Ackley's first node: the mean square of its actions, plus noise, which comes last."""
     *xs, u = args
     return sum([x * x for x in xs]) / len(xs) + u
 
 
-def _mean_cosine(*args: Floats) -> Floats:
+def mean_cosine(*args: Floats) -> Floats:
+    """Ackley's second node: the mean cosine of whole turns, plus noise."""
     *xs, u = args
     return sum([np.cos(TURN * x) for x in xs]) / len(xs) + u
 
@@ -193,8 +196,8 @@ def ackley(known_composition: bool = False) -> Problem:
     every = tuple(range(6))
     reachable = {"X0": (0.0, 4.0), "X1": (-1.0, 1.0)}
     variables = [
-        Variable("X0", _mean_square, (), every),
-        Variable("X1", _mean_cosine, (), every),
+        Variable("X0", mean_square, (), every),
+        Variable("X1", mean_cosine, (), every),
         Variable("Y", _ackley_reward, ("X0", "X1")),
     ]
     scm = StructuralCausalModel(variables, reward="Y")
