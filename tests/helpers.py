@@ -21,7 +21,7 @@ class Centre(Agent):
     modes = frozenset(Mode)
 
     def act(self, observation):
-        if self.task.mode is Mode.HARD:
+        if self.task.mode in (Mode.HARD, Mode.DYNAMIC):
             values = np.full(len(self.task.manipulable), 0.5)
             return {"target": len(self.task.targets) - 1, "values": values}
         if self.task.mode is Mode.CONTEXTUAL:

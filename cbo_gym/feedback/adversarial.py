@@ -84,6 +84,10 @@ class AdversarialFeedback(SoftFeedback):
     def places(self) -> Mapping[str, tuple[int, ...]]:
         if self.domains.named:
             return {name: (place,) for place, name in enumerate(self.domains.names)}
+        return self.own_nodes
+
+    @property
+    def own_nodes(self) -> Mapping[str, tuple[int, ...]]:
         return self._of_agent(self.scm.action_nodes)
 
     def _of_agent(self, entering: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cbo_gym.actions import Interval, PolicyCodec
 from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.costs import Changed
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Description, Memory
@@ -175,6 +176,10 @@ class DynamicFeedback(ChoiceFeedback):
 
     def describe_batch(self, intervention: Intervention) -> Description:
         return super().describe_batch(self._played(intervention))
+
+    def changed(self, intervention: Intervention) -> Changed:
+        """The variables that are set in the slice that is played; what was implemented before is paid for."""
+        return self._played(intervention).hard
 
     def _played(self, intervention: Intervention) -> Intervention:
         """What is set in the slice that is played, by the variables' bare names."""

@@ -49,19 +49,25 @@ class ParametricFeedback(Feedback):
         """The coordinates by the parameters' own names; where they have none, by the node that they act on."""
         if self.problem.domains.named:
             return {name: (place,) for place, name in enumerate(self.problem.domains.names)}
+        return self.own_nodes
+
+    @property
+    def own_nodes(self) -> Mapping[str, tuple[int, ...]]:
+        """The coordinates of actions by the node that they enter."""
         return self.scm.action_nodes
 
     def priceable(self) -> Priceable:
         """The parameters, by their names or by that of the node that they enter; change is counted from null."""
-        names = self.problem.domains.names
-        items = {node: tuple(names[i] for i in own) for node, own in self.scm.action_nodes.items()}
+        names = self.domains.names
+        items = {node: tuple(names[i] for i in own) for node, own in self.own_nodes.items()}
         return Priceable(items | {name: (name,) for name in names}, [frozenset({name}) for name in names], self._origin)
 
     @cached_property
     def _origin(self) -> Mapping[str, float]:
         """The parameters' native values under the null action."""
+        names = self.domains.names
         native = self.problem.to_native(self.problem.null_action).tolist()
-        return dict(zip(self.problem.domains.names, native, strict=True))
+        return dict(zip(names, native[: len(names)], strict=True))
 
     def changed(self, intervention: Intervention) -> Changed:
         """The parameters that are not as under the null action."""

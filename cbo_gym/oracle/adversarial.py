@@ -37,6 +37,11 @@ class AdversarialOracle(Oracle):
             intervention = self.feedback.against(intervention, game.moves[game.worst])
         return super()._rewards(intervention, noise)
 
+    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
+        """Against the move by which actions are judged by themselves, whatever the adversary is about to do."""
+        own = self.scm.action_dim - len(self.feedback.move_domains)
+        return self.mean_of(Intervention(intervention.soft[:own]))
+
     def expected_against(self, actions: np.ndarray, moves: np.ndarray, tolerance: float | None = None) -> Estimate:
         """E[Y | a, a'] of every action with every move.
 

@@ -20,7 +20,6 @@ from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import build_problem
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, make_env
-from cbo_gym.task import Mode
 from tests.evaluation.test_leaderboard import choosing_run, made_up_run
 
 TOY, PSA, COMPLETE = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0", "CBO/CompleteGraph-v0"
@@ -109,6 +108,14 @@ def test_discrete_and_contextual_actions_cost_what_they_set():
     for place, scope in enumerate(task.scopes):
         action = {"scope": place, "values": np.full(len(prices), 0.5)}
         assert paid(CONTEXTUAL, action, costs=prices) == sum(prices[name] for name, _ in scope)
+
+
+def test_only_the_agents_own_part_is_paid_for():
+    assert paid("CBO/Dropwave-Penny-v0", [1.0, 2 / 3], costs={"x0": 1.0, "x1": 4.0}) == 5.0
+    env = gym.make("CBO/DCBO-Stat-v0", costs={"X": 1.0, "Z": 4.0}, trials=2)
+    env.reset(seed=0)
+    actions = [{"target": place, "values": [0.5, 0.1]} for place in (0, 2, 0, 1)]
+    assert [env.step(action)[4]["cost"] for action in actions] == [0.0, 4.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -296,7 +303,3 @@ def test_values_that_cost_more_are_played_less(agent):
         assert set(table["choice"]) == {2}
         distances.append(sum(abs(25.0 * x1 - 5.0 - 2.0) for _, x1 in table["action"]))
     assert distances[1] < 0.8 * distances[0]
-
-
-def test_the_mode_of_a_priced_environment_is_any():
-    assert {env.unwrapped.mode for env in map(gym.make, (TOY, ALPINE2, CELLS, ARMS, MASKED, CONTEXTUAL))} == set(Mode)

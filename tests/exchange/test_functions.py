@@ -15,7 +15,8 @@ from cbo_gym.oracle import oracle_of
 from cbo_gym.registry import entries
 from cbo_gym.wrappers import FlattenAction
 
-OF_MODE = {entry.mode: entry.id for entry in reversed(entries()) if entry.mode not in ("contextual", "dynamic")}
+ASIDE = ("contextual", "dynamic", "adversarial")  # whose rewards are no function of the action alone
+OF_MODE = {entry.mode: entry.id for entry in reversed(entries()) if entry.mode not in ASIDE}
 every_mode = pytest.mark.parametrize("env_id", OF_MODE.values(), ids=OF_MODE.keys())
 CONTEXTUAL = "CBO/CoCaFig1-v0"
 
