@@ -45,7 +45,7 @@ PLAYED_BY_AGENTS = (
     "CBO/IVBandit-v0",
     "CBO/ParallelBandit-v0",
     "CBO/Dropwave-Penny-v0",
-    "CBO/DCBO-Stat-v0",
+    "CBO/DCBOStat-v0",
 )
 OF_TASKS = (
     "env_id", "mode", "nodes", "reward", "horizon", "action_nodes", "action_domains", "null_action",

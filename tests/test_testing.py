@@ -24,7 +24,7 @@ ENV_OF_MODE = {
     Mode.MASKED: "CBO/SSEMPeriodic-v0",
     Mode.DISCRETE: "CBO/IVBandit-v0",
     Mode.ADVERSARIAL: "CBO/Dropwave-Penny-v0",
-    Mode.DYNAMIC: "CBO/DCBO-Stat-v0",
+    Mode.DYNAMIC: "CBO/DCBOStat-v0",
 }
 
 

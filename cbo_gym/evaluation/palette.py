@@ -84,7 +84,8 @@ def _possible(name: str, place: int) -> Iterator[Look]:
     """All looks of one colour, the agent's own first."""
     colour = GREY if name == BASELINE else COLOURS[place % len(COLOURS)]
     tier, column = divmod(place, len(COLOURS))
-    first = column + 2 * tier  # a variant's marker is not that of the agent with its colour and dash
+    # a variant's marker is not that of the agent with its colour and dash, nor one agent's that of another
+    first = column + 2 * tier + tier // len(DASHES)
     for step in range(len(DASHES) * len(MARKERS)):
         marker = MARKERS[(first + step + step // len(MARKERS)) % len(MARKERS)]
         yield Look(colour, DASHES[(tier + step) % len(DASHES)], marker)

@@ -23,7 +23,7 @@ ROUNDS = 6
 
 
 @every_agent
-@pytest.mark.parametrize("env_id", ["CBO/DCBO-Ind-v0", "CBO/DCBO-NonStat-v0"])
+@pytest.mark.parametrize("env_id", ["CBO/DCBOInd-v0", "CBO/DCBONonStat-v0"])
 def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build, env_id: str) -> None:
     env, task = make(env_id, 0, ROUNDS, **SMALL)
     agent = build()
@@ -38,7 +38,7 @@ def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build, env_id: str)
 
 @every_agent
 def test_a_seed_gives_the_same_actions_again_and_runs_go_on_after_the_last_slice(build) -> None:
-    first, second = (play(build(), *make("CBO/DCBO-Stat-v0", 1, 8, **SMALL), 1)[0] for _ in range(2))
+    first, second = (play(build(), *make("CBO/DCBOStat-v0", 1, 8, **SMALL), 1)[0] for _ in range(2))
     assert str(first) == str(second)
     assert len(first) == 8
 
@@ -48,7 +48,7 @@ def test_a_seed_gives_the_same_actions_again_and_runs_go_on_after_the_last_slice
     "kwargs", [{"slices": 1, "trials": 1}, {"slices": 3, "trials": 1}, {"trial_noise": 1.0, **SMALL}]
 )
 def test_few_trials_no_data_and_noise_are_no_obstacle(build, kwargs: dict) -> None:
-    env, task = make("CBO/DCBO-Stat-v0", 0, 4, **kwargs)
+    env, task = make("CBO/DCBOStat-v0", 0, 4, **kwargs)
     bare = make_task(env, 0, horizon=4, initial_data=InitialData(observational=0, random=0))
     _, rewards = play(build(), env, replace(task, observational={}), 0)
     assert np.isfinite(rewards).all()
@@ -66,14 +66,14 @@ def test_arguments_are_checked() -> None:
     with pytest.raises(ArgumentError, match="beta"):
         agents.GPUCBRestarted(beta=-1.0)
     agent = agents.ABO()
-    agent.reset(make("CBO/DCBO-Stat-v0", 0, ROUNDS, **SMALL)[1], 0)
+    agent.reset(make("CBO/DCBOStat-v0", 0, ROUNDS, **SMALL)[1], 0)
     with pytest.raises(ArgumentError, match="nothing has been played"):
         agent.recommend()
 
 
 def test_graphless_methods_set_everything_and_causal_ones_minimal_sets() -> None:
     for build in AGENTS:
-        env, task = make("CBO/DCBO-Stat-v0", 0, ROUNDS, **SMALL)
+        env, task = make("CBO/DCBOStat-v0", 0, ROUNDS, **SMALL)
         actions, _ = play(build(), env, task, 0)
         sets = {task.targets[int(action["target"])] for action in actions}
         if build in (agents.ABO, agents.GPUCBRestarted):
@@ -86,7 +86,7 @@ def test_the_prior_of_dcbo_knows_what_was_implemented() -> None:
     """With many observations it is near E[Y_1 | do(Z_1 = z), Y_0 = y] = y + exp(-z / 20) - cos z in the middle."""
     import torch
 
-    env = gym.make("CBO/DCBO-Stat-v0")
+    env = gym.make("CBO/DCBOStat-v0")
     task = make_task(env, 0, initial_data=InitialData(observational=150, random=0))
     z = torch.linspace(0.5, 0.9, 7, dtype=torch.float64)[:, None]
     native = -3.0 + 6.0 * z[:, 0].numpy()
@@ -102,7 +102,7 @@ def test_the_prior_of_dcbo_knows_what_was_implemented() -> None:
 
 
 def test_a_slice_without_data_borrows_from_the_last_one_with_data() -> None:
-    task = make_task(gym.make("CBO/DCBO-Miss-v0"), 0)
+    task = make_task(gym.make("CBO/DCBOMiss-v0"), 0)
     held = {"X": 0.0, "Z": 1.0, "Y": 0.5}
     assert UnrolledModel(task, 5, held).rule(frozenset({"Z_5"})) == "simulation"
     only_first = {name: column for name, column in task.observational.items() if name.endswith("_0")}
@@ -114,7 +114,7 @@ def test_they_implement_better_actions_than_random() -> None:
     """Rewards have no noise, so those of the last rounds of slices are what was implemented is worth."""
 
     def implemented(build, seeds) -> float:
-        runs = [play(build(), *make("CBO/DCBO-Stat-v0", seed, 20, slices=2), seed)[1] for seed in seeds]
+        runs = [play(build(), *make("CBO/DCBOStat-v0", seed, 20, slices=2), seed)[1] for seed in seeds]
         return float(np.mean([rewards[place] for rewards in runs for place in (9, 19)]))
 
     random = implemented(agents.Random, range(20))
@@ -134,7 +134,7 @@ def test_g_t_by_hand() -> None:
 
 
 def test_runs_have_g_t_and_no_other_gap() -> None:
-    run = evaluate("Random", "CBO/DCBO-Ind-v0", 0, recommend="end")
+    run = evaluate("Random", "CBO/DCBOInd-v0", 0, recommend="end")
     found = gaps_of(run)
     assert found["gap_over_time"] == pytest.approx(slice_gaps(run).mean())
     assert {name for name, value in found.items() if value is not None} == {"gap_over_time"}

@@ -143,6 +143,8 @@ ENVS = {
     "aggregated": "CBO/GPBandit1-v0",
     "masked": "CBO/SSEMPeriodic-v1",
     "discrete": "CBO/IVBandit-v0",
+    "adversarial": "CBO/Dropwave-Penny-v0",
+    "dynamic": "CBO/DCBOStat-v0",
 }
 
 

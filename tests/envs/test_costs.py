@@ -112,7 +112,7 @@ def test_discrete_and_contextual_actions_cost_what_they_set():
 
 def test_only_the_agents_own_part_is_paid_for():
     assert paid("CBO/Dropwave-Penny-v0", [1.0, 2 / 3], costs={"x0": 1.0, "x1": 4.0}) == 5.0
-    env = gym.make("CBO/DCBO-Stat-v0", costs={"X": 1.0, "Z": 4.0}, trials=2)
+    env = gym.make("CBO/DCBOStat-v0", costs={"X": 1.0, "Z": 4.0}, trials=2)
     env.reset(seed=0)
     actions = [{"target": place, "values": [0.5, 0.1]} for place in (0, 2, 0, 1)]
     assert [env.step(action)[4]["cost"] for action in actions] == [0.0, 4.0, 0.0, 1.0]

@@ -13,7 +13,7 @@ from cbo_gym.problems.dynamic import stat
 from cbo_gym.registry import InitialData, entries
 
 IDS = [entry.id for entry in entries() if entry.mode == "dynamic"]
-STAT = "CBO/DCBO-Stat-v0"
+STAT = "CBO/DCBOStat-v0"
 Z = 2  # the place of {Z} among the targets of Stat
 
 
@@ -119,14 +119,14 @@ def test_a_counterfactual_is_of_the_same_past() -> None:
 
 
 def test_the_task_holds_time_series_of_the_slices_that_were_measured() -> None:
-    task = make_task(gym.make("CBO/DCBO-Miss-v0"), seed=0)
+    task = make_task(gym.make("CBO/DCBOMiss-v0"), seed=0)
     assert set(task.observational) == {f"{name}_{t}" for t in range(3) for name in "XZY"}
     assert {len(column) for column in task.observational.values()} == {10}
     assert (task.slices, task.trials, task.horizon, task.nodes) == (6, 10, 60, ("X", "Z", "Y"))
     assert task.initial_data == ()
     assert set(task.unrolled.parents("Y_1")) == {"Y_0", "Z_1"}
     assert task.diagram.directed == {("X", "Z"), ("Z", "Y")}
-    again, other = (make_task(gym.make("CBO/DCBO-Miss-v0"), seed=seed) for seed in (0, 1))
+    again, other = (make_task(gym.make("CBO/DCBOMiss-v0"), seed=seed) for seed in (0, 1))
     np.testing.assert_array_equal(again.observational["Y_2"], task.observational["Y_2"])
     assert not np.array_equal(other.observational["Y_2"], task.observational["Y_2"])
 

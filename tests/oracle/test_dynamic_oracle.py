@@ -73,7 +73,7 @@ def test_the_myopic_best_hangs_on_what_was_implemented() -> None:
 
 
 def test_a_run_is_judged_by_the_past_that_it_made() -> None:
-    env = gym.make("CBO/DCBO-Multiv-v0", trials=2, max_episode_steps=6)
+    env = gym.make("CBO/DCBOMultiv-v0", trials=2, max_episode_steps=6)
     oracle = oracle_of(env)
     assert isinstance(oracle, DynamicOracle)
     env.reset(seed=0)
