@@ -92,7 +92,7 @@ def as_one_player(task: AdversarialTask) -> SoftTask:
     }
     domains = (*task.action_domains, *task.adversary_domains)
     space = spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)
-    told = {field.name: getattr(task, field.name) for field in fields(SoftTask)}
+    told = {field.name: getattr(task, field.name) for field in fields(SoftTask) if field.name != "composition"}
     return SoftTask(
         **told
         | {

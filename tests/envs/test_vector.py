@@ -23,6 +23,7 @@ ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/CoCaFig
 ULPS = {
     **dict.fromkeys((entry.id for entry in entries() if entry.id.startswith("CBO/Alpine2")), 20),
     **dict.fromkeys(("CBO/Alpine2-Hard-v0", "CBO/Alpine2-Noisy-Hard-v0", "CBO/Alpine2-Aggregated-v0"), 0),
+    "CBO/CCBOHealth-v0": 20,
     "CBO/Chemostat-v0": 50,
     "CBO/Chemostat-v1": 50,
     "CBO/PooledTesting-v0": 2000,
