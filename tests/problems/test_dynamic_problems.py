@@ -61,7 +61,7 @@ def own_kwargs(entry, **more):
 @pytest.mark.parametrize("name", SIMULATED)
 def test_mechanisms_are_those_of_the_paper(name: str) -> None:
     """With the signs of what is minimised there, and of its noise, turned round."""
-    entry = next(entry for entry in ENTRIES if entry.id == f"CBO/DCBO-{name}-v0")
+    entry = next(entry for entry in ENTRIES if entry.id == f"CBO/DCBO{name}-v0")
     problem = build_problem(entry.problem, slices=COUNT, trial_noise=1.0)
     scm, names = problem.scm, problem.slices.names
     rng = np.random.default_rng(0)
