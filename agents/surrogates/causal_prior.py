@@ -247,6 +247,10 @@ class CausalGP(GaussianProcess):
         self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
         self._span[-1] = self.unit
 
+    def rescaled(self, points: Tensor) -> Tensor:
+        """Points with sigma in units of the rewards."""
+        return points / self._span
+
     def _make_noise(self) -> Noise:
         if self.noise_std is not None:
             return super()._make_noise()

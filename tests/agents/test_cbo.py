@@ -239,6 +239,24 @@ def test_a_new_prior_takes_effect_and_data_overrule_it() -> None:
 # Expected improvement and epsilon.
 
 
+def test_the_units_of_rewards_change_nothing_but_units():
+    """In a hundredfold unit means and standard deviations are a hundredfold, those of the causal prior included."""
+
+    def predicted(factor: float):
+        def effect(values):
+            return factor * values[:, 0], factor * (0.2 + values[:, 0])
+
+        gp = CausalGP("Y", 1, effect)
+        gp.unit = factor * 0.5
+        for place, reward in ((0.1, 0.3), (0.5, 0.1), (0.6, 0.4), (0.9, 1.2)):
+            gp.observe(torch.tensor([place], dtype=torch.float64), factor * reward)
+        with torch.no_grad():
+            return torch.stack(gp.predict(torch.linspace(0.0, 1.0, 5, dtype=torch.float64)[:, None]))
+
+    torch.testing.assert_close(predicted(100.0) / 100.0, predicted(1.0), rtol=1e-4, atol=1e-6)
+
+
+
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (3.0, 0.5), (-2.0, 1.5), (1.0, 1e-3)])
 def test_expected_improvement_is_the_closed_form(mean: float, std: float) -> None:
     best = 1.0
