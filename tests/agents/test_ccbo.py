@@ -120,6 +120,7 @@ def test_constrained_ei_without_a_graph(env_id, more):
     assert task.action_space.contains(agent.recommend())
 
 
+@pytest.mark.slow
 def test_mcbo_is_pessimistic_about_constraints():
     env, task = make(ENV, 0, 1)
     agent = MCBO(restarts=2, samples=8)

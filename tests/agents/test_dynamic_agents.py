@@ -110,6 +110,7 @@ def test_a_slice_without_data_borrows_from_the_last_one_with_data() -> None:
     assert unknown.rule(frozenset({"Z_1"})) == "none"  # how one slice leads to the next was never seen
 
 
+@pytest.mark.slow
 def test_they_implement_better_actions_than_random() -> None:
     """Rewards have no noise, so those of the last rounds of slices are what was implemented is worth."""
 

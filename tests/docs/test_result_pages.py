@@ -137,7 +137,7 @@ def test_papers_name_agents_and_environments_that_there_are(paper):
 
 
 ENVS = {
-    "soft": "CBO/Ackley-v0",
+    "soft": "CBO/Dropwave-v0",
     "hard": TOY,
     "contextual": "CBO/CoCaFig1-v0",
     "aggregated": "CBO/GPBandit1-v0",
