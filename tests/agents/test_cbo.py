@@ -256,7 +256,6 @@ def test_the_units_of_rewards_change_nothing_but_units():
     torch.testing.assert_close(predicted(100.0) / 100.0, predicted(1.0), rtol=1e-4, atol=1e-6)
 
 
-
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (3.0, 0.5), (-2.0, 1.5), (1.0, 1e-3)])
 def test_expected_improvement_is_the_closed_form(mean: float, std: float) -> None:
     best = 1.0
