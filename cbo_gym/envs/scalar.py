@@ -173,10 +173,14 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._intervention = intervention
         self.round += 1
         self.total_reward += reward
-        info = {"round": self.round, "intervention": self._describe(intervention)}
+        return observation, reward, False, False, self._info(played, intervention)
+
+    def _info(self, played: Intervention, situated: Intervention) -> StepInfo:
+        """What the last round's ``info`` says of an action, by itself and as it was done."""
+        info = {"round": self.round, "intervention": self._describe(situated)}
         if self._priced:
             info["cost"] = self.feedback.cost(played)
-        return observation, reward, False, False, info
+        return info
 
     def situated(self, action: Action) -> Intervention:
         """What an action would do in the round that comes, in native units.
@@ -216,10 +220,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         values, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
         if self._remembers:
             observation |= self.feedback.recalled(self.feedback.remember(self._last_memory, intervention, values))
-        info = {"round": self.round, "intervention": self._describe(intervention)}
-        if self._priced:
-            info["cost"] = self.feedback.cost(played)
-        return observation, reward, False, False, info
+        return observation, reward, False, False, self._info(played, intervention)
 
     def _outcome(
         self, noise: tuple[float, ...], intervention: Intervention, stream: NoiseStream

@@ -15,7 +15,7 @@ import numpy as np
 from cbo_gym.actions import Interval
 from cbo_gym.problems import survey
 from cbo_gym.problems.base import Problem, minimal_targets
-from cbo_gym.problems.hard_graphs import sigmoid
+from cbo_gym.problems.hard_graphs import natural_aspirin, sigmoid
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.scm import Floats, Normal, StructuralCausalModel, System, TruncatedNormal, Uniform, Variable, own_noise
 from cbo_gym.task import Constraint
@@ -88,10 +88,6 @@ def _bmi(height: Floats, weight: Floats, u: Floats) -> Floats:
     return weight / (height / 100.0) ** 2
 
 
-def _aspirin(age: Floats, bmi: Floats, u: Floats) -> Floats:
-    return sigmoid(-8.0 + 0.10 * age + 0.03 * bmi)
-
-
 def _cancer(age: Floats, bmi: Floats, statin: Floats, aspirin: Floats, u: Floats) -> Floats:
     return sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * statin + 0.02 * aspirin)
 
@@ -113,7 +109,7 @@ def health() -> Problem:
         Variable("Weight", _weight, ("Age", "BMR", "Calories", "Height")),
         Variable("BMI", _bmi, ("Height", "Weight")),
         Variable("Statin", own_noise, noise=Uniform(0.0, 1.0)),
-        Variable("Aspirin", _aspirin, ("Age", "BMI")),
+        Variable("Aspirin", natural_aspirin, ("Age", "BMI")),
         Variable("Cancer", _cancer, ("Age", "BMI", "Statin", "Aspirin")),
         Variable("Y", _negated_psa, ("Age", "BMI", "Statin", "Aspirin", "Cancer"), noise=Normal(0.0, 0.4)),
     ]

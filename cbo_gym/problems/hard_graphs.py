@@ -51,7 +51,8 @@ def _bmi(age: Floats, u: Floats) -> Floats:
     return 27.0 - 0.01 * age + u
 
 
-def _aspirin(age: Floats, bmi: Floats, u: Floats) -> Floats:
+def natural_aspirin(age: Floats, bmi: Floats, u: Floats) -> Floats:
+    """The dose of aspirin that a patient takes if nobody sets it."""
     return sigmoid(-8.0 + 0.10 * age + 0.03 * bmi)
 
 
@@ -77,7 +78,7 @@ def age_and_bmi(bmi_std: float) -> list[Variable]:
 
 def natural_doses() -> list[Variable]:
     """The doses that a patient takes if nobody sets them."""
-    return [Variable("Aspirin", _aspirin, ("Age", "BMI")), Variable("Statin", _statin, ("Age", "BMI"))]
+    return [Variable("Aspirin", natural_aspirin, ("Age", "BMI")), Variable("Statin", _statin, ("Age", "BMI"))]
 
 
 def psa_variables() -> list[Variable]:
