@@ -113,7 +113,10 @@ def usable_agents() -> list[str]:
 
 def _of_others() -> list[EntryPoint]:
     """Entry points of other packages; a name of the zoo that one of them takes is among them."""
-    return [p for p in entry_points(group=GROUP) if p.dist is None or p.dist.name != DISTRIBUTION]
+    points = entry_points(group=GROUP)
+    packages = {id(point.dist): point.dist for point in points if point.dist}
+    own = [key for key, package in packages.items() if package.name == DISTRIBUTION]  # each look parses it: one each
+    return [point for point in points if id(point.dist) not in own]
 
 
 def matches(label: str, patterns: Iterable[str]) -> bool:

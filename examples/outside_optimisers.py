@@ -35,7 +35,7 @@ class BoTorchEI(AskTell):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one seed and 15 rounds instead of five and 60")
+    parser.add_argument("--quick", action="store_true", help="one seed and 6 rounds instead of five and 60")
     parser.add_argument("--out", type=Path, default=Path("runs/outside_optimisers"), help="folder of the runs")
     arguments = parser.parse_args()
 
@@ -46,7 +46,7 @@ def main() -> None:
             envs=["CBO/Rosenbrock-v0", "CBO/ToyGraph-v0", "CBO/Dropwave-Aggregated-v0"],
             seeds=range(1 if arguments.quick else 5),
             folder=arguments.out,
-            horizon=15 if arguments.quick else 60,
+            horizon=6 if arguments.quick else 60,
         )
     )
     for row in leaderboard(arguments.out).per_env.iter_rows(named=True):

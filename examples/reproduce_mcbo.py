@@ -42,6 +42,7 @@ TASKS = {
 # Rewards from -10,000 to 0, drawn on an axis that is logarithmic below -1
 LOGARITHMIC = ("CBO/Rosenbrock-v0", "CBO/Rosenbrock-Noisy-v0")
 METHODS = ("Random", "GP-UCB", "EIFN", "MCBO", "MCBO, default", "CBO")
+QUICK_METHODS = ("Random", "GP-UCB", "MCBO, default")
 TUNED = ("GP-UCB", "MCBO")
 UNTUNED = {"MCBO, default": "MCBO"}
 LOOKS = looks(["Random", "GP-UCB", "EIFN", "MCBO", "MCBO(tuned)", "CBO"])
@@ -160,15 +161,14 @@ def print_results(table: pl.DataFrame, runs: list[Run]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one seed and 2 rounds, to see that all works")
+    parser.add_argument("--quick", action="store_true", help="one seed, 2 rounds, three methods: to see that all works")
     parser.add_argument("--seeds", type=int, help="number of seeds, counted from 0 (20, as in the paper)")
     parser.add_argument("--rounds", type=int, help="rounds of a run (the registered number, 100)")
     parser.add_argument("--out", type=Path, help="folder of runs, figures and table (runs/mcbo)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
-    parser.add_argument(
-        "--methods", nargs="+", default=list(METHODS), help=f"from {', '.join(METHODS)}; all by default"
-    )
+    parser.add_argument("--methods", nargs="+", help=f"from {', '.join(METHODS)}; all by default")
     arguments = parser.parse_args()
+    methods = arguments.methods or list(QUICK_METHODS if arguments.quick else METHODS)
     if arguments.seeds is None:
         arguments.seeds = 1 if arguments.quick else 20
     if arguments.rounds is None and arguments.quick:
@@ -176,12 +176,12 @@ def main() -> None:
     # quick runs have a folder of their own, for 'choose' compares runs of one length
     folder = arguments.out or Path("runs/mcbo-quick" if arguments.quick else "runs/mcbo")
 
-    labels = {quantity: agent_labels(arguments.methods, quantity.metric) for quantity in QUANTITIES}
+    labels = {quantity: agent_labels(methods, quantity.metric) for quantity in QUANTITIES}
     runs = run_all(list(labels.values()), arguments.seeds, arguments.rounds, folder, arguments.jobs)
-    table = final_table(runs, labels, arguments.methods)
+    table = final_table(runs, labels, methods)
     table.write_csv(folder / "final_rewards.csv")
     for quantity, part in labels.items():
-        save(draw(runs, part, arguments.methods, quantity), folder, quantity.name)
+        save(draw(runs, part, methods, quantity), folder, quantity.name)
     print_results(table, runs)
     print(f"Figures and final_rewards.csv are in {folder}.")
     sys.exit(any(run.status == "failed" for run in runs))

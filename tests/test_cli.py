@@ -293,7 +293,7 @@ def test_run_prints_and_writes(tmp_path):
 
 def test_sweep_then_leaderboard(tmp_path):
     folder = str(tmp_path / "runs")
-    words = ["sweep", folder, "-a", AGENT, "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
+    words = ["sweep", folder, "-a", "Optuna", "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
     words += ["--seeds", "2", "--horizon", "3", "--jobs", "1"]
     assert "8 finished, 0 failed, 0 skipped; 0 of them were there already" in invoke(*words)
     assert "8 of them were there already" in invoke(*words)
@@ -309,18 +309,18 @@ def test_sweep_then_leaderboard(tmp_path):
         assert [row["agent"] for row in document[table]] == [
             line["agent"] for line in csv.DictReader(StringIO(written))
         ]
-    compared = as_json("compare", folder, "Random", AGENT)
+    compared = as_json("compare", folder, "Random", "Optuna")
     assert [row["seeds"] for row in compared["per_env"]] == [2] * 4
-    lines = as_csv("compare", folder, "Random", AGENT)
+    lines = as_csv("compare", folder, "Random", "Optuna")
     assert [line["env"] for line in lines].count("") == len(compared["overall"]) == 6
-    text = invoke("compare", folder, "Random", AGENT)
-    assert f"Score of play: Random less {AGENT}" in text
+    text = invoke("compare", folder, "Random", "Optuna")
+    assert "Score of play: Random less Optuna" in text
     assert "paired permutation test; with the fewest pairs here it cannot be below 0.5" in text
 
     readme = tmp_path / "README.md"
     readme.write_text(f"{BEGIN}\n{END}\n")
     words = ["leaderboard", folder, "--mode", "hard", "--out", str(tmp_path / "hard"), "--markdown", str(readme)]
-    printed = invoke(*words, "-a", "tests*")
+    printed = invoke(*words, "-a", "Opt*")
     assert "CBO/ToyGraph-v0, T=3" in printed
     assert "CBO/Dropwave-v0" not in printed
     assert "Random" not in printed
@@ -344,17 +344,17 @@ def test_sweep_then_choose(tmp_path):
 
     folder, file = str(tmp_path / "runs"), str(tmp_path / "chosen.yaml")
     words = ["sweep", folder, "--seeds", "2", "--horizon", "2", "--jobs", "1"]
-    words += ["-e", "CBO/Dropwave-v0", "-e", "CBO/Ackley-v0"]
-    for bad_round in (7, 8):  # never reached: both play the same
-        words += ["-a", f"tests.helpers:Nonsense(bad_round={bad_round})"]
+    words += ["-e", "CBO/GPBandit1-v0", "-e", "CBO/GPBandit2-v0"]
+    for depth in (40, 50):  # never reached: both play the same
+        words += ["-a", f"StoOO(max_depth={depth})"]
     invoke(*words)
-    words = ["choose", folder, "--agent", "tests.helpers:Nonsense", "--parameter", "bad_round", "--metric", "best"]
+    words = ["choose", folder, "--agent", "StoOO", "--parameter", "max_depth", "--metric", "best"]
     printed = invoke(*words, "--horizon", "2", "--write", file)
     assert "best on the other environments (seeds: 2)" in printed
-    assert "env bad_round=7 bad_round=8 chosen" in printed
-    assert "CBO/Ackley-v0 1.000 1.000 7" in printed
-    chosen = read_chosen(Path(file), "tests.helpers:Nonsense", "bad_round", "best")
-    assert chosen == {"CBO/Ackley-v0": 7, "CBO/Dropwave-v0": 7}
+    assert "env max_depth=40 max_depth=50 chosen" in printed
+    assert "CBO/GPBandit1-v0 0.026 0.026 40" in printed
+    chosen = read_chosen(Path(file), "StoOO", "max_depth", "best")
+    assert chosen == {"CBO/GPBandit1-v0": 40, "CBO/GPBandit2-v0": 40}
     assert f"{' '.join(words)} --horizon 2 --write {file}" in " ".join(Path(file).read_text().split())
     assert "found 0" in invoke(*words, "--horizon", "3", code=2)
     assert "(seeds: 1)" in invoke(*words, "--seeds", "1")

@@ -18,16 +18,9 @@ ZOO = {
     "MCBO": agents.MCBO,
     "EXCBO": agents.EXCBO,
 }
-TASKS = {
-    "Dropwave": ("CBO/Dropwave-v0", {}),
-    "Dropwave-limited": ("CBO/Dropwave-v0", {"max_interventions": 1}),
-    "Alpine2-Noisy": ("CBO/Alpine2-Noisy-v0", {}),
-    "ToyGraph": ("CBO/ToyGraph-v0", {}),
-}
 ROUNDS = 3
 
 every_agent = pytest.mark.parametrize("build", ZOO.values(), ids=ZOO.keys())
-every_task = pytest.mark.parametrize(("env_id", "kwargs"), TASKS.values(), ids=TASKS.keys())
 
 
 def test_importing_the_zoo_does_not_import_torch() -> None:
@@ -41,10 +34,9 @@ def test_unknown_names_are_attribute_errors() -> None:
         agents.Oracle  # noqa: B018
 
 
-@every_task
 @every_agent
-def test_agent_keeps_its_contract(build: type[Agent], env_id: str, kwargs: dict) -> None:
-    env, task = make(env_id, 0, ROUNDS, **kwargs)
+def test_history_recommendation_and_estimates_are_of_what_was_played(build: type[Agent]) -> None:
+    env, task = make("CBO/Alpine2-Noisy-v0", 0, ROUNDS)
     space_state = str(task.action_space.np_random.bit_generator.state)
     torch_state = torch.get_rng_state()
     agent = build()

@@ -36,7 +36,7 @@ def test_recorded_optima_are_reached_and_not_beaten_by_random_actions(env_id):
     assert abs(reached.value[0] - best.value) <= 5 * error + rounding
     space = oracle.feedback.action_space
     space.seed(1)
-    actions = [space.sample() for _ in range(500)]
+    actions = [space.sample() for _ in range(200)]
     counting = oracle.meets_constraints(actions)  # all of them, where there are no constraints
     random = Estimate(*(part[counting] for part in oracle.expected_rewards(actions)))
     assert (random.value <= best.value + 5 * (random.standard_error + best.standard_error) + rounding).all()
