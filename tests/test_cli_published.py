@@ -43,6 +43,17 @@ def test_publish_says_what_it_did_and_other_commands_read_it(here):
     assert "GP-UCB less Random" in invoke("compare", "results", "GP-UCB", "Random")
 
 
+def test_a_sweep_goes_on_where_a_store_ends(here):
+    invoke("publish", "runs/mine")
+    words = ["sweep", "runs/more", "-a", "Random", "-e", ENV, "--horizon", "3", "--jobs", "1", "--beyond", "results"]
+    assert "0 finished, 0 failed, 0 skipped" in invoke(*words, "--seeds", "5")
+    assert "1 finished, 0 failed, 0 skipped; 0 of them" in invoke(*words, "--seeds", "6")
+    assert "1 runs added, 0 replaced" in invoke("publish", "runs/more", "--suite", "mine")
+    others = invoke(*words, "--seeds", "6", "--recommend", "end", "--dry-run")  # asked for at other times
+    assert "Random CBO/Dropwave-v0, T=3 6 0 6" in others
+    assert "no published results nowhere" in invoke(*words[:-1], "nowhere", "--seeds", "5", code=2)
+
+
 def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, monkeypatch):
     invoke("publish", "runs/mine")
     found = [

@@ -122,6 +122,12 @@ def sweep(
         str | None, typer.Option(help="Of the Dask scheduler: [b]tcp://host:8786[/b]. Its workers run what you name.")
     ] = None,
     recommend: RecommendOption = "every",
+    beyond: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Published results: leave out what they have, to add seeds to a store bit by bit."
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds that a run may take; one that takes longer counts as failed.")
     ] = None,
@@ -153,7 +159,7 @@ def sweep(
     when = cast("Recommend", recommend)  # which the sweep checks, as it does the backend
     chosen, counted = grid(suite, envs, seeds)
     if dry_run:
-        _print_plan(agents, chosen, counted, out, horizon, when, jobs if backend == "joblib" else None)
+        _print_plan(agents, chosen, counted, out, horizon, when, beyond, jobs if backend == "joblib" else None)
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
@@ -176,6 +182,7 @@ def sweep(
                 out,
                 horizon=horizon,
                 recommend=when,
+                beyond=beyond,
                 n_jobs=jobs,
                 backend=cast("Backend", backend),
                 address=address,
@@ -211,12 +218,13 @@ def _print_plan(
     folder: Path,
     horizon: int | None,
     recommend: Recommend,
+    beyond: Path | None,
     jobs: int | None,
 ) -> None:
     from cbo_gym.evaluation.forecast import forecast
     from cbo_gym.evaluation.sweep import plan
 
-    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend))
+    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond))
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
     rows = [_planned_row(pair) for pair in planned.pairs if pair.plays]
     left_out(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")

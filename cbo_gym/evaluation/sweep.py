@@ -75,6 +75,7 @@ def sweep(
     *,
     horizon: int | None = None,
     recommend: Recommend = "every",
+    beyond: Path | str | None = None,
     n_jobs: int = -1,
     backend: Backend = "joblib",
     address: str | None = None,
@@ -100,6 +101,8 @@ def sweep(
         horizon: number of rounds; None for those of the suite, else the registered ones.
         recommend: after which rounds agents are asked for their recommendations, see
             :func:`cbo_gym.evaluation.evaluate`.
+        beyond: published results, a folder or a file of them; what they have is left out of the grid, whatever code it
+            was played with. None leaves nothing out.
         n_jobs: processes at a time; -1 for one a core. Of a cluster, the workers decide.
         backend: ``"joblib"`` for processes on this machine, ``"dask"`` for a cluster.
         address: of the Dask scheduler: ``"tcp://host:8786"``.
@@ -122,7 +125,7 @@ def sweep(
         raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
-    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend)
+    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond)
     limits = Limits(time_limit, memory_limit)
     return run_jobs(jobs, n_jobs=n_jobs, address=address, limits=limits, on_start=on_start, on_run=on_run)
 
@@ -238,6 +241,7 @@ def plan(
     folder: Path,
     horizon: int | None = None,
     recommend: Recommend = "every",
+    beyond: Path | str | None = None,
 ) -> list[Job]:
     """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
     if isinstance(envs, Suite):
@@ -257,13 +261,25 @@ def plan(
     forget_sources()  # they may have been edited since the last sweep
     made = {spec: modules_of(create_agent(spec), spec) for spec in dict.fromkeys(agent_specs)}
     played = {spec: _facts(spec, horizon) for spec in dict.fromkeys(env_specs)}
+    there = _cells_of(beyond)
     return [
         Job(agent, env, seed, rounds, recommend, mode, code, folder)
         for env, (mode, rounds, problem) in played.items()
         for agent, modules in made.items()
         for code in [tuple(sources(modules, problem).items())]
         for seed in seed_list
+        if (str(agent), str(env), seed, rounds, recommend) not in there
     ]
+
+
+def _cells_of(beyond: Path | str | None) -> set[tuple[str, str, int, int, str]]:
+    """The cells of grids that published results have; those that failed there are played again."""
+    if beyond is None:
+        return set()
+    from cbo_gym.evaluation.published import load_published  # late: slow to import, and needed only here
+
+    runs = [run for run in load_published(beyond) if run.status != "failed"]
+    return {(run.agent, run.env, run.seed, run.horizon, run.recommend) for run in runs}
 
 
 def _facts(spec: Spec, horizon: int | None) -> tuple[str, int, object]:
