@@ -15,28 +15,20 @@ Departures:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import torch
 from botorch.acquisition import GenericMCObjective, qLogExpectedImprovement
-from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
-from cbo_gym.agent import Agent
-from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
-from cbo_gym.agents.surrogates.independent import IndependentGPs
-from cbo_gym.agents.toolbox.arguments import require_count
+from cbo_gym.agents.black_box.improvement import NodeImprovement
 from cbo_gym.agents.toolbox.feasibility import CAUTION, violations
-from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.initial import few_observations
-from cbo_gym.agents.toolbox.search import best_first, maximise
-from cbo_gym.agents.toolbox.seeding import seeded_copy
-from cbo_gym.task import Action, Constraint, Info, Mode, Observation, Round
+from cbo_gym.task import Constraint
 
 
-class ConstrainedEI(Agent):
+class ConstrainedEI(NodeImprovement):
     """Expected improvement times the probability of feasibility. Plays soft and hard tasks, without constraints too.
 
     Args:
@@ -46,51 +38,21 @@ class ConstrainedEI(Agent):
     Attributes:
         features: of the task's actions, which the GPs take as inputs.
         surrogates: the GPs of the reward, which comes first, and of the constrained nodes.
+        model: these GPs together, as BoTorch takes them.
 
     Raises:
         ArgumentError: if ``samples`` is out of range.
     """
 
-    modes = frozenset({Mode.SOFT, Mode.HARD})
-
-    def __init__(self, samples: int = 128, device: str = "cpu") -> None:
-        require_count("samples", samples)
-        self.samples = samples
-        self.device = device
-
     def setup(self, seed: int) -> None:
-        task = self.task
-        self.features = features_of(task)
-        nodes = list(dict.fromkeys([task.reward, *(one.node for one in task.constraints)]))
-        self._columns = [task.nodes.index(node) for node in nodes]
-        self._places = [nodes.index(one.node) for one in task.constraints]
-        dim = self.features.input_dim
-        self.surrogates = [
-            GaussianProcess(node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device)
-            for node in nodes
-        ]
-        self._model = IndependentGPs(self.surrogates)
-        self._sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
+        super().setup(seed)
+        self._places = [self.modelled().index(one.node) for one in self.task.constraints]
 
-    def initial_rounds(self) -> Sequence[Round]:
-        return few_observations(self.task)
+    def modelled(self) -> list[str]:
+        return list(dict.fromkeys([self.task.reward, *(one.node for one in self.task.constraints)]))
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        super().update(action, observation, reward, info)
-        inputs = self.features.inputs(self.features.encode(action))
-        for surrogate, column in zip(self.surrogates, self._columns, strict=True):
-            surrogate.add(inputs, observation["nodes"][column])
-
-    def act(self, observation: Observation) -> Action:
-        seed = int(self.rng.integers(2**31))
-        if not self.history:
-            return seeded_copy(self.task.action_space, seed).sample()
-        played = best_first(self.history, self.estimated_rewards())
-        return maximise(self.improvement(), self.features, played, seed=seed, device=self.device)
-
-    def improvement(self) -> qLogExpectedImprovement:
-        """The logarithm of the constrained expected improvement: GP inputs ``b x 1 x d`` to values ``b``."""
-        estimates, feasible = self.estimated_rewards(), self._violations(caution=0.0) == 0.0
+    def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
+        feasible = self._violations(caution=0.0) == 0.0
         best = estimates[feasible].max() if feasible.any() else estimates.min()
         spreads = [max(float(self.surrogates[place].outputs.std(correction=0)), 1e-12) for place in self._places]
         limits: list[Callable[[Tensor], Tensor]] = [
@@ -98,7 +60,7 @@ class ConstrainedEI(Agent):
             for one, place, unit in zip(self.task.constraints, self._places, spreads, strict=True)
         ]
         objective = GenericMCObjective(_first)
-        return qLogExpectedImprovement(self._model, float(best), self._sampler, objective, constraints=limits or None)
+        return qLogExpectedImprovement(self.model, float(best), self.sampler, objective, constraints=limits or None)
 
     def estimated_rewards(self) -> np.ndarray:
         return self._at_data(0)[0].cpu().numpy()

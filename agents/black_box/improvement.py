@@ -1,0 +1,86 @@
+"""What agents have in common that play the Monte Carlo expected improvement of GPs from the action to some nodes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from botorch.acquisition import qLogExpectedImprovement
+from botorch.sampling import SobolQMCNormalSampler
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
+from cbo_gym.agents.surrogates.independent import IndependentGPs
+from cbo_gym.agents.toolbox.arguments import require_count
+from cbo_gym.agents.toolbox.features import features_of
+from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.search import best_first, maximise
+from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.task import Action, Info, Mode, Observation, Round
+
+
+class NodeImprovement(Agent):
+    """Plays the action with the greatest expected improvement, by a GP for each of some nodes. The graph is ignored.
+
+    Args:
+        samples: Sobol samples of the posterior, at least 1.
+        device: torch device.
+
+    Attributes:
+        features: of the task's actions, which the GPs take as inputs.
+        surrogates: the GPs of the modelled nodes, each from the action.
+        model: these GPs together, as BoTorch takes them.
+
+    Raises:
+        ArgumentError: if ``samples`` is out of range.
+    """
+
+    modes = frozenset({Mode.SOFT, Mode.HARD})
+
+    def __init__(self, samples: int = 128, device: str = "cpu") -> None:
+        require_count("samples", samples)
+        self.samples = samples
+        self.device = device
+
+    @abstractmethod
+    def modelled(self) -> list[str]:
+        """The nodes that have a GP, without repetition."""
+
+    @abstractmethod
+    def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
+        """The logarithm of the expected improvement over what was played: GP inputs ``b x 1 x d`` to values ``b``.
+
+        Args:
+            estimates: of :meth:`estimated_rewards`.
+        """
+
+    def setup(self, seed: int) -> None:
+        task = self.task
+        self.features = features_of(task)
+        dim, nodes = self.features.input_dim, self.modelled()
+        self._columns = [task.nodes.index(node) for node in nodes]
+        self.surrogates = [
+            GaussianProcess(node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device)
+            for node in nodes
+        ]
+        self.model = IndependentGPs(self.surrogates)
+        self.sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
+
+    def initial_rounds(self) -> Sequence[Round]:
+        return few_observations(self.task)
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        inputs = self.features.inputs(self.features.encode(action))
+        for surrogate, column in zip(self.surrogates, self._columns, strict=True):
+            surrogate.add(inputs, observation["nodes"][column])
+
+    def act(self, observation: Observation) -> Action:
+        seed = int(self.rng.integers(2**31))
+        if not self.history:
+            return seeded_copy(self.task.action_space, seed).sample()
+        estimates = self.estimated_rewards()
+        played = best_first(self.history, estimates)
+        return maximise(self.improvement(estimates), self.features, played, seed=seed, device=self.device)
