@@ -236,6 +236,7 @@ def _facts(one: Environment) -> str:
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
         "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in _constraints(one)),
+        "costs": ", ".join(costs.in_words()) if (costs := one.feedback.problem.outcomes.costs) else "",
         "tags": ", ".join(entry.tags),
     }
     items = "".join(f"<div><dt>{name}</dt><dd>{escape(text)}</dd></div>" for name, text in facts.items() if text)

@@ -109,6 +109,17 @@ class Costs:
                 total = total + _just(items, changed) * (price - sum(self.variables.get(name, 0.0) for name in items))
         return total
 
+    def in_words(self) -> list[str]:
+        """Each price as people read it: ``X0 1``, ``{X0, X1} 3``, ``0.5 a unit of X0 from 2``."""
+        lines = [f"a round {self.base:g}"] if self.base else []
+        lines += [f"{name} {price:g}" for name, price in self.variables.items()]
+        lines += [f"{_shown(items)} {price:g}" for items, price in self.sets.items()]
+        lines += [f"{price:g} a unit of {name}{self._origin_of(name)}" for name, price in self.per_unit.items()]
+        return lines + [f"seeing {name} {price:g}" for name, price in self.observed.items()]
+
+    def _origin_of(self, name: str) -> str:
+        return f" from {self.reference[name]:g}" if name in self.reference else ""
+
     @cached_property
     def _terms(self) -> dict[str, tuple[float, float, float]]:
         names = {**self.variables, **self.per_unit}

@@ -56,7 +56,8 @@ def _key(state: Snapshot, boxes: dict[str, Box]) -> list[tuple[dict[str, Any], s
     if lines:
         key.append(({"facecolor": ACTION}, "the action"))
     else:
-        key.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, "set this round"))
+        when = "set, now or when implemented" if state.feedback.mode is Mode.DYNAMIC else "set this round"
+        key.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, when))
     if state.feedback.mode is Mode.MASKED:
         key.append(({"facecolor": UNUSED}, "not chosen"))
     return key
