@@ -520,16 +520,20 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
     if not runs or (after or 1) > runs[0].horizon:
         return MISSING
     values = np.array([quantity_of(run, quantity, after or run.horizon) for run in runs])
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return MISSING
     half = float(half_width(values))
     return f"{escape(number(float(values.mean()), None if np.isnan(half) else half))} ({len(values)})"
 
 
 def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
-    """What a figure shows of one run after so many rounds."""
+    """What a figure shows of one run after so many rounds; NaN where it is of a recommendation, and none was made."""
     if quantity in ("run_seconds", "run_minutes"):
         return (run.reset_seconds + run.seconds_a_round * run.horizon) / (60 if quantity == "run_minutes" else 1)
     values = curve_of(run, quantity)[:after]
-    return float(values[~np.isnan(values)][-1])  # of the last recommendation, where it is of one
+    known = values[~np.isnan(values)]
+    return float(known[-1]) if len(known) else np.nan
 
 
 def _departures(paper: Paper, others: Collection[str]) -> list[str]:

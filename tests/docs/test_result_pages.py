@@ -180,3 +180,11 @@ def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
             except CBOGymError:  # a task that it does not play, or a library that is missing
                 continue
     assert sorted(read) == sorted(told().get(name, ())), f"docs/told.yaml, {name}"
+
+
+def test_a_quantity_of_recommendations_is_unknown_before_the_first_one():
+    run = evaluate("Random", "CBO/GPBandit1-v0", 0, horizon=4, recommend="end")
+    known = [result_pages.quantity_of(run, "simple_regret", rounds) for rounds in (2, 4)]
+    assert str(known[0]) == "nan"
+    assert known[1] == run.table["simple_regret"][-1]
+    assert result_pages.quantity_of(run, "average_regret", 2) == run.table["average_regret"][1]
