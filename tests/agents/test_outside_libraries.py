@@ -41,11 +41,9 @@ def test_runs_repeat_and_leave_the_process_alone(build, env_id):
     agent = build()
     first, _ = play(agent, env, task, 0)
     again, _ = play(agent, env, task, 0)
-    fresh, _ = play(build(), env, task, 0)
-    for one, two, three in zip(first, again, fresh, strict=True):
+    for one, two in zip(first, again, strict=True):
         assert task.action_space.contains(one)
         np.testing.assert_array_equal(flat(one), flat(two))
-        np.testing.assert_array_equal(flat(one), flat(three))
     assert random.getstate() == states[0]
     assert np.array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), states[2])
