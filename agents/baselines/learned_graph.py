@@ -26,7 +26,8 @@ import numpy as np
 
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
-from cbo_gym.agents.toolbox.arguments import require_count, require_probability, require_word
+from cbo_gym.agents.toolbox.arguments import require_probability, require_word
+from cbo_gym.arguments import whole_number
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round, ToldGraph
@@ -64,12 +65,11 @@ class LearnedGraph(Agent):
 
     def __init__(self, player: str = "CBO", observations: int = 50, alpha: float = 0.05) -> None:
         require_word("player", player, PLAYERS)
-        require_count("observations", observations, least=10)
         require_probability("alpha", alpha)
         with naming_the_extra("LearnedGraph"):
             importlib.import_module("causallearn")
         self.player = player
-        self.observations = observations
+        self.observations = whole_number("observations", observations, at_least=10)
         self.alpha = alpha
 
     def setup(self, seed: int) -> None:

@@ -13,11 +13,11 @@ from botorch.sampling import SobolQMCNormalSampler
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.independent import IndependentGPs
-from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, Info, Mode, Observation, Round
 
 
@@ -40,8 +40,7 @@ class NodeImprovement(Agent):
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
-        require_count("samples", samples)
-        self.samples = samples
+        self.samples = whole_number("samples", samples, at_least=1)
         self.device = device
 
     @abstractmethod

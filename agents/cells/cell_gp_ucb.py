@@ -19,7 +19,8 @@ import numpy as np
 from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, CellModel, require_schedule
-from cbo_gym.agents.toolbox.arguments import require_count, require_probability
+from cbo_gym.agents.toolbox.arguments import require_probability
+from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
 
@@ -42,8 +43,8 @@ class CellGPUCB(Agent):
     def __init__(self, beta: str = "practical", error: float = 0.1, max_cells: int = 2048, fit: bool = False) -> None:
         require_schedule(beta)
         require_probability("error", error)
-        require_count("max_cells", max_cells)
-        self.beta, self.error, self.max_cells, self.fit = beta, error, max_cells, fit
+        self.beta, self.error, self.fit = beta, error, fit
+        self.max_cells = whole_number("max_cells", max_cells, at_least=1)
 
     def setup(self, seed: int) -> None:
         arity = self.task.arity

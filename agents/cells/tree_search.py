@@ -17,7 +17,7 @@ import numpy as np
 from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import CellModel
-from cbo_gym.agents.toolbox.arguments import require_count
+from cbo_gym.arguments import whole_number
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
@@ -43,8 +43,7 @@ class TreeSearch(Agent):
     draws: np.ndarray
 
     def __init__(self, max_depth: int) -> None:
-        require_count("max_depth", max_depth, least=0)
-        self.max_depth = max_depth
+        self.max_depth = whole_number("max_depth", max_depth, at_least=0)
 
     def setup(self, seed: int) -> None:
         self._dim = self.task.action_space.shape[-1]  # type: ignore[index]

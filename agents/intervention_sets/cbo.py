@@ -55,8 +55,9 @@ from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
 from cbo_gym.agents.surrogates.gp import is_noiseless
-from cbo_gym.agents.toolbox.arguments import require_count, require_positive, require_word
+from cbo_gym.agents.toolbox.arguments import require_positive, require_word
 from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round
@@ -107,7 +108,6 @@ class CBO(Agent):
     ) -> None:
         for name, cost in (costs or {}).items():
             require_positive(f"the cost of {name}", cost)
-        require_count("max_observations", max_observations)
         require_word("scaling", scaling, SCALINGS)
         if isinstance(targets, str) and targets not in NAMED_TARGETS:
             raise ArgumentError(
@@ -118,7 +118,7 @@ class CBO(Agent):
             targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)
         )
         self.costs = None if costs is None else dict(costs)
-        self.max_observations = max_observations
+        self.max_observations = whole_number("max_observations", max_observations, at_least=1)
         self.scaling: Scaling = scaling
         self.device = device
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.surrogates.parent_posterior import ParentPosterior
-from cbo_gym.agents.toolbox.arguments import require_count
+from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, Observation
 
 
@@ -56,10 +56,9 @@ class CBOU(CBO):
         costs: Mapping[str, float] | None = None,
         device: str = "cpu",
     ) -> None:
-        require_count("most_parents", most_parents)
         super().__init__(costs=costs, device=device)
         self.nonlinear = nonlinear
-        self.most_parents = most_parents
+        self.most_parents = whole_number("most_parents", most_parents, at_least=1)
 
     def make_model(self) -> ParentPosterior:
         self.posterior = ParentPosterior(self.task, self.nonlinear, self.most_parents, self.device)

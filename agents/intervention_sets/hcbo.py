@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.intervention_sets.cbo import CBO
-from cbo_gym.agents.toolbox.arguments import require_count
+from cbo_gym.arguments import whole_number
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, Observation
 
@@ -51,11 +51,9 @@ class HCBO(CBO):
     learns_from_interventions = True
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
-        require_count("weighing", weighing)
-        require_count("starts", starts)
         super().__init__(device=device)
-        self.weighing = weighing
-        self.starts = starts
+        self.weighing = whole_number("weighing", weighing, at_least=1)
+        self.starts = whole_number("starts", starts, at_least=1)
 
     def setup(self, seed: int) -> None:
         self._diagram = self.task.diagram  # asked for at once: it is needed, and may not be told

@@ -26,8 +26,8 @@ from torch import Tensor
 
 from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.agents.toolbox.multiplicative_weights import MultiplicativeWeights
+from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, AdversarialTask, Mode, Observation, SoftTask
 
 POSITIONS = (-1.0, 0.0, 1.0)  # of eta
@@ -51,8 +51,7 @@ class CBOMW(MultiplicativeWeights):
 
     def __init__(self, beta: float = 0.5, rate: float | None = None, samples: int = 16, device: str = "cpu") -> None:
         super().__init__(beta, rate, device)
-        require_count("samples", samples)
-        self.samples = samples
+        self.samples = whole_number("samples", samples, at_least=1)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

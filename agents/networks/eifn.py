@@ -24,8 +24,8 @@ from torch import Tensor
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.network_model import GPNetworkModel
-from cbo_gym.agents.toolbox.arguments import require_count
 from cbo_gym.agents.toolbox.search import best_first, maximise
+from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 16
@@ -47,8 +47,7 @@ class EIFN(NetworkAgent):
     """
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
-        require_count("samples", samples)
-        self.samples = samples
+        self.samples = whole_number("samples", samples, at_least=1)
         self.device = device
 
     def setup(self, seed: int) -> None:

@@ -39,8 +39,9 @@ from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.surrogates.exogenous import Draws, ExogenousNetwork, MixtureSize
-from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
+from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.agents.toolbox.search import Acquisition, best_first, maximise
+from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.task import Action
 
@@ -76,10 +77,9 @@ class EXCBO(NetworkAgent):
                 "components must be a whole number of at least 1, or 'bic'; "
                 f"given {components!r}{did_you_mean(str(components), ['bic'])}"
             )
-        require_count("samples", samples)
         self.beta = beta
         self.components = components
-        self.samples = samples
+        self.samples = whole_number("samples", samples, at_least=1)
         self.device = device
 
     def setup(self, seed: int) -> None:

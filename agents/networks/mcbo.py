@@ -42,8 +42,9 @@ from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.arguments import require_count, require_not_negative
+from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.agents.toolbox.search import best_first, maximise, screen
+from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action
 
 GREEDY = 0.05  # the default's beta
@@ -95,11 +96,9 @@ class MCBO(NetworkAgent):
     def __init__(self, beta: float | None = None, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
         if beta is not None:
             require_not_negative("beta", beta)
-        require_count("samples", samples)
-        require_count("restarts", restarts)
         self.beta = beta
-        self.samples = samples
-        self.restarts = restarts
+        self.samples = whole_number("samples", samples, at_least=1)
+        self.restarts = whole_number("restarts", restarts, at_least=1)
         self.device = device
 
     def setup(self, seed: int) -> None:

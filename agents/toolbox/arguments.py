@@ -8,12 +8,6 @@ from collections.abc import Iterable
 from cbo_gym.errors import ArgumentError, did_you_mean
 
 
-def require_count(name: str, value: int, least: int = 1) -> None:
-    """Raise ArgumentError unless ``value`` is a whole number of at least ``least``."""
-    if not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{name} must be a whole number of at least {least}; given {value!r}")
-
-
 def require_not_negative(name: str, value: float) -> None:
     """Raise ArgumentError unless ``value`` is a finite number of at least 0."""
     if not (math.isfinite(value) and value >= 0.0):
