@@ -50,13 +50,12 @@ class CEO(CBO):
 
     graphs: CandidateGraphs
 
-    learns_from_interventions = True
-
     def __init__(self, costs: Mapping[str, float] | None = None, device: str = "cpu") -> None:
         super().__init__(costs=costs, device=device)
 
     def make_model(self) -> CandidateGraphs:
         self.graphs = CandidateGraphs(self.task, self.device)
+        self.learns_from_interventions = len(self.graphs.diagrams) > 1  # they tell which graph is the true one
         return self.graphs
 
     def act(self, observation: Observation) -> Action:
