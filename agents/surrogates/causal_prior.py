@@ -7,7 +7,7 @@ nothing was set. ``CausalGP`` models the reward of one target set with these as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -67,7 +67,7 @@ class ObservationalModel:
     def __init__(self, task: HardTask, device: str = "cpu") -> None:
         self._task = task
         self._device = device
-        self._network = GPNetwork(task, device)
+        self._network = EffectNetwork(task, device)
         self._place = {name: place for place, name in enumerate(task.nodes)}
         self._observed = torch.empty((0, len(task.nodes)), dtype=torch.float64, device=device)
         self._adjustments: dict[frozenset[str], frozenset[str] | None] = {}
@@ -135,6 +135,7 @@ class ObservationalModel:
             return mean + std * eta[node].repeat_interleave(NOISE_SAMPLES).to(mean)
 
         rewards = network.rollout(inputs, drawn, noise)[self._task.reward]
+        rewards = rewards.expand(len(values), FUNCTIONS * NOISE_SAMPLES)
         expected = rewards.reshape(len(values), FUNCTIONS, NOISE_SAMPLES).mean(-1)
         return expected.mean(-1), expected.std(-1)
 
@@ -166,6 +167,29 @@ class ObservationalModel:
         columns = [self._place[name] for name in self._covariates(target)]
         rewards = rows[:, self._place[self._task.reward]]
         self._regressions[target].add(rows[:, columns].cpu(), rewards.cpu())
+
+
+class EffectNetwork(GPNetwork):
+    """A network for many values of one target set, in which nothing is computed twice.
+
+    Variables that are set have no mechanism, and what the values do not reach is the same for all of them.
+    """
+
+    def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
+        """As of the base class; of shape ``1 x s`` where the actions do not reach."""
+        forced = self._forced(inputs)
+        values: dict[str, Tensor] = {}
+        for node in nodes:
+            if node in forced and forced[node][0].all():
+                values[node] = forced[node][1]
+                continue
+            natural = value(node, self._points(node, values, inputs))
+            values[node] = torch.where(*forced[node], natural) if node in forced else natural
+        return values
+
+    def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+        root = not (self.parents[node] or self.actions[node])
+        return inputs.new_zeros((1, 1, 1)) if root else super()._points(node, values, inputs)
 
 
 class CausalGP(GaussianProcess):

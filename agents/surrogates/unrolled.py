@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -10,8 +10,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from cbo_gym.actions import ChoiceCodec, Domains, Interval
-from cbo_gym.agents.surrogates.causal_prior import ObservationalModel, can_be_simulated
-from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, DynamicTask, HardTask, Mode, Observation, ToldGraph
 
@@ -37,7 +36,7 @@ class UnrolledModel(ObservationalModel):
             domains[f"{name}_{place - 1}"] = _around(value, series.get(f"{name}_{place - 1}", np.empty(0)))
         domains |= {f"{name}_{place}": domain for name, domain in task.manipulable.items()}
         super().__init__(_slice_task(task, place, bool(held), domains), device)
-        self._network = _CutNetwork(self._task, device)
+        self._network = EffectNetwork(self._task, device)
         scales = Domains(domains)
         before = [scales.scales[scales.names.index(f"{n}_{place - 1}")].to_unit(value) for n, value in held.items()]
         self._before = torch.tensor(before, dtype=torch.float64, device=device)
@@ -74,21 +73,6 @@ class UnrolledModel(ObservationalModel):
         own = frozenset(f"{name}_{self._place_of_slice}" for name in target)
         held = self._before.expand(len(values), -1)
         return super().effect(self._held | own, torch.cat([held, values], -1))
-
-
-class _CutNetwork(GPNetwork):
-    """Leaves out the mechanisms of variables that all actions set, so that what is held costs nothing."""
-
-    def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
-        forced = self._forced(inputs)
-        values: dict[str, Tensor] = {}
-        for node in nodes:
-            if node in forced and forced[node][0].all():
-                values[node] = forced[node][1]
-                continue
-            natural = value(node, self._points(node, values, inputs))
-            values[node] = torch.where(*forced[node], natural) if node in forced else natural
-        return values
 
 
 def _around(value: float, data: np.ndarray) -> Interval:
