@@ -104,6 +104,17 @@ def problems(path, card, monkeypatch, runs=None):
     return check_submission(path, card).problems
 
 
+@pytest.mark.parametrize(
+    ("env", "column"), [("CBO/CoCaFig1-v0", "context_regret"), ("CBO/Dropwave-Penny-v0", "simple_regret")]
+)
+def test_luck_with_contexts_and_moves_is_no_sign_of_fraud(env, column, tmp_path, card, monkeypatch):
+    runs = [evaluate("Random", env, seed, horizon=20) for seed in range(5)]
+    assert min(run.table["instant_regret"].min() for run in runs) < -0.1
+    path = published(tmp_path, runs)
+    assert problems(path, card, monkeypatch, runs) == ()
+    assert "below 0" in str(problems(path, card, monkeypatch, [tampered(run, column, by=-2.0) for run in runs]))
+
+
 def test_a_submission_that_holds_enters(played, tmp_path, card):
     found = check_submission(published(tmp_path, played), card, sample=1)
     assert found.problems == ()
