@@ -25,7 +25,7 @@ from cbo_gym.yaml_files import read_yaml
 
 LEAST_SEEDS, WANTED_SEEDS = 5, 10
 # where luck with the context, or with the adversary's moves, can earn more than what regret is against
-AT_LEAST_ZERO = {Mode.CONTEXTUAL: "context_regret", Mode.ADVERSARIAL: "simple_regret"}
+AT_LEAST_ZERO: dict[str, str] = {Mode.CONTEXTUAL: "context_regret", Mode.ADVERSARIAL: "simple_regret"}
 REGRET_TOLERANCE = 0.01  # of what lies between random play and the optimum: expected rewards are estimates
 Text = Annotated[str, Field(min_length=1)]
 Told = Literal["noise", "composition", "kernel", "signal_family", "signal_range", "components"]  # fields of tasks

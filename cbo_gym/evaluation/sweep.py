@@ -192,7 +192,13 @@ def _on_this_machine(jobs: Sequence[Job], *, n_jobs: int, limits: Limits) -> Gen
             idle.put(worker)
 
     # Threads, each of which waits for a process. Of one alone joblib makes none, and this one would hear no Ctrl-C.
-    parallel = Parallel(n_jobs=max(2, len(workers)), backend="threading", return_as="generator_unordered")
+    # No job is handed out before a process is free for it, or a thread might wait for one until all others have ended.
+    parallel = Parallel(
+        n_jobs=max(2, len(workers)),
+        backend="threading",
+        return_as="generator_unordered",
+        pre_dispatch=max(1, len(workers)),
+    )
     ended = parallel(delayed(play)(job) for job in jobs)
     try:
         for job, run in ended:  # noqa: UP028  (`yield from` would wait for the runs before it ends them)

@@ -49,6 +49,15 @@ def test_several_grids_run_together_and_once(tmp_path):
     assert [job.path.stat().st_mtime_ns for job in jobs] == times
 
 
+def test_one_process_plays_in_the_order_of_the_grid(tmp_path):
+    ended = []
+    sweep(
+        ["Random"], ["CBO/ToyGraph-v0", "CBO/Ackley-v0"], range(4), tmp_path, horizon=2, n_jobs=1, on_run=ended.append
+    )
+    order = [(env, seed) for env in ("CBO/ToyGraph-v0", "CBO/Ackley-v0") for seed in range(4)]
+    assert [(run.env, run.seed) for run in ended] == order
+
+
 def test_parallel_runs_equal_a_single_run(tmp_path):
     sweep(["Random"], ["CBO/ToyGraph-v0"], [4], tmp_path, horizon=5, n_jobs=2)
     (run,) = finished(tmp_path)
