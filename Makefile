@@ -36,12 +36,12 @@ leaderboard: $(READY)  ## run a small leaderboard (a minute or two) and print it
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
-results: $(READY)  ## play every agent on some environments and publish it in the README (five minutes on two cores)
+results: $(READY)  ## play every agent on some environments and publish it in the README (ten minutes on two cores)
 	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
 	$(BIN)/cbo-gym publish $(SHOWCASE) --suite showcase
 	$(MAKE) readme
 
-agent-results: $(READY)  ## measure what the agents' pages say of cost and results (a quarter of an hour on two cores)
+agent-results: $(READY)  ## measure what the agents' pages say of cost and results (half an hour on two cores)
 	$(BIN)/cbo-gym sweep $(AGENT_RESULTS) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(AGENT_ENVS))
 	$(BIN)/cbo-gym publish $(AGENT_RESULTS) --suite agents
 	$(MAKE) readme
