@@ -38,8 +38,8 @@ LAYERS = (
 )
 #: Agents know what the task tells and how to read it; of systems, problems and environments they know nothing.
 OPEN_TO_AGENTS = (
-    "errors", "actions", "task", "agent", "agents", "scm.diagram", "scm.noise", "scm.scopes", "scm.components",
-    "scm.values",
+    "arguments", "errors", "actions", "task", "agent", "agents", "scm.diagram", "scm.noise", "scm.scopes",
+    "scm.components", "scm.values",
 )  # fmt: skip
 
 
