@@ -17,6 +17,7 @@ SLOWER = {  # least share of Pendulum's rate, where it is not 1
     "masked": 0.6,  # a round draws signals and errors of observation for every node, and reports two vectors
     "contextual": 0.7,  # a round also propagates the noise of the next one, for its context
     "adversarial": 0.5,  # a round also works out what the adversary replies to the action
+    "dynamic": 0.7,  # a round also goes through the slices before its own, as they were implemented
     "CBO/PooledTesting-v0": 0.8,  # five of ten mechanisms compute a week of testing, with powers
 }
 
