@@ -46,7 +46,7 @@ class ConstrainedEI(NodeImprovement):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self._places = [self.modelled().index(one.node) for one in self.task.constraints]
+        self._places = [self._modelled.index(one.node) for one in self.task.constraints]
 
     def modelled(self) -> list[str]:
         return list(dict.fromkeys([self.task.reward, *(one.node for one in self.task.constraints)]))

@@ -59,7 +59,7 @@ class EICF(NodeImprovement):
         """Samples of the nodes, ``... x m``, to those of the reward, ``...``."""
         if self._composition is None:
             return samples[..., 0]
-        nodes = dict(zip(self.modelled(), samples.unbind(-1), strict=True))
+        nodes = dict(zip(self._modelled, samples.unbind(-1), strict=True))
         return self._composition(nodes)
 
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:

@@ -58,11 +58,11 @@ class NodeImprovement(Agent):
     def setup(self, seed: int) -> None:
         task = self.task
         self.features = features_of(task)
-        dim, nodes = self.features.input_dim, self.modelled()
-        self._columns = [task.nodes.index(node) for node in nodes]
+        dim, self._modelled = self.features.input_dim, self.modelled()
+        self._columns = [task.nodes.index(node) for node in self._modelled]
         self.surrogates = [
             GaussianProcess(node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device)
-            for node in nodes
+            for node in self._modelled
         ]
         self.model = IndependentGPs(self.surrogates)
         self.sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
