@@ -7,7 +7,7 @@ paper shows and claims, and what agents are told beyond spaces, graph and initia
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.claims import Claim, Judgement, Regret, judge
+from cbo_gym.evaluation.gap import slice_gaps
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, half_width, leaderboard, newest
 from cbo_gym.evaluation.markdown import escape
@@ -41,7 +42,7 @@ LEAST_SEEDS = 5
 MOST_LISTED = 12
 Quantity = Literal[
     "average_reward", "best_reward", "average_regret", "simple_regret", "average_pseudo_regret", "run_seconds",
-    "run_minutes",
+    "run_minutes", "gap_over_time", "feasible_share", "lacking",
 ]  # fmt: skip
 QUANTITIES: dict[Quantity, str] = {
     "average_reward": "Average expected reward over the rounds so far",
@@ -51,12 +52,24 @@ QUANTITIES: dict[Quantity, str] = {
     "average_pseudo_regret": "Mean of mu\\* - y over the rounds so far",
     "run_seconds": "Seconds of a run",
     "run_minutes": "Minutes of a run",
+    "gap_over_time": "G_t, mean over the slices",
+    "feasible_share": "Share of rounds with a feasible action",
+    "lacking": "Regret of the best feasible action, 1 for a random one",
+}
+#: numbers of whole runs, which have no curve
+NUMBERS: dict[Quantity, Callable[[Run], float]] = {
+    "run_seconds": lambda run: run.reset_seconds + run.seconds_a_round * run.horizon,
+    "run_minutes": lambda run: (run.reset_seconds + run.seconds_a_round * run.horizon) / 60.0,
+    "gap_over_time": lambda run: float(slice_gaps(run).mean()),
+    "feasible_share": lambda run: float(np.mean(run.table["feasible"].to_numpy())),
+    "lacking": lambda run: float(run.table["best_so_far_regret"][-1]) / (run.optimum - run.random_value),
 }
 REGRETS: dict[Regret, str] = {
     "average_regret": "average regret",
     "best_so_far_regret": "regret of the best action so far",
     "simple_regret": "regret of the recommendation",
     "average_pseudo_regret": "mean of mu\\* - y",
+    "missing_gap_over_time": "what G_t lacks of 1",
 }
 #: what agents may be told beyond spaces, graph and initial data: its mark, and what it is
 TOLD = {
@@ -69,7 +82,7 @@ TOLD = {
 }
 CLAIMS_NOTE = (
     "Differences are of regrets, the second method's less the first one's, over the same seeds, as shares of what lies "
-    "between the optimum and a random action, with 95 % t-intervals. Confirmed is a claim whose interval is above 0, "
+    "between the optimum and a random action, with 95 % t-intervals; those of G_t are differences of it. Confirmed is a claim whose interval is above 0, "
     "refuted one whose interval is below 0, open any other; not run says that the store has no pair."
 )
 Text = Annotated[str, Field(min_length=1)]
@@ -85,6 +98,7 @@ class Said(StrictModel):
     better: Text
     worse: Annotated[list[str], Field(min_length=1)]
     envs: Annotated[list[str], Field(min_length=1)]
+    worse_env: str = ""
     by: Regret = "average_regret"
     after: int | None = None
 
@@ -92,7 +106,8 @@ class Said(StrictModel):
     def claims(self) -> list[Claim]:
         """One for each of the others."""
         return [
-            Claim(better=self.better, worse=one, envs=self.envs, by=self.by, after=self.after) for one in self.worse
+            Claim(better=self.better, worse=one, **self.model_dump(exclude={"said", "better", "worse"}))
+            for one in self.worse
         ]
 
 
@@ -435,6 +450,8 @@ def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> str:
 def _judged(one: Judgement, others: Collection[str]) -> list[str]:
     claim = one.claim
     methods = f"{agent_link(claim.better, '../', others)} over {agent_link(claim.worse, '../', others)}"
+    if claim.worse_env:
+        methods += f" on {env_link(claim.worse_env, '../', others)}"
     cells = [env_link(one.env, "../", others), methods, REGRETS[claim.by], f"**{one.verdict}**"]
     if one.verdict == "not run":
         return [*cells, MISSING, "0", MISSING]
@@ -461,7 +478,8 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
         rows.append([agent_link(agent, "../", others) + (", ours" if exhibit.theirs else ""), *cells])
     when = "" if exhibit.rounds else ", after the last round"
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
-    missing = [(agent, env) for (agent, env), found in played.items() if not found]
+    skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
+    missing = [pair for pair, found in played.items() if not found and pair not in skipped]
     parts += [f"{title} (seeds).", table(header, rows)]
     if _is_drawn(exhibit, played):
         parts.append("".join(_image(paper, exhibit, *kind) for kind in (("", "light"), ("-dark", "dark"))))
@@ -485,14 +503,15 @@ def _played(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list
 
 
 def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> bool:
-    return exhibit.quantity not in (None, "run_seconds", "run_minutes") and any(played.values())
+    return exhibit.quantity is not None and exhibit.quantity not in NUMBERS and any(played.values())
 
 
 def picture(exhibit: Exhibit, runs: Sequence[Run]) -> str | None:
     """The curves of an exhibit as SVG; None where there are none."""
     played = _played(exhibit, runs)
-    if exhibit.quantity is None or not _is_drawn(exhibit, played):
+    if not _is_drawn(exhibit, played):
         return None
+    assert exhibit.quantity is not None  # else nothing is drawn
     return curves_svg(played, exhibit.quantity, QUANTITIES[exhibit.quantity].replace("\\*", "*"))
 
 
@@ -529,8 +548,8 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
 
 def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
     """What a figure shows of one run after so many rounds; NaN where it is of a recommendation, and none was made."""
-    if quantity in ("run_seconds", "run_minutes"):
-        return (run.reset_seconds + run.seconds_a_round * run.horizon) / (60 if quantity == "run_minutes" else 1)
+    if quantity in NUMBERS:
+        return NUMBERS[quantity](run)
     values = curve_of(run, quantity)[:after]
     known = values[~np.isnan(values)]
     return float(known[-1]) if len(known) else np.nan
@@ -568,7 +587,7 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     finished = [run for run in runs if run.status == "finished"]
     if not finished:
         return [*parts, "**Not run**: nothing of this paper is published yet."]
-    hours = sum(run.reset_seconds + run.seconds_a_round * run.horizon for run in finished) / 3600
+    hours = sum(NUMBERS["run_seconds"](run) for run in finished) / 3600
     seeds: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for run in finished:
         seeds[run.agent, run.env, run.horizon].add(run.seed)

@@ -10,12 +10,15 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveInt
 
+from cbo_gym.evaluation.gap import slice_gaps
 from cbo_gym.evaluation.leaderboard import half_width, newest
 from cbo_gym.evaluation.results import Run
 from cbo_gym.validation import StrictModel
 
 Verdict = Literal["confirmed", "refuted", "open", "not run"]
-Regret = Literal["average_regret", "best_so_far_regret", "simple_regret", "average_pseudo_regret"]
+Regret = Literal[
+    "average_regret", "best_so_far_regret", "simple_regret", "average_pseudo_regret", "missing_gap_over_time"
+]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -26,6 +29,8 @@ class Claim(StrictModel):
         better, worse: labels of agents, with parameters if they have any.
         envs: environments, with keywords if they have any. A pattern with ``*`` or ``?`` stands for all that fit it, as
             instances of a random family, which are judged together.
+        worse_env: what ``worse`` plays where it is told other things of the same system, for all of ``envs``; empty
+            for these themselves.
         by: the regret that is the smaller.
         after: rounds; None for the last.
     """
@@ -33,6 +38,7 @@ class Claim(StrictModel):
     better: Text
     worse: Text
     envs: Annotated[list[str], Field(min_length=1)]
+    worse_env: str = ""
     by: Regret = "average_regret"
     after: PositiveInt | None = None
 
@@ -64,24 +70,30 @@ class Judgement:
 
 def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     """One judgement for each of a claim's environments and patterns, by the longest runs that both methods have."""
-    found = [run for run in newest(runs) if run.status == "finished" and run.agent in (claim.better, claim.worse)]
+    finished = [run for run in newest(runs) if run.status == "finished"]
     return [
-        _judged(claim, env, [run for run in found if run.env == env or fnmatchcase(run.env, env)]) for env in claim.envs
+        _judged(claim, env, _played(finished, claim.better, env), _played(finished, claim.worse, claim.worse_env or env))
+        for env in claim.envs
     ]
 
 
-def _judged(claim: Claim, env: str, runs: list[Run]) -> Judgement:
-    cells: dict[tuple[int, str, int], dict[str, Run]] = {}
-    for run in runs:
-        cells.setdefault((run.horizon, run.env, run.seed), {})[run.agent] = run
-    both = {where: cell for where, cell in cells.items() if len(cell) == 2}
+def _played(runs: Iterable[Run], agent: str, env: str) -> list[Run]:
+    return [run for run in runs if run.agent == agent and (run.env == env or fnmatchcase(run.env, env))]
+
+
+def _judged(claim: Claim, env: str, better: list[Run], worse: list[Run]) -> Judgement:
+    def place(run: Run) -> tuple[int, str, int]:
+        return run.horizon, "" if claim.worse_env else run.env, run.seed
+
+    others = {place(run): run for run in worse}
+    both = [(run, others[place(run)]) for run in better if place(run) in others]
     if not both:
         return Judgement(claim, env, "not run", np.nan, np.nan, 0, 0)
-    longest = max(horizon for horizon, *_ in both)
-    pairs = [cell for (horizon, *_), cell in both.items() if horizon == longest]
+    longest = max(run.horizon for run, _ in both)
+    pairs = [pair for pair in both if pair[0].horizon == longest]
     rounds = min(claim.after or longest, longest)
     differences = np.array(
-        [regret_after(p[claim.worse], claim, rounds) - regret_after(p[claim.better], claim, rounds) for p in pairs]
+        [regret_after(lost, claim, rounds) - regret_after(won, claim, rounds) for won, lost in pairs]
     )
     mean, half = float(differences.mean()), float(half_width(differences))
     return Judgement(claim, env, _verdict(mean, half), mean, half, len(pairs), rounds)
@@ -90,8 +102,11 @@ def _judged(claim: Claim, env: str, runs: list[Run]) -> Judgement:
 def regret_after(run: Run, claim: Claim, rounds: int) -> float:
     """The claim's regret of a run, as a share of what lies between the optimum and a random action.
 
-    Of an agent that was asked for its recommendation less often, that of the last one.
+    Of an agent that was asked for its recommendation less often, that of the last one. What is missing of G_t to 1 is
+    of the whole run, and needs no unit.
     """
+    if claim.by == "missing_gap_over_time":
+        return 1.0 - float(slice_gaps(run).mean())
     values = run.table[claim.by].head(rounds).drop_nulls()
     return float(values[-1]) / (run.optimum - run.random_value)
 

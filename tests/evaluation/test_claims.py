@@ -1,10 +1,14 @@
 """Claims of papers, judged by differences that are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from cbo_gym.evaluation import evaluate
 from cbo_gym.evaluation.claims import Claim, judge
+from cbo_gym.evaluation.gap import gaps_of
 from tests.evaluation.test_leaderboard import made_up_run
 
 ENV = "CBO/Dropwave-v0"
@@ -57,6 +61,22 @@ def test_instances_of_a_family_are_judged_together_and_parameters_tell_agents_ap
     claim = Claim(better="A(b=1)", worse="A", envs=["CBO/SSEMPeriodic-v1(instance_seed=*)"], after=2)
     found = only(claim, given)
     assert (found.verdict, found.pairs, found.rounds) == ("confirmed", 3, 2)
+
+
+def test_methods_that_are_told_different_things_of_a_system_are_paired_by_seed():
+    told, wrong = f"{ENV}(graph='partial')", f"{ENV}(graph='wrong', graph_missing=[['a', 'b']])"
+    given = runs("A", [0.8, 0.8], told) + runs("B", [0.5, 0.5], wrong) + runs("B", [0.95, 0.99], told)
+    found = only(Claim(better="A", worse="B", envs=[told], worse_env=wrong), given)
+    assert (found.verdict, found.pairs) == ("confirmed", 2)
+    assert found.difference == pytest.approx(0.3)
+    assert only(Claim(better="A", worse="B", envs=[told]), given).difference < 0
+
+
+def test_over_time_a_claim_is_judged_by_the_gap_of_all_slices():
+    one, other = (evaluate("Random", "CBO/DCBOStat-v0", seed, recommend="end") for seed in range(2))
+    claim = Claim(better="Random", worse="A", envs=["CBO/DCBOStat-v0"], by="missing_gap_over_time")
+    found = only(claim, [one, replace(other, agent="A", seed=0)])
+    assert found.difference == pytest.approx(gaps_of(one)["gap_over_time"] - gaps_of(other)["gap_over_time"])
 
 
 def test_a_claim_by_another_number_cannot_be_made():
