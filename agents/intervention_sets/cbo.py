@@ -296,6 +296,11 @@ class Arm(ABC):
     def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
         """Points ``n x d`` of the set, and mean and standard deviation of E[Y | do(x)] there, each ``(n,)``."""
 
+    @property
+    @abstractmethod
+    def noise(self) -> float:
+        """Standard deviation of a reward about E[Y | do(x)]."""
+
     def log_surcharge(self, values: Tensor) -> Tensor:
         """log(cost of playing the values / ``cost``), shape ``(n,)`` for values ``n x d`` in [0, 1]."""
         return values.new_zeros(len(values))
@@ -322,7 +327,8 @@ class EmptySetArm(Arm):
         count = len(rewards)
         self._mean = float(rewards.mean()) if count else mean
         squares = float(np.square(rewards - self._mean).sum())
-        self._std = math.sqrt((unit**2 + squares) / (count + 1) / max(1, count))
+        self._noise = math.sqrt((unit**2 + squares) / (count + 1))
+        self._std = self._noise / math.sqrt(max(1, count))
 
     def estimates(self) -> np.ndarray:
         return np.full(len(self._rewards), self._mean)
@@ -338,6 +344,10 @@ class EmptySetArm(Arm):
     def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
         mean, std = torch.tensor([[self._mean], [self._std]], dtype=torch.float64)
         return torch.empty((1, 0), dtype=torch.float64), mean, std
+
+    @property
+    def noise(self) -> float:
+        return self._noise
 
 
 class SetArm(Arm):
@@ -396,6 +406,10 @@ class SetArm(Arm):
     def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
         with torch.no_grad():
             return self._candidates, *self._gp.predict(self._candidates, self._prior)
+
+    @property
+    def noise(self) -> float:
+        return self._gp.noise_of_rewards
 
     def log_surcharge(self, values: Tensor) -> Tensor:
         if not any(name in self._costs.per_unit for name in self._domains):

@@ -5,9 +5,10 @@ what it is expected to tell of the graph and of the optimum together, per unit o
 
 Departures:
 
-* What a round tells of the optimum is its mutual information with the greatest expected reward of all sets, as
-  max-value entropy search has it in closed form (Wang & Jegelka 2017). The paper estimates the same quantity the other
-  way round, by the entropy of the optimum after imagined rounds, smoothed by kernels, and the optimum's place with it.
+* What a round tells of the optimum is a lower bound on the mutual information of its noisy reward with the greatest
+  expected reward of all sets, in closed form (Moss, Leslie, Gonzalez & Rayson 2021). The paper estimates the quantity
+  the other way round, by the entropy of the optimum after imagined rounds, smoothed by kernels, and the optimum's place
+  with it.
 * The two amounts are added, as in the authors' program. That of the graph is left out once its entropy is below
   ``KNOWN``.
 * The graphs' evidence is exact, by Gaussian processes; the authors add up predictive densities of single rounds, each
@@ -66,7 +67,7 @@ class CEO(CBO):
         greatest = greatest_rewards(*(torch.cat(parts) for parts in zip(*[b[1:] for b in beliefs], strict=True)))
         found: list[tuple[float, Action]] = []
         for arm, (points, mean, std) in zip(self._explored, beliefs, strict=True):
-            gain = information_on_greatest(mean, std, greatest)
+            gain = information_on_greatest(mean, std, arm.noise, greatest)
             if self.graphs.entropy > KNOWN:
                 chosen = gain.topk(min(ANCHORS, len(gain))).indices.tolist()
                 chosen += self.rng.integers(len(gain), size=ANCHORS).tolist() if len(gain) > ANCHORS else []
@@ -95,18 +96,26 @@ def greatest_rewards(mean: Tensor, std: Tensor) -> Tensor:
     return 0.5 * (low + high)
 
 
-def information_on_greatest(mean: Tensor, std: Tensor, greatest: Tensor) -> Tensor:
-    """Mutual information of normal variables with the greatest one, in nats (Wang & Jegelka 2017, Eq. 6).
+def information_on_greatest(mean: Tensor, std: Tensor, noise: float, greatest: Tensor) -> Tensor:
+    """What noisy observations of normal variables tell of the greatest one, at least, in nats.
+
+    Given the greatest, a variable's normal distribution is truncated there. A normal one with the same variance, and
+    the noise on top, has at least the entropy of the observation. Without heed of the noise the best variable, of which
+    a little is unknown for ever, would be worth more than any that is unknown altogether.
 
     Args:
         mean: shape ``(n,)``.
         std: the same, above 0.
+        noise: standard deviation of the observations about the variables, at least 0.
         greatest: samples or quantiles of the greatest.
 
     Returns:
         shape ``(n,)``.
+
+    References:
+        Moss, Leslie, Gonzalez & Rayson (2021), GIBBON: General-purpose information-based Bayesian optimisation, sec. 3.
     """
     gamma = (greatest[:, None] - mean) / std
-    log_share = torch.special.log_ndtr(gamma)
-    density = (-0.5 * (gamma.square() + math.log(2.0 * math.pi)) - log_share).exp()
-    return (0.5 * gamma * density - log_share).mean(0)
+    ratio = (-0.5 * (gamma.square() + math.log(2.0 * math.pi)) - torch.special.log_ndtr(gamma)).exp()
+    share = std.square() / (std.square() + noise**2)
+    return -0.5 * torch.log1p(-share * (ratio * (gamma + ratio)).clamp(0.0, 1.0 - 1e-12)).mean(0)

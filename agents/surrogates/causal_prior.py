@@ -254,6 +254,13 @@ class CausalGP(GaussianProcess):
         residual, spread = self.posterior(torch.cat([values, std[:, None]], -1))
         return mean + residual, spread
 
+    @property
+    def noise_of_rewards(self) -> float:
+        """Standard deviation of the rewards' noise, in their units; without data what is usual."""
+        if len(self):
+            return float(self.noise_scale)
+        return math.sqrt(USUAL_NOISE) * self.unit if self.noise_std is None else self.noise_std
+
     def prior_means(self) -> Tensor:
         """Of the data, shape ``(n,)``."""
         return self._rewards - self.outputs

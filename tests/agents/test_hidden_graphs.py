@@ -115,10 +115,25 @@ def test_the_greatest_of_normal_variables_and_what_tells_of_it():
     greatest = greatest_rewards(mean, std)
     draws = np.random.default_rng(0).normal(mean.numpy(), std.numpy(), (20_000, 3)).max(axis=1)
     np.testing.assert_allclose(greatest, np.quantile(draws, (np.arange(8) + 0.5) / 8), atol=0.03)
-    gain = information_on_greatest(mean, std, greatest)
+    gain = information_on_greatest(mean, std, 0.3, greatest)
     assert (gain >= 0.0).all()
-    far = information_on_greatest(mean - 100.0, std, greatest)
+    far = information_on_greatest(mean - 100.0, std, 0.3, greatest)
     assert (far < 1e-6).all()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2, 2.0])
+def test_information_is_what_truncation_takes_from_the_variance_of_a_noisy_reward(noise):
+    mean, std, greatest = 0.5, 0.8, 1.1
+    draws = np.random.default_rng(1).normal(mean, std, 400_000)
+    left = draws[draws <= greatest].var() + noise**2
+    found = information_on_greatest(*torch.tensor([[mean], [std]]), noise, torch.tensor([greatest]))
+    assert float(found) == pytest.approx(0.5 * np.log((std**2 + noise**2) / left), abs=3e-3)
+
+
+def test_where_rewards_are_noisy_the_unknown_tells_more_than_the_best_that_is_nearly_known():
+    mean, std = torch.tensor([1.8, 0.4], dtype=torch.float64), torch.tensor([0.02, 0.8], dtype=torch.float64)
+    best, unknown = information_on_greatest(mean, std, 0.2, greatest_rewards(mean, std))
+    assert unknown > best
 
 
 def test_learned_graph_observes_learns_and_hands_over():
