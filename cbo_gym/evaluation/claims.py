@@ -72,12 +72,12 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     """One judgement for each of a claim's environments and patterns, by the longest runs that both methods have."""
     finished = [run for run in newest(runs) if run.status == "finished"]
     return [
-        _judged(claim, env, _played(finished, claim.better, env), _played(finished, claim.worse, claim.worse_env or env))
+        _judged(claim, env, _of(finished, claim.better, env), _of(finished, claim.worse, claim.worse_env or env))
         for env in claim.envs
     ]
 
 
-def _played(runs: Iterable[Run], agent: str, env: str) -> list[Run]:
+def _of(runs: Iterable[Run], agent: str, env: str) -> list[Run]:
     return [run for run in runs if run.agent == agent and (run.env == env or fnmatchcase(run.env, env))]
 
 
