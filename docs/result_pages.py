@@ -82,9 +82,9 @@ TOLD = {
 }
 CLAIMS_NOTE = (
     "Differences are of regrets, the second method's less the first one's, over the same seeds, as shares of what lies "
-    "between the optimum and a random action, with 95 % t-intervals; those of G_t are differences of it. Confirmed is a "
-    "claim whose interval is above 0, refuted one whose interval is below 0, open any other; not run says that the store "
-    "has no pair."
+    "between the optimum and a random action, with 95 % t-intervals; those of G_t are differences of it. Confirmed is "
+    "a claim whose interval is above 0, refuted one whose interval is below 0, open any other; not run says that the "
+    "store has no pair."
 )
 Text = Annotated[str, Field(min_length=1)]
 
