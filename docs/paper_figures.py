@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,6 +17,7 @@ from cbo_gym.evaluation.results import Run
 POINTS = 80  # of a line
 COLUMNS = 3
 TITLE = 30  # characters
+LETTERS = 32  # of the vertical axes' title that fit beside a row
 
 
 def curve_of(run: Run, quantity: str) -> np.ndarray:
@@ -49,7 +51,7 @@ def curves_svg(played: Mapping[tuple[str, str], Sequence[Run]], quantity: str, t
         scale_to_lines(axis)
         axis.set_title(for_figure(short[env.removeprefix("CBO/")]))
         round_axis(axis)
-    figure.supylabel(title, fontsize=8)
+    figure.supylabel(textwrap.fill(title, LETTERS * rows), fontsize=8)
     shared_legend(figure)
     return svg_of(figure)
 
