@@ -24,6 +24,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.claims import Claim, Judgement, Regret, judge
 from cbo_gym.evaluation.gap import slice_gaps
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
+from cbo_gym.evaluation.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, half_width, leaderboard, newest
 from cbo_gym.evaluation.markdown import escape
 from cbo_gym.evaluation.published import load_published, own_store
@@ -85,6 +86,10 @@ CLAIMS_NOTE = (
     "between the optimum and a random action, with 95 % t-intervals; those of G_t are differences of it. Confirmed is "
     "a claim whose interval is above 0, refuted one whose interval is below 0, open any other; not run says that the "
     "store has no pair."
+)
+LOST_NOTE = (
+    "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
+    "recommendation after the last round, and of play."
 )
 Text = Annotated[str, Field(min_length=1)]
 
@@ -331,6 +336,7 @@ def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> list[s
         parts += [f"### {suite.name}, {mode} mode", table(overall.header, rows)]
     if suite.metric == "gap":
         parts += _gap_parts(suite, board, others)
+    parts += _lost_parts(suite, board, others)
     return [*parts, not_run(suite, runs, others), f"From {escape(provenance(board))}"]
 
 
@@ -340,6 +346,18 @@ def _gap_parts(suite: Suite, board: Leaderboard, others: Collection[str]) -> lis
     for title, (header, rows) in gap_tables(board):
         body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in rows]
         parts += [f"**{escape(title)}**", table(header, body)]
+    return parts
+
+
+def _lost_parts(suite: Suite, board: Leaderboard, others: Collection[str]) -> list[str]:
+    """What agents lose where they are told less than the true graph, or something wrong; nothing where none is."""
+    found = graph_loss_tables(board)
+    if not found:
+        return []
+    parts = [f"### {suite.name}, what is lost without the true graph", LOST_NOTE]
+    for env, lost in found.items():
+        rows = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in lost.rows]
+        parts += [f"**{env_link(env, '', others)}**", table(lost.header, rows, texts=2)]
     return parts
 
 

@@ -60,6 +60,20 @@ def test_gap_is_shown_where_a_suite_is_compared_by_it():
     assert "| agent | GAP at 20 | GAP at 50 | GAP at 100 | PA-GAP at 20" in page
 
 
+def test_what_is_lost_without_the_true_graph_is_shown_where_it_was_played():
+    system = "CBO/SurveyToyGraph-v0"
+    wrong = next(label for label in load("ceo2023").labels() if label.startswith(f"{system}(graph='wrong'"))
+    given = [
+        made_up_run("CBO", seed, [value] * 40, env, "hard")
+        for seed in range(2)
+        for env, value in ((system, 0.9), (wrong, 0.4))
+    ]
+    page = result_pages.leaderboard_page({"ceo2023": given})
+    assert "### ceo2023, what is lost without the true graph" in page
+    assert re.search(r"\| CBO(<sup>n</sup>)? \| wrong.*\| 2 \| 0\.5[0 ±.]* \|", page)
+    assert "without the true graph" not in result_pages.leaderboard_page({"ceo2023": given[::2]})
+
+
 def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
     short, full = made_up_run("A", 0, [0.5] * 50, TOY, "hard"), made_up_run("A", 0, [0.5] * 100, TOY, "hard")
     suite = load("mcbo2023")
