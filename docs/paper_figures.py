@@ -28,13 +28,16 @@ def curve_of(run: Run, quantity: str) -> np.ndarray:
 
 
 @on_paper
-def curves_svg(played: Mapping[tuple[str, str], Sequence[Run]], quantity: str, title: str) -> str:
+def curves_svg(
+    played: Mapping[tuple[str, str], Sequence[Run]], quantity: str, title: str, names: Mapping[str, str]
+) -> str:
     """The picture of one exhibit.
 
     Args:
         played: method and environment -> finished runs with the same number of rounds; some may be empty.
         quantity: a column of runs' tables, or ``best_reward``.
         title: of all vertical axes.
+        names: environment -> title of its panel; of one that has none its label, shortened.
     """
     envs = list(dict.fromkeys(env for (_, env), runs in played.items() if runs))
     agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
@@ -49,7 +52,7 @@ def curves_svg(played: Mapping[tuple[str, str], Sequence[Run]], quantity: str, t
             if runs := played.get((agent, env)):
                 mean_curve(axis, thinned(np.stack([curve_of(run, quantity) for run in runs])), agent, styles[agent])
         scale_to_lines(axis)
-        axis.set_title(for_figure(short[env.removeprefix("CBO/")]))
+        axis.set_title(for_figure(names.get(env, short[env.removeprefix("CBO/")])))
         round_axis(axis)
     figure.supylabel(textwrap.fill(title, LETTERS * rows), fontsize=8)
     shared_legend(figure)

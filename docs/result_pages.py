@@ -125,6 +125,7 @@ class Exhibit(StrictModel):
         published: what can be read off where there are no numbers.
         quantity: that it shows.
         environments: on which, as labels, or patterns of instances that are taken together.
+        called: what they are called in table and picture, one a label; empty for the labels.
         agents: who plays.
         rounds: after which; the last without any.
         theirs: printed numbers, agent -> one a column of our table.
@@ -137,11 +138,17 @@ class Exhibit(StrictModel):
     published: str = ""
     quantity: Quantity | None = None
     environments: list[str] = []
+    called: list[str] = []
     agents: list[str] = []
     rounds: list[int] = []
     theirs: dict[str, list[str]] = {}
     claims: list[Said] = []
     missing: str = ""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Environment -> what it is called, where it is not by its label."""
+        return dict(zip(self.environments, self.called, strict=True)) if self.called else {}
 
 
 class Paper(StrictModel):
@@ -531,7 +538,7 @@ def picture(exhibit: Exhibit, runs: Sequence[Run]) -> str | None:
     if not _is_drawn(exhibit, played):
         return None
     assert exhibit.quantity is not None  # else nothing is drawn
-    return curves_svg(played, exhibit.quantity, QUANTITIES[exhibit.quantity].replace("\\*", "*"))
+    return curves_svg(played, exhibit.quantity, QUANTITIES[exhibit.quantity].replace("\\*", "*"), exhibit.names)
 
 
 def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
@@ -550,7 +557,8 @@ def _is_on(run: Run, env: str) -> bool:
 def _column(env: str, after: int | None, exhibit: Exhibit, others: Collection[str]) -> str:
     if len(exhibit.environments) == 1 and after is not None:
         return f"{after} rounds"
-    return env_link(env, "../", others) + (f", {after} rounds" if after is not None else "")
+    name = escape(exhibit.names[env]) if exhibit.called else env_link(env, "../", others)
+    return name + (f", {after} rounds" if after is not None else "")
 
 
 def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
