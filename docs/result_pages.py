@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.claims import Claim, Judgement, Regret, judge
-from cbo_gym.evaluation.gap import slice_gaps
+from cbo_gym.evaluation.gap import mean_slice_gap
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, half_width, leaderboard, newest
@@ -57,11 +57,18 @@ QUANTITIES: dict[Quantity, str] = {
     "feasible_share": "Share of rounds with a feasible action",
     "lacking": "Regret of the best feasible action, 1 for a random one",
 }
+
+
+def run_seconds(run: Run) -> float:
+    """The agent's own time."""
+    return run.reset_seconds + run.seconds_a_round * run.horizon
+
+
 #: numbers of whole runs, which have no curve
 NUMBERS: dict[Quantity, Callable[[Run], float]] = {
-    "run_seconds": lambda run: run.reset_seconds + run.seconds_a_round * run.horizon,
-    "run_minutes": lambda run: (run.reset_seconds + run.seconds_a_round * run.horizon) / 60.0,
-    "gap_over_time": lambda run: float(slice_gaps(run).mean()),
+    "run_seconds": run_seconds,
+    "run_minutes": lambda run: run_seconds(run) / 60.0,
+    "gap_over_time": mean_slice_gap,
     "feasible_share": lambda run: float(np.mean(run.table["feasible"].to_numpy())),
     "lacking": lambda run: float(run.table["best_so_far_regret"][-1]) / (run.optimum - run.random_value),
 }
@@ -614,7 +621,7 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     finished = [run for run in runs if run.status == "finished"]
     if not finished:
         return [*parts, "**Not run**: nothing of this paper is published yet."]
-    hours = sum(NUMBERS["run_seconds"](run) for run in finished) / 3600
+    hours = sum(map(run_seconds, finished)) / 3600
     seeds: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for run in finished:
         seeds[run.agent, run.env, run.horizon].add(run.seed)

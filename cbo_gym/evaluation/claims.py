@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveInt
 
-from cbo_gym.evaluation.gap import slice_gaps
+from cbo_gym.evaluation.gap import mean_slice_gap
 from cbo_gym.evaluation.leaderboard import half_width, newest
 from cbo_gym.evaluation.results import Run
 from cbo_gym.validation import StrictModel
@@ -106,7 +106,7 @@ def regret_after(run: Run, claim: Claim, rounds: int) -> float:
     of the whole run, and needs no unit.
     """
     if claim.by == "missing_gap_over_time":
-        return 1.0 - float(slice_gaps(run).mean())
+        return 1.0 - mean_slice_gap(run)
     values = run.table[claim.by].head(rounds).drop_nulls()
     return float(values[-1]) / (run.optimum - run.random_value)
 
