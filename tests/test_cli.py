@@ -194,11 +194,11 @@ def test_every_parameter_of_an_agent_has_a_meaning(name):
 def test_agents_are_listed_with_their_parameters():
     listed = invoke("agents")
     assert all(name in listed for name in zoo())
-    assert "beta=0.5, device='cpu'" in listed
+    assert "beta=2.0, device='cpu'" in listed
     hard = as_json("agents", "--mode", "hard")
     assert {"CBO", "GP-UCB", "Random"} <= {one["name"] for one in hard} < set(zoo())
     told = invoke("agents", "GP-UCB")
-    for part in ("soft, hard, contextual", "beta=0.5 how many standard deviations", "black_box.gp_ucb:GPUCB", "2010"):
+    for part in ("soft, hard, contextual", "beta=2.0 how many standard deviations", "black_box.gp_ucb:GPUCB", "2010"):
         assert part in told
     assert "did you mean 'GP-UCB'" in invoke("agents", "GP-UBC", code=2)
 

@@ -8,7 +8,9 @@ Departures:
 
 * ``beta`` is a constant and multiplies the standard deviation, as in Sussex et al., who pick it from
   {0.05, 0.5, 5} for each task; Srinivas et al. let the square root of a growing sequence multiply it, which their
-  regret bound needs and which explores too much in practice.
+  regret bound needs and which explores too much in practice. The default, 2, was chosen on ToyGraph, PSAGraph,
+  Rosenbrock, Alpine2 and Dropwave; on other seeds of the survey's 14 tasks it recommends better actions than 0.5 (mean
+  score 0.79 against 0.66) and earns as much while learning.
 * Hyper-parameters are fitted rather than known; where the task says that nothing is noisy, no noise is learned.
 """
 
@@ -35,7 +37,8 @@ class GPUCB(Agent):
 
     Args:
         beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0. With a
-            small one the search stays at the first local optimum that stands out (see Dropwave).
+            small one the search stays at the first local optimum that stands out (see Dropwave); with a great one it
+            earns less where there are many variables (see Rosenbrock).
         device: torch device.
 
     Attributes:
@@ -48,7 +51,7 @@ class GPUCB(Agent):
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.ADVERSARIAL})
 
-    def __init__(self, beta: float = 0.5, device: str = "cpu") -> None:
+    def __init__(self, beta: float = 2.0, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
         self.beta = beta
         self.device = device

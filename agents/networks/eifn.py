@@ -28,7 +28,7 @@ from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action
 
-SCREENING_SAMPLES = 16
+SCREENING_SAMPLES = 8
 RESTARTS = 6
 
 

@@ -26,8 +26,8 @@ from cbo_gym.agents.toolbox.search import maximise, screen
 from cbo_gym.task import Action
 
 RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
-SAMPLES = 32  # of the noise, for the expectation under a drawn network
-SCREENING_SAMPLES = 8
+SAMPLES = 16  # of the noise, for the expectation under a drawn network
+SCREENING_SAMPLES = 4
 CLOSE = 1e-3  # actions whose coordinates differ by less are the same edge
 NUDGE = 3e-4  # standard deviation of what a known action is moved by
 

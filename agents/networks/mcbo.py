@@ -49,13 +49,13 @@ from cbo_gym.task import Action
 
 GREEDY = 0.05  # the default's beta
 CONSTRAINED = 0.5  # the default's beta where there are constraints
-SCOUTING = 15  # steps of Adam from all starts
-SCOUTING_SAMPLES = 16  # of the noise in these steps, at most
-FINALISTS = 5  # starts that go on
-STEPS = 40  # of Adam from these, in all
+SCOUTING = 8  # steps of Adam from all starts
+SCOUTING_SAMPLES = 8  # of the noise in these steps, at most
+FINALISTS = 3  # starts that go on
+STEPS = 24  # of Adam from these, in all
 ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
 NETWORK_RATE = 0.1
-SCREENING_SAMPLES = 8
+SCREENING_SAMPLES = 4
 MEAN_SAMPLES = 128  # of the noise, for the estimates of rewards
 
 

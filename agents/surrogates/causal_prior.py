@@ -175,6 +175,8 @@ class EffectNetwork(GPNetwork):
     Variables that are set have no mechanism, and what the values do not reach is the same for all of them.
     """
 
+    condense = False  # it asks for few predictions, for which the shorter root does not pay
+
     def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
         """As of the base class; of shape ``1 x s`` where the actions do not reach."""
         forced = self._forced(inputs)

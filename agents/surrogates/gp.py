@@ -34,7 +34,7 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.kernels import Function, SquaredExponential
 from cbo_gym.agents.surrogates.noise import KnownNoise, Noise, NoiseLevel
-from cbo_gym.agents.surrogates.prediction import Conditional, against
+from cbo_gym.agents.surrogates.prediction import Conditional, against, condensed
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
@@ -90,6 +90,8 @@ class GaussianProcess:
         noise: makes the model of noise that is not known.
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
         refit_iterations: most iterations of a refit, which starts where the last fit ended.
+        condense: whether predictions leave out what the noise drowns, which must be the same for all data; the larger
+            part of their cost where these are many.
         device: torch device of data and computations.
 
     Attributes:
@@ -116,6 +118,7 @@ class GaussianProcess:
         noise: Callable[[], Noise] = NoiseLevel,
         rescale: Sequence[int] = (),
         refit_iterations: int = FIT_ITERATIONS,
+        condense: bool = False,
         device: str | torch.device = "cpu",
     ) -> None:
         if dim < 1:
@@ -129,6 +132,7 @@ class GaussianProcess:
         self._unknown_noise = noise
         self.rescale = list(rescale)
         self.refit_iterations = refit_iterations
+        self.condense = condense
         self.schedule = RefitSchedule()
         self._device = torch.device(device)
         self.kernel = self._make_kernel()
@@ -375,6 +379,7 @@ class GaussianProcess:
             inverse_root[:known, :known] = self._given.inverse_root
             inverse_root[known:, :known] = -corner @ projected.T @ self._given.inverse_root
         residuals = (self.outputs - self._location) / self._scale - self.constant
+        root = self._root_of_predictions(known, points, inverse_root)
         self._points = points
         self._given = Conditional(
             against(self.kernel, points),
@@ -382,7 +387,17 @@ class GaussianProcess:
             self._scale * (inverse_root.T @ (inverse_root @ residuals)),
             self._location + self._scale * self.constant,
             self._scale,
+            root,
         )
+
+    def _root_of_predictions(self, known: int, points: Tensor, inverse_root: Tensor) -> Tensor:
+        """R of :class:`Conditional`: condensed at each refit, and then with the rows of W of what is new."""
+        if not self.condense:
+            return inverse_root
+        if not known:
+            return condensed(inverse_root, self.kernel.forward(points, points), self._noise_at(points[:1]))
+        earlier = self._given.root
+        return torch.cat([torch.nn.functional.pad(earlier, (0, len(points) - known)), inverse_root[known:]])
 
     def _cholesky(self, covariance: Tensor) -> Tensor:
         try:

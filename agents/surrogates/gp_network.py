@@ -44,7 +44,10 @@ class GPNetwork:
         surrogates: node -> its GP.
         features: of the task's actions.
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
+        condense: whether the GPs of noisy networks condense their predictions.
     """
+
+    condense = True
 
     def __init__(self, task: SoftTask | HardTask, device: str = "cpu", limited: Collection[str] = ()) -> None:
         self.task = task
@@ -72,6 +75,7 @@ class GPNetwork:
             noise_std=None if noise is None or confounded else noise.std,
             covariance=partial(MechanismKernel, parents=len(parents)) if parents else SquaredExponential,
             rescale=[column for column, name in enumerate(parents) if name not in self._settable.names],
+            condense=self.condense and bool(self.noisy),
             device=self.device,
         )
 
@@ -334,8 +338,10 @@ class MechanismKernel(VarianceKernel):
         weights = variances[2:] * data[:, :count]
 
         def prior(points: Tensor) -> Prior:
-            parents = points[..., :count]
-            whole, part = smooth(points), modulation(points[..., count:])
+            parents, actions = points[..., :count], points[..., count:]
+            if actions.dim() == 3 and (actions == actions[:, :1]).all():  # so it is in all samples of a rollout
+                actions = actions[:, :1]
+            whole, part = smooth(points), modulation(actions)
             affine = (parents @ weights.T).add_(variances[1])
             own = variances[1] + (parents.square() * variances[2:]).sum(-1)
 
@@ -364,15 +370,14 @@ class MechanismKernel(VarianceKernel):
         """A function drawn from its prior."""
         count, deviations = self._parents, self.variances.detach().sqrt()
         smooth = self.smooth.draw(generator)
-        modulations = [self.modulation.draw(generator) for _ in deviations[1:]]
+        if len(deviations) == 1:
+            return lambda points: deviations[0] * smooth(points)
+        modulations = self.modulation.draws(generator, count + 1)
 
         def function(points: Tensor) -> Tensor:
-            value = deviations[0] * smooth(points)
-            ones = torch.ones_like(points[..., :1])
-            factors = torch.cat([ones, points[..., :count]], -1)[..., : len(modulations)]
-            for deviation, factor, modulation in zip(deviations[1:], factors.unbind(-1), modulations, strict=True):
-                value = value + deviation * factor * modulation(points[..., count:])
-            return value
+            factors = torch.cat([torch.ones_like(points[..., :1]), points[..., :count]], -1)
+            affine = (deviations[1:] * factors * modulations(points[..., count:])).sum(-1)
+            return deviations[0] * smooth(points) + affine
 
         return function
 

@@ -22,7 +22,7 @@ from cbo_gym.agents.surrogates.noise import log_lognormal
 from cbo_gym.agents.surrogates.prediction import Against, Prior
 
 SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
-RANDOM_FEATURES = 512  # of a function drawn from a prior
+RANDOM_FEATURES = 256  # of a function drawn from a prior
 LENGTHS = (3.0, 6.0)  # shape and rate of the gamma prior of a Matern kernel's lengthscales, once BoTorch's default
 LEAST_LENGTH = 0.01
 LARGEST = 700.0  # logarithm of a variance that a line search may try; its exponential is still a number
@@ -79,14 +79,27 @@ class SquaredExponential(RBFKernel):
         return (-0.5 * (scaled.unsqueeze(-2) - scaled.unsqueeze(-3)).square().sum(-1)).exp()
 
     def draw(self, generator: torch.Generator) -> Function:
-        """A function drawn from its prior, by random Fourier features (Rahimi & Recht 2007)."""
+        """A function drawn from its prior."""
+        drawn = self.draws(generator, 1)
+        return lambda points: drawn(points).squeeze(-1)
+
+    def draws(self, generator: torch.Generator, count: int) -> Function:
+        """Functions drawn from its prior, by random Fourier features (Rahimi & Recht 2007), which they share.
+
+        Args:
+            generator: of the draws.
+            count: of functions.
+
+        Returns:
+            points ``... x d`` to values ``... x count``.
+        """
         lengthscale = self.raw_lengthscale.detach().flatten()
-        normal = torch.randn((1 + len(lengthscale), RANDOM_FEATURES), dtype=torch.float64, generator=generator)
-        turns = torch.rand(RANDOM_FEATURES, dtype=torch.float64, generator=generator)
-        weights = (2.0 / RANDOM_FEATURES) ** 0.5 * normal[0].to(lengthscale)
-        frequencies = normal[1:].to(lengthscale) / lengthscale[:, None]
-        phases = 2.0 * math.pi * turns.to(lengthscale)
-        return lambda points: (points @ frequencies + phases).cos() @ weights
+        dim = len(lengthscale)
+        normal = torch.randn((count + dim, RANDOM_FEATURES), dtype=torch.float64, generator=generator).to(lengthscale)
+        turns = torch.rand(RANDOM_FEATURES, dtype=torch.float64, generator=generator).to(lengthscale)
+        weights = (2.0 / RANDOM_FEATURES) ** 0.5 * normal[:count].T
+        frequencies = normal[count:] / lengthscale[:, None]
+        return lambda points: (points @ frequencies + 2.0 * math.pi * turns).cos() @ weights
 
     def closed_form(self, points: np.ndarray) -> SquaredExponentials:
         """Its covariances of points ``n x d``."""

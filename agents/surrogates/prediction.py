@@ -15,6 +15,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 ENTRIES = 80_000  # covariances that are computed at a time: with many more each costs up to three times as much
+NEGLIGIBLE = 1e-8  # of the prior variance
 MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
 
 
@@ -65,7 +66,7 @@ class Conditional:
     """A GP given its data, whose outputs y were standardised as ``(y - location) / scale - constant``.
 
     With W the inverse of the Cholesky factor of the data's covariance and k the covariances of a point with the data,
-    the mean is ``k W'W y`` and the variance ``k(x, x) - |W k|^2``.
+    the mean is ``k W'W y`` and the variance ``k(x, x) - |W k|^2``. Any R will do there with ``|R k| = |W k|``.
 
     Args:
         against: the kernel's prior beside the data.
@@ -73,6 +74,7 @@ class Conditional:
         weights: ``W'W y`` times the scale, ``(n,)``.
         offset: ``location + scale constant``.
         scale: of the outputs.
+        root: R, ``r x n``.
     """
 
     against: Against
@@ -80,6 +82,7 @@ class Conditional:
     weights: Tensor
     offset: Tensor
     scale: Tensor
+    root: Tensor
 
     def mean(self, points: Tensor) -> Tensor:
         """Posterior means at points ``... x d``, or what else ``against`` takes."""
@@ -97,7 +100,7 @@ class Conditional:
         Differentiable in the points by autograd.
         """
         cross = self.against(points).cross
-        projected = cross @ self.inverse_root.T
+        projected = cross @ self.root.T
         covariance = among - projected @ projected.transpose(-1, -2)
         return cross @ self.weights + self.offset, covariance
 
@@ -107,13 +110,36 @@ class Conditional:
         return points.split(max(1, ENTRIES // each))
 
 
+def condensed(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
+    """R of :class:`Conditional` with few rows, where the noise drowns most directions of the data.
+
+    An eigenvector of the prior covariance with eigenvalue l has a product with k of at most ``sqrt(l k(x, x))``, so
+    that it takes at most ``l / (l + noise)`` of the prior variance away. Those are left out that take no more than
+    ``NEGLIGIBLE`` away together.
+
+    Args:
+        inverse_root: W, ``n x n``.
+        covariance: prior covariance of the data, ``n x n``.
+        noise: variance of the noise, the same for all data, a scalar.
+
+    Returns:
+        ``r x n``, or ``inverse_root`` itself where r would be above ``n / 2``.
+    """
+    values, vectors = torch.linalg.eigh(covariance)
+    values = values.clamp_min(0.0)
+    vectors = vectors[:, (values / (values + noise)).cumsum(0) > NEGLIGIBLE]
+    if 2 * vectors.shape[1] > len(inverse_root):
+        return inverse_root
+    return torch.linalg.qr(inverse_root @ vectors, mode="r").R @ vectors.T
+
+
 class _MeanAndStd(torch.autograd.Function):
     """The gradient of the variance with respect to k is ``-2 W'(W k)``."""
 
     @staticmethod
     def forward(ctx: Any, points: Tensor, given: Conditional) -> tuple[Tensor, Tensor]:
         cross, variance, pullback = given.against(points)
-        projected = cross @ given.inverse_root.T
+        projected = cross @ given.root.T
         std = (variance - torch.linalg.vector_norm(projected, dim=-1).square_()).clamp_min_(MIN_VARIANCE).sqrt_()
         ctx.save_for_backward(projected, std)
         ctx.given, ctx.pullback = given, pullback
@@ -123,6 +149,6 @@ class _MeanAndStd(torch.autograd.Function):
     def backward(ctx: Any, mean_gradient: Tensor, std_gradient: Tensor) -> tuple[Tensor, None]:
         (projected, std), given = ctx.saved_tensors, ctx.given
         slope = torch.where(std > MIN_VARIANCE**0.5, given.scale * std_gradient / std, torch.zeros_like(std))
-        gradient = (projected * -slope.unsqueeze(-1)) @ given.inverse_root
+        gradient = (projected * -slope.unsqueeze(-1)) @ given.root
         gradient.addcmul_(mean_gradient.unsqueeze(-1), given.weights)
         return ctx.pullback(gradient, 0.5 * slope), None

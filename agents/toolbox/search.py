@@ -62,7 +62,8 @@ def maximise(
         features: of the task.
         played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
         seed: of the random starts. The global random state of torch is left as it was.
-        screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
+        screening: a cheaper function for choosing the starts and for the first iterations of their ascents; None for
+            ``acquisition`` itself.
         raw_samples: random points that are screened.
         restarts: starts of the ascent, shared by the target sets, at least two for each.
         device: torch device on which ``acquisition`` computes.
@@ -83,7 +84,10 @@ def maximise(
     def value(points: Tensor) -> Tensor:
         return acquisition(features.inputs(points))
 
-    finalists = torch.stack([starts[0], _ascend(value, starts)])
+    def rough(points: Tensor) -> Tensor:
+        return (screening or acquisition)(features.inputs(points))
+
+    finalists = torch.stack([starts[0], _ascend(value, rough, starts)])
     with torch.no_grad():
         winner = value(finalists.unsqueeze(-2)).argmax()
     return features.decode(finalists[winner])
@@ -156,10 +160,10 @@ def _choose_starts(
     return torch.cat(starts).to(candidates)
 
 
-def _ascend(value: Acquisition, starts: Tensor) -> Tensor:
-    """The best end of gradient ascents from ``starts`` of shape ``n x search_dim``."""
+def _ascend(value: Acquisition, rough: Acquisition, starts: Tensor) -> Tensor:
+    """The best end of ascents of ``value`` from ``starts`` of shape ``n x search_dim``, at first of a ``rough`` one."""
     try:
-        points, values = _climb(value, starts, SCOUTING)
+        points, values = _climb(rough, starts, SCOUTING)
         kept = values.topk(min(FINALISTS, len(values))).indices
         points, values = _climb(value, points[kept], MAX_ITERATIONS - SCOUTING)
     except OptimizationGradientError:  # where an acquisition has no slope, screening has to do

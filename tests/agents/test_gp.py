@@ -77,6 +77,19 @@ def test_extended_factor_equals_a_new_one() -> None:
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
+def test_condensed_predictions_are_the_same_and_shorter() -> None:
+    whole, short = (filled(60, dim=1, noise=0.3, condense=condense) for condense in (False, True))
+    points = torch.rand((40, 1), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for rows in ((15, 60), (16, 61)):  # at the refit, and with one more observation
+        means, stds = zip(*(gp.posterior(points) for gp in (whole, short)), strict=True)
+        torch.testing.assert_close(means[1], means[0], rtol=0, atol=1e-9)
+        torch.testing.assert_close(stds[1], stds[0], rtol=1e-5, atol=0)
+        assert len(short._given.root) <= rows[0]
+        assert len(whole._given.root) == rows[1]
+        for gp in (whole, short):
+            gp.add([0.5], 4.0)
+
+
 def test_refits_follow_all_arrivals_then_growth_by_a_tenth() -> None:
     schedule = RefitSchedule()
     fitted_at = []

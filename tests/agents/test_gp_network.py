@@ -144,6 +144,19 @@ def test_the_kernel_is_its_formula() -> None:
     np.testing.assert_allclose(diagonal, np.diag(square), rtol=1e-6)
 
 
+def test_actions_that_all_samples_share_change_nothing() -> None:
+    kernel = MechanismKernel(dim=3, parents=2).double()
+    rng = torch.Generator().manual_seed(0)
+    data, points = torch.rand((7, 3), generator=rng).double(), torch.rand((4, 5, 3), generator=rng).double()
+    points[..., 2] = points[:, :1, 2]
+    gradients = torch.rand((4, 5, 7), generator=rng).double(), torch.rand((4, 5), generator=rng).double()
+    together, apart = kernel.against(data)(points), kernel.against(data)(points.flatten(0, 1))
+    torch.testing.assert_close(together.cross, apart.cross.unflatten(0, (4, 5)))
+    torch.testing.assert_close(
+        together.pullback(*gradients), apart.pullback(*(g.flatten(0, 1) for g in gradients)).unflatten(0, (4, 5))
+    )
+
+
 def test_a_mechanism_linear_in_its_parent_extrapolates() -> None:
     """Twice beyond the parent's values seen, where a stationary kernel would fall back to the mean."""
     task = make("CBO/Alpine2-v0", 0, 1)[1]
