@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from cbo_gym.evaluation.machine import describe_machine
 from cbo_gym.problems.build import is_yaml_file
@@ -135,8 +136,7 @@ def _version_of(module: str) -> str:
 
 @cache
 def _libraries() -> dict[str, str]:
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    found = {"python": platform.python_version(), "blas": f"{blas['name']} {blas['version']}"}
+    found = {"python": platform.python_version(), "blas": _linear_algebra()}
     for name in LIBRARIES:
         try:
             found[name] = version(name)
@@ -145,10 +145,15 @@ def _libraries() -> dict[str, str]:
     return found
 
 
+def _linear_algebra() -> str:
+    """NumPy's library of linear algebra, and the processors whose kernels it runs, on which the last digits depend."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    kernels = {pool["architecture"] for pool in threadpool_info() if "architecture" in pool}
+    return " ".join([blas["name"], blas["version"], *sorted(kernels)])
+
+
 def _threads() -> dict[str, int]:
     """Threads of each of the libraries that are loaded."""
-    from threadpoolctl import threadpool_info
-
     threads: dict[str, int] = {}
     for pool in threadpool_info():
         name = str(pool["internal_api"])

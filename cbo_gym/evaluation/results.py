@@ -90,7 +90,8 @@ class Run:
         version: of cbo-gym.
         date: when it ended, UTC: ``2026-01-31T12:00:00+00:00``.
         machine: cores and processor.
-        libraries: name -> version, Python and the linear algebra library included.
+        libraries: name -> version, Python and the linear algebra library, with the processor whose kernels it runs,
+            included.
         threads: name -> number of threads of a library that has any.
         reset_seconds: what ``reset`` took, the initial data included; no part of the rounds' seconds.
         optimum, optimum_standard_error, random_value: of the task.
