@@ -10,6 +10,8 @@ Departures:
 * The logarithm of a smoothed EI is maximised (qLogEI, Ament et al. 2023) with fixed Sobol samples in each round.
 * The method is for deterministic networks. On noisy ones the nodes' noise is left out of the samples, as in the
   comparison of Sussex et al. (2023), sec. 5.
+* Expected improvement trusts the model: where that takes a ring of Dropwave for flat, it never looks. Once its action
+  teaches nothing, a round may go elsewhere (:mod:`cbo_gym.agents.networks.exploration`), unless ``explore=False``.
 * In hard mode the nodes that are set take their values, and the rest of the network goes on from there.
 """
 
@@ -22,6 +24,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
+from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.network_model import GPNetworkModel
 from cbo_gym.agents.toolbox.search import best_first, maximise
@@ -37,6 +40,8 @@ class EIFN(NetworkAgent):
 
     Args:
         samples: Sobol samples of the posterior, at least 1 (128 as in the paper).
+        explore: whether at most ``2 sqrt(t)`` of t rounds go elsewhere once the action teaches nothing; False is the
+            paper's method.
         device: torch device.
 
     Attributes:
@@ -46,12 +51,14 @@ class EIFN(NetworkAgent):
         ArgumentError: if ``samples`` is out of range.
     """
 
-    def __init__(self, samples: int = 128, device: str = "cpu") -> None:
+    def __init__(self, samples: int = 128, explore: bool = True, device: str = "cpu") -> None:
         self.samples = whole_number("samples", samples, at_least=1)
+        self.explore = explore
         self.device = device
 
     def setup(self, seed: int) -> None:
         self.network = GPNetwork(self.task, self.device)
+        self._exploration = Exploration(self.network, seed, self.device) if self.explore else None
         self._model = GPNetworkModel(self.network)
         self._sampler = self._make_sampler(self.samples)
         self._coarse_sampler = self._make_sampler(min(self.samples, SCREENING_SAMPLES))
@@ -62,7 +69,7 @@ class EIFN(NetworkAgent):
     def choose(self, estimates: np.ndarray, seed: int) -> Action:
         best = float(estimates.max())
         played = best_first(self.history, estimates)
-        return maximise(
+        action = maximise(
             qLogExpectedImprovement(self._model, best, self._sampler),
             self.network.features,
             played,
@@ -71,6 +78,7 @@ class EIFN(NetworkAgent):
             restarts=RESTARTS,
             device=self.device,
         )
+        return action if self._exploration is None else self._exploration.instead_of(action, played, best, seed)
 
     def estimate(self) -> Tensor:
         return self._sampler(self._model.posterior(self.network.inputs.unsqueeze(-2))).mean(0).reshape(-1)

@@ -17,3 +17,13 @@ def test_eifn_beats_random_on_ackley_in_every_run():
         learned = play(agents.EIFN(), env, task, seed)[1].max()
         random = play(agents.Random(), env, task, seed)[1].max()
         assert learned > random
+
+
+def test_exploration_leaves_the_rings_that_expected_improvement_stays_on():
+    def best(explore: bool, seed: int) -> float:
+        env, task = make("CBO/Dropwave-v0", seed, 20)
+        return play(EIFN(explore=explore), env, task, seed)[1].max()
+
+    gains = [best(True, seed) - best(False, seed) for seed in range(2)]
+    assert min(gains) >= 0.0
+    assert max(gains) > 0.1
