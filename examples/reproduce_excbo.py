@@ -56,7 +56,7 @@ def _gaussian(name: str, task: str) -> Panel:
 
 
 def _at_each_level(name: str, levels: tuple[float, ...], agents: tuple[str, ...]) -> tuple[Panel, ...]:
-    return tuple(Panel(rf"{name}, $\sigma$={std}", f"CBO/{name}-v0(noise_std={std})", agents) for std in levels)
+    return tuple(Panel(rf"{name}, $\sigma$={std}", f"CBO/{name}(noise_std={std})", agents) for std in levels)
 
 
 def _with_components(*counts: int) -> tuple[str, ...]:
@@ -66,10 +66,13 @@ def _with_components(*counts: int) -> tuple[str, ...]:
 FIGURES = {
     "4": tuple(_dropwave(scale, std) for std in (0.1, 0.3) for scale in (1.0, 2.0, 3.0)),
     "5": tuple(_alpine2(scale, std) for scale in (0.3, 1.0) for std in (0.05, 0.2, 0.4)),
-    "6": _at_each_level("Epidemic", (0.1, 0.3), ALL),
-    "7": (Panel("Chemostat (P3C2)", "CBO/Chemostat-v0", ALL),),
-    "10": _at_each_level("Alpine2-NonDGM", (0.05, 0.1, 0.2), WITHOUT_MCBO),
-    "12": _at_each_level("PooledTesting", (0.2, 0.4), ALL),
+    "6": _at_each_level("Epidemic-v1", (0.1, 0.3), ALL),
+    "7": (
+        Panel("Chemostat (P3C2), a day", "CBO/Chemostat-v0", ALL),
+        Panel("Chemostat (P3C2), five days", "CBO/Chemostat-v1", ALL),
+    ),
+    "10": _at_each_level("Alpine2-NonDGM-v0", (0.05, 0.1, 0.2), WITHOUT_MCBO),
+    "12": _at_each_level("PooledTesting-v0", (0.2, 0.4), ALL),
     "13": (
         Panel("Dropwave, three modes", "CBO/Dropwave-GMM3-v0", _with_components(3, 4)),
         Panel("Alpine2-DGM, three modes", "CBO/Alpine2-DGM3-v0", _with_components(3)),
