@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -29,10 +28,6 @@ class ArmIndex(ABC):
     def note(self, arm: ScopeArm, action: Action, context: np.ndarray, width: float) -> None:  # noqa: B027
         """Look at an action before its reward is known to the arm."""
 
-    def passes_over(self, arm: ScopeArm, arms: Sequence[ScopeArm], context: np.ndarray, width: float) -> bool:
-        """Whether an arm is out of the question in one context, of shape ``(k,)``, beside all ``arms``."""
-        return False
-
     @abstractmethod
     def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
         """U_i of an arm that has been played.
@@ -48,19 +43,13 @@ class HighestBounds(ArmIndex):
     """The average over the contexts of all rounds of the highest bound that the arm's present model has there.
 
     It bounds from above what the arm could earn, whatever it played so far, and all arms are compared in equal
-    contexts. beta and rho grow with the rounds of all arms, so that no arm is given up for good; but an arm is passed
-    over where even its bound is below what another that sees the same contexts promises.
+    contexts. beta and rho grow with the rounds of all arms, so that no arm is given up for good.
     """
 
     first_plays = 8
 
     def plays(self, arm: ScopeArm, rounds: int) -> int:
         return rounds
-
-    def passes_over(self, arm: ScopeArm, arms: Sequence[ScopeArm], context: np.ndarray, width: float) -> bool:
-        here = context[None]
-        promised = [other.highest_bounds(here, 0.0) for other in arms if other.seen == arm.seen]
-        return bool(arm.highest_bounds(here, width) < max(promised))
 
     def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
         return float(arm.highest_bounds(contexts, width).mean())

@@ -18,9 +18,6 @@ Departures:
   the first rounds for hundreds of rounds; with the bounds of the present model at the points *played*, the random first
   plays keep an arm down that is best once it plays well, and some never came back. ``index="published"`` plays the
   running averages.
-* An arm is passed over in a context in which even its bound is below what another arm that sees the same contexts
-  promises by its mean: it can be learnt of in contexts where that costs less. On CoCaAligned plays of the lesser arm
-  after round 100 cost up to 1 each otherwise.
 * beta_i and rho_i grow as ``log(m d n / delta)``, the theorem's rate, without its factor d (the larger of the numbers
   of variables and contexts) and its constant: these give bounds that hold for any function and explore for ever.
   n counts the rounds of all arms here, since with smaller bounds an arm may be wrongly left, and must come back. rho is
@@ -183,9 +180,7 @@ class CoCaBO(Agent):
         if fresh or len(self.arms) == 1:
             return [*fresh, *self.arms][0]
         contexts = np.stack(self._contexts)
-        here = self._contexts[-1]
-        arms = [arm for arm in self.arms if not self._index.passes_over(arm, self.arms, here, self._width(arm))]
-        return max(arms, key=lambda arm: self.score(arm, contexts))
+        return max(self.arms, key=lambda arm: self.score(arm, contexts))
 
     def _is_new(self, arm: ScopeArm) -> bool:
         return len(arm.rounds) < self._index.first_plays

@@ -49,7 +49,6 @@ class ScopeArm:
         device: torch device.
 
     Attributes:
-        seen: places, among the task's contexts, of those that the values depend on.
         gp: from the variables, then the contexts, to the reward.
         dim: the larger of the numbers of variables and contexts, at least 1.
         rounds: the numbers of the rounds in which it played, from 0.
@@ -62,16 +61,16 @@ class ScopeArm:
         self.scope = scope
         self.rounds: list[int] = []
         self._members = [place for place, name in enumerate(task.manipulable) if name in variables]
-        self.seen = [place for place, name in enumerate(task.contexts) if name in contexts]
+        self._seen = [place for place, name in enumerate(task.contexts) if name in contexts]
         self._count = len(task.manipulable)
         self._device = device
         dim = len(self._members)
-        self.dim = max(1, dim, len(self.seen))
+        self.dim = max(1, dim, len(self._seen))
         self._features = BoxFeatures(dim)
         count = min(MOST_CANDIDATES, CANDIDATES * dim)
         engine = SobolEngine(max(1, dim), scramble=True, seed=seed)
         self._spread = engine.draw(max(1, count), dtype=torch.float64)[:, :dim].to(device)
-        inputs = max(1, dim + len(self.seen))  # without any there is a constant one
+        inputs = max(1, dim + len(self._seen))  # without any there is a constant one
         name = f"{task.reward} in scope {scope}"
         self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
 
@@ -153,8 +152,8 @@ class ScopeArm:
 
     def _inputs(self, values: Tensor, context: np.ndarray) -> Tensor:
         """GP inputs of values ``... x dim`` in one context."""
-        seen = torch.as_tensor(context[self.seen], dtype=torch.float64, device=self._device)
-        if not len(self._members) and not len(self.seen):
+        seen = torch.as_tensor(context[self._seen], dtype=torch.float64, device=self._device)
+        if not len(self._members) and not len(self._seen):
             seen = seen.new_zeros(1)
         return torch.cat([values, seen.expand(*values.shape[:-1], -1)], -1)
 

@@ -15,7 +15,6 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from cbo_gym import Agent, Mode, UnsupportedModeError, agents, make_task
-from cbo_gym.agents.scopes.arm_index import HighestBounds
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
@@ -156,20 +155,6 @@ def test_bad_first_plays_do_not_keep_an_arm_down() -> None:
         action = {"scope": np.int64(0), "values": np.full(2, value)}
         arm.observe(action, context, float(value > 0.5), round_)
     assert arm.highest_bounds(contexts, 0.0).mean() > 0.7
-
-
-def test_an_arm_is_passed_over_where_another_that_sees_the_same_promises_more() -> None:
-    task = make("CBO/CoCaFig1-v0", 0, 1)[1]
-    poor, rich, blind = (ScopeArm(task, 0, seen, "plain", 0, "cpu") for seen in ("C", "C", ""))
-    contexts = np.linspace(-1.0, 1.0, 12)[:, None]
-    for round_, context in enumerate(contexts):
-        action = {"scope": np.int64(0), "values": np.full(2, round_ % 4 / 3)}
-        for arm, reward in ((poor, -context[0]), (rich, context[0]), (blind, 5.0)):
-            arm.observe(action, context, float(reward), round_)
-    arms, index = [poor, rich, blind], HighestBounds()
-    assert [index.passes_over(arm, arms, np.array([0.9]), 0.5) for arm in arms] == [True, False, False]
-    assert [index.passes_over(arm, arms, np.array([-0.9]), 0.5) for arm in arms] == [False, True, False]
-    assert not index.passes_over(poor, arms, np.array([0.9]), 100.0)
 
 
 def test_the_published_index_is_the_running_average_of_the_bounds_of_then() -> None:
