@@ -69,12 +69,14 @@ class EIFN(NetworkAgent):
     def choose(self, estimates: np.ndarray, seed: int) -> Action:
         best = float(estimates.max())
         played = best_first(self.history, estimates)
+        coarse = qLogExpectedImprovement(self._model, best, self._coarse_sampler)
         action = maximise(
             qLogExpectedImprovement(self._model, best, self._sampler),
             self.network.features,
             played,
             seed=seed,
-            screening=qLogExpectedImprovement(self._model, best, self._coarse_sampler),
+            screening=coarse,
+            scouting=coarse,
             restarts=RESTARTS,
             device=self.device,
         )

@@ -111,12 +111,17 @@ class Exploration:
         rewards = self.network.draw_rewards(self._generator)
         noise = self.network.draw_noise(SAMPLES, seed)
         few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
+
+        def coarse(inputs: Tensor) -> Tensor:
+            return rewards(inputs.squeeze(-2), few)
+
         return maximise(
             lambda inputs: rewards(inputs.squeeze(-2), noise),
             self.network.features,
             played,
             seed=seed,
-            screening=lambda inputs: rewards(inputs.squeeze(-2), few),
+            screening=coarse,
+            scouting=coarse,
             device=self.device,
         )
 

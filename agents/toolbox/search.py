@@ -50,6 +50,7 @@ def maximise(
     *,
     seed: int,
     screening: Acquisition | None = None,
+    scouting: Acquisition | None = None,
     raw_samples: int = RAW_SAMPLES,
     restarts: int = RESTARTS,
     device: str | torch.device = "cpu",
@@ -62,8 +63,8 @@ def maximise(
         features: of the task.
         played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
         seed: of the random starts. The global random state of torch is left as it was.
-        screening: a cheaper function for choosing the starts and for the first iterations of their ascents; None for
-            ``acquisition`` itself.
+        screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
+        scouting: a cheaper function for the first iterations of the ascents; None for ``acquisition`` itself.
         raw_samples: random points that are screened.
         restarts: starts of the ascent, shared by the target sets, at least two for each.
         device: torch device on which ``acquisition`` computes.
@@ -85,7 +86,7 @@ def maximise(
         return acquisition(features.inputs(points))
 
     def rough(points: Tensor) -> Tensor:
-        return (screening or acquisition)(features.inputs(points))
+        return (scouting or acquisition)(features.inputs(points))
 
     finalists = torch.stack([starts[0], _ascend(value, rough, starts)])
     with torch.no_grad():
