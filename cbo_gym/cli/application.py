@@ -23,7 +23,7 @@ IMPORT_PATH_HELP = (
     "installed: [b]mine:KeepBest[/b] beside mine.py"
 )
 AGENT_HELP = (
-    "An installed agent ([b]GP-UCB[/b]; see cbo-gym agents), with parameters ([b]'GP-UCB(beta=2)'[/b]), or an import "
+    "An installed agent ([b]GP-UCB[/b]; see cbo-gym agents), with parameters ([b]'GP-UCB(beta=4)'[/b]), or an import "
     f"path of your choice ([b]my_package.module:MyAgent[/b]). {IMPORT_PATH_HELP}."
 )
 PATTERN_HELP = " [b]'*'[/b] and [b]?[/b] stand for any text. Repeat for more."
