@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agent import Agent
+from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.search import best_first
 from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round, SoftTask
 
@@ -21,11 +23,13 @@ class NetworkAgent(Agent):
 
     Attributes:
         network: the surrogates of the nodes; subclasses make it in ``setup``.
+        exploration: what may take the place of an action that teaches nothing; made there too, or None.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})
     task: SoftTask | HardTask
     network: GPNetwork
+    exploration: Exploration | None = None
     _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for
 
     def initial_rounds(self) -> Sequence[Round]:
@@ -40,7 +44,10 @@ class NetworkAgent(Agent):
         seed = int(self.rng.integers(2**31))
         if not self.history:
             return seeded_copy(self.task.action_space, seed).sample()
-        return self.choose(self.estimated_rewards(), seed)
+        estimates = self.estimated_rewards()
+        played, best = best_first(self.history, estimates), float(estimates.max())
+        action = self.choose(played, best, seed)
+        return action if self.exploration is None else self.exploration.instead_of(action, played, best, seed)
 
     def estimated_rewards(self) -> np.ndarray:
         if self._estimates is None:  # else a recommendation and the next action would both compute them
@@ -53,10 +60,11 @@ class NetworkAgent(Agent):
         """Estimates of the expected rewards of the rounds played, ``(rounds,)``."""
 
     @abstractmethod
-    def choose(self, estimates: np.ndarray, seed: int) -> Action:
+    def choose(self, played: list[Action], best: float, seed: int) -> Action:
         """The next action.
 
         Args:
-            estimates: of the expected rewards of the rounds played, as ``estimated_rewards`` gives them.
+            played: actions played, from the best to the worst estimate of their expected rewards.
+            best: the estimate of the first one.
             seed: of the search.
         """

@@ -17,7 +17,6 @@ Departures:
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from botorch.acquisition import qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
@@ -27,7 +26,7 @@ from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.network_model import GPNetworkModel
-from cbo_gym.agents.toolbox.search import best_first, maximise
+from cbo_gym.agents.toolbox.search import maximise
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action
 
@@ -58,7 +57,7 @@ class EIFN(NetworkAgent):
 
     def setup(self, seed: int) -> None:
         self.network = GPNetwork(self.task, self.device)
-        self._exploration = Exploration(self.network, seed, self.device) if self.explore else None
+        self.exploration = Exploration(self.network, seed, self.device) if self.explore else None
         self._model = GPNetworkModel(self.network)
         self._sampler = self._make_sampler(self.samples)
         self._coarse_sampler = self._make_sampler(min(self.samples, SCREENING_SAMPLES))
@@ -66,11 +65,9 @@ class EIFN(NetworkAgent):
     def _make_sampler(self, samples: int) -> SobolQMCNormalSampler:
         return SobolQMCNormalSampler(torch.Size([samples]), seed=int(self.rng.integers(2**31)))
 
-    def choose(self, estimates: np.ndarray, seed: int) -> Action:
-        best = float(estimates.max())
-        played = best_first(self.history, estimates)
+    def choose(self, played: list[Action], best: float, seed: int) -> Action:
         coarse = qLogExpectedImprovement(self._model, best, self._coarse_sampler)
-        action = maximise(
+        return maximise(
             qLogExpectedImprovement(self._model, best, self._sampler),
             self.network.features,
             played,
@@ -80,7 +77,6 @@ class EIFN(NetworkAgent):
             restarts=RESTARTS,
             device=self.device,
         )
-        return action if self._exploration is None else self._exploration.instead_of(action, played, best, seed)
 
     def estimate(self) -> Tensor:
         return self._sampler(self._model.posterior(self.network.inputs.unsqueeze(-2))).mean(0).reshape(-1)

@@ -34,13 +34,12 @@ Departures:
 
 from __future__ import annotations
 
-import numpy as np
 from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.surrogates.exogenous import Draws, ExogenousNetwork, MixtureSize
 from cbo_gym.agents.toolbox.arguments import require_not_negative
-from cbo_gym.agents.toolbox.search import Acquisition, best_first, maximise
+from cbo_gym.agents.toolbox.search import Acquisition, maximise
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.task import Action
@@ -85,8 +84,7 @@ class EXCBO(NetworkAgent):
     def setup(self, seed: int) -> None:
         self.network = ExogenousNetwork(self.task, self.components, seed, self.device)
 
-    def choose(self, estimates: np.ndarray, seed: int) -> Action:
-        played = best_first(self.history, estimates)
+    def choose(self, played: list[Action], best: float, seed: int) -> Action:
         return maximise(
             self.upper_bound(self.network.draw(self.samples, seed)),
             self.network.features,

@@ -43,7 +43,7 @@ from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.arguments import require_not_negative
-from cbo_gym.agents.toolbox.search import best_first, maximise, screen
+from cbo_gym.agents.toolbox.search import maximise, screen
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action
 
@@ -110,19 +110,12 @@ class MCBO(NetworkAgent):
         usual = CONSTRAINED if constraints else GREEDY
         self._width = usual if self.beta is None else self.beta
         explores = self.beta is None and not constraints
-        self._exploration = Exploration(self.network, seed, self.device) if explores else None
+        self.exploration = Exploration(self.network, seed, self.device) if explores else None
 
     def estimate(self) -> Tensor:
         return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
 
-    def choose(self, estimates: np.ndarray, seed: int) -> Action:
-        played = best_first(self.history, estimates)
-        action = self._optimistic(played, seed)
-        if self._exploration is None:
-            return action
-        return self._exploration.instead_of(action, played, float(estimates.max()), seed)
-
-    def _optimistic(self, played: list[Action], seed: int) -> Action:
+    def choose(self, played: list[Action], best: float, seed: int) -> Action:
         if not self.network.noisy:
             return maximise(
                 lambda inputs: self.acquisition(inputs, {}), self.search_points, played, seed=seed, device=self.device

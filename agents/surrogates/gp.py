@@ -367,7 +367,8 @@ class GaussianProcess:
         """
         points = self.rescaled(self.inputs)
         new = points[known:]
-        covariance = self.kernel.forward(new, new) + self._noise_covariance(new)
+        prior = self.kernel.forward(new, new)
+        covariance = prior + self._noise_covariance(new)
         if known:
             projected = self._given.inverse_root @ self.kernel.forward(points[:known], new)
             covariance = covariance - projected.T @ projected
@@ -379,7 +380,7 @@ class GaussianProcess:
             inverse_root[:known, :known] = self._given.inverse_root
             inverse_root[known:, :known] = -corner @ projected.T @ self._given.inverse_root
         residuals = (self.outputs - self._location) / self._scale - self.constant
-        root = self._root_of_predictions(known, points, inverse_root)
+        root = self._root_of_predictions(known, inverse_root, prior)
         self._points = points
         self._given = Conditional(
             against(self.kernel, points),
@@ -390,14 +391,14 @@ class GaussianProcess:
             root,
         )
 
-    def _root_of_predictions(self, known: int, points: Tensor, inverse_root: Tensor) -> Tensor:
+    def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor) -> Tensor:
         """R of :class:`Conditional`: condensed at each refit, and then with the rows of W of what is new."""
         if not self.condense:
             return inverse_root
         if not known:
-            return condensed(inverse_root, self.kernel.forward(points, points), self._noise_at(points[:1]))
-        earlier = self._given.root
-        return torch.cat([torch.nn.functional.pad(earlier, (0, len(points) - known)), inverse_root[known:]])
+            return condensed(inverse_root, prior, self.noise)
+        earlier = torch.nn.functional.pad(self._given.root, (0, len(prior)))
+        return torch.cat([earlier, inverse_root[known:]])
 
     def _cholesky(self, covariance: Tensor) -> Tensor:
         try:

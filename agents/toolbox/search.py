@@ -82,13 +82,11 @@ def maximise(
         device=device,
     )
 
-    def value(points: Tensor) -> Tensor:
-        return acquisition(features.inputs(points))
+    def at_points(function: Acquisition) -> Acquisition:
+        return lambda points: function(features.inputs(points))
 
-    def rough(points: Tensor) -> Tensor:
-        return (scouting or acquisition)(features.inputs(points))
-
-    finalists = torch.stack([starts[0], _ascend(value, rough, starts)])
+    value = at_points(acquisition)
+    finalists = torch.stack([starts[0], _ascend(value, at_points(scouting or acquisition), starts)])
     with torch.no_grad():
         winner = value(finalists.unsqueeze(-2)).argmax()
     return features.decode(finalists[winner])
