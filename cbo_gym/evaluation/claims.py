@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, PositiveInt
@@ -27,10 +27,10 @@ class Claim(StrictModel):
 
     Attributes:
         better, worse: labels of agents, with parameters if they have any.
-        envs: environments, with keywords if they have any. A pattern with ``*`` or ``?`` stands for all that fit it, as
+        envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, as
             instances of a random family, which are judged together.
         worse_env: what ``worse`` plays where it is told other things of the same system, for all of ``envs``; empty
-            for these themselves.
+            for these themselves. Of two patterns those are paired that have the same in the place of ``*``.
         by: the regret that is the smaller.
         after: rounds; None for the last.
     """
@@ -77,16 +77,15 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     ]
 
 
-def _of(runs: Iterable[Run], agent: str, env: str) -> list[Run]:
-    return [run for run in runs if run.agent == agent and (run.env == env or fnmatchcase(run.env, env))]
+def _of(runs: Iterable[Run], agent: str, env: str) -> dict[tuple[int, int, tuple[str, ...]], Run]:
+    """An agent's runs on an environment or pattern, by what pairs them: rounds, seed, and what stands for ``*``."""
+    fits = re.compile(re.escape(env).replace(r"\*", "(.*)"))
+    own = ((run, fits.fullmatch(run.env)) for run in runs if run.agent == agent)
+    return {(run.horizon, run.seed, found.groups()): run for run, found in own if found}
 
 
-def _judged(claim: Claim, env: str, better: list[Run], worse: list[Run]) -> Judgement:
-    def place(run: Run) -> tuple[int, str, int]:
-        return run.horizon, "" if claim.worse_env else run.env, run.seed
-
-    others = {place(run): run for run in worse}
-    both = [(run, others[place(run)]) for run in better if place(run) in others]
+def _judged(claim: Claim, env: str, better: Mapping[Any, Run], worse: Mapping[Any, Run]) -> Judgement:
+    both = [(run, worse[place]) for place, run in better.items() if place in worse]
     if not both:
         return Judgement(claim, env, "not run", np.nan, np.nan, 0, 0)
     longest = max(run.horizon for run, _ in both)
