@@ -461,10 +461,10 @@ def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collect
 
 
 def _own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
-    """Those on its suite's environments, with any keywords and the paper's rounds, and all of its own file."""
-    named = load(paper.suite).environments
+    """On its environments, with any keywords: those with the paper's rounds, and all of its own file."""
     of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
-    return newest([*(run for run in of_any if matches(run.env, named)), *parts.get(paper.suite, ())])
+    named = load(paper.suite).environments
+    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, named))
 
 
 def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> str:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from typing import ClassVar
 
 import numpy as np
 
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.task import Action
 
+FEWEST, MOST = 8, 16  # first plays of an arm
+FIRST_SHARE = 4  # the first plays of all arms are one in so many rounds, if that is between the two
+
 
 class ArmIndex(ABC):
-    """Values of arms.
+    """Values of arms."""
 
-    Attributes:
-        first_plays: of each arm, before arms are compared; they are random.
-    """
-
-    first_plays: ClassVar[int]
+    @abstractmethod
+    def first_plays(self, arms: int, horizon: int) -> int:
+        """How often each of so many arms is played before arms are compared, with values that fill its box."""
 
     @abstractmethod
     def plays(self, arm: ScopeArm, rounds: int) -> int:
@@ -46,7 +46,10 @@ class HighestBounds(ArmIndex):
     contexts. beta and rho grow with the rounds of all arms, so that no arm is given up for good.
     """
 
-    first_plays = 8
+    def first_plays(self, arms: int, horizon: int) -> int:
+        if arms == 1:
+            return FEWEST  # enough for a model, and there is nothing to compare
+        return min(max(horizon // (FIRST_SHARE * arms), FEWEST), MOST)
 
     def plays(self, arm: ScopeArm, rounds: int) -> int:
         return rounds
@@ -58,10 +61,11 @@ class HighestBounds(ArmIndex):
 class RunningAverages(ArmIndex):
     """Algorithm 2 to the letter: the running average of the bounds of the time at which the points were played."""
 
-    first_plays = 1
-
     def __init__(self) -> None:
         self._bounds: dict[ScopeArm, list[float]] = defaultdict(list)
+
+    def first_plays(self, arms: int, horizon: int) -> int:
+        return 1
 
     def plays(self, arm: ScopeArm, rounds: int) -> int:
         return 1 + len(arm.rounds)

@@ -15,6 +15,7 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from cbo_gym import Agent, Mode, UnsupportedModeError, agents, make_task
+from cbo_gym.agents.scopes.arm_index import HighestBounds, RunningAverages
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
@@ -181,7 +182,14 @@ def test_the_published_index_is_the_running_average_of_the_bounds_of_then() -> N
         assert agent.score(arm, np.zeros((1, 1))) == pytest.approx(expected)
 
 
-def test_every_arm_is_first_played_eight_times_with_values_that_fill_the_box() -> None:
+def test_first_plays_take_a_quarter_of_the_rounds_within_bounds() -> None:
+    index = HighestBounds()
+    assert [index.first_plays(2, horizon) for horizon in (16, 64, 100, 128, 700)] == [8, 8, 12, 16, 16]
+    assert index.first_plays(1, 700) == 8
+    assert RunningAverages().first_plays(3, 700) == 1
+
+
+def test_every_arm_is_first_played_with_values_that_fill_the_box() -> None:
     env, task = make("CBO/CoCaFig1-v0", 0, 16)
     one, two = agents.CoCaBO(beta=0.0), agents.CoCaBO(beta=9.0)
     actions, _ = play(one, env, task, 0)
