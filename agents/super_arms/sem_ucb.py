@@ -34,7 +34,7 @@ class SEMUCB(SSEMUCBJO):
     """
 
     def __init__(self, internal_scale: float = INTERNAL_SCALE) -> None:
-        super().__init__(degree=1, internal_scale=internal_scale, external_scale=0.0)
+        super().__init__(degree=1, internal_scale=internal_scale, external_scale=0.0, corrected=False)
 
     def components(self) -> tuple[EdgeFunction, ...]:
         return (lambda nodes: nodes,)

@@ -22,6 +22,10 @@ Departures:
 * The regression is repeated with the nodes that the fitted equations predict as arguments, since errors in these
   flatten the fit, and a criterion chooses among the sets of edges on the Lasso's path: see
   :mod:`cbo_gym.agents.surrogates.separable_fit`.
+* What the polynomials miss of the mean payoff is added to them, where the super arms are few enough: with every fit the
+  equations are solved at signals drawn from those seen, for every super arm, and the mean difference of payoff and
+  polynomial is kept. In one system of ten like SSEMPeriodic's the polynomial of degree 4 picks a super arm that is 3 %
+  worse than the best, for good.
 * The derivatives are differences as wide as the signals vary, see
   :mod:`cbo_gym.agents.surrogates.payoff_polynomials`, and centres stay where they are between two fits, with moments
   taken about them.
@@ -36,7 +40,14 @@ from typing import Literal
 import numpy as np
 
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
-from cbo_gym.agents.surrogates.payoff_polynomials import MAX_DEGREE, Expansion, PayoffPolynomials, PolynomialsAboutZero
+from cbo_gym.agents.surrogates.payoff_polynomials import (
+    CHUNK,
+    MAX_DEGREE,
+    Expansion,
+    Payoff,
+    PayoffPolynomials,
+    PolynomialsAboutZero,
+)
 from cbo_gym.agents.surrogates.separable_fit import (
     EdgeFunction,
     SeparableModel,
@@ -53,8 +64,9 @@ INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
 RARE = 4.0  # weight of the second term of the confidence, in (ln t / m)^2
 EDGES = 12.0  # weight of the doubt about the edges out of a base arm, in the nodes' mean square error
 SEARCHED_DEGREES = (1, 2, 3, 4)
-SEARCH_SAMPLES = 256
 MAX_POINTS = 2_000_000  # at which the equations are solved after a fit
+MISSED_POINTS = 200_000  # of them for what the polynomials miss: so many samples for each super arm as fit,
+FEWEST_SAMPLES, MOST_SAMPLES = 16, 512  # within these, and none below
 
 CENTRES: dict[str, type[PayoffPolynomials]] = {"means": PayoffPolynomials, "zero": PolynomialsAboutZero}
 
@@ -76,6 +88,8 @@ class SSEMUCB(SuperArmAgent):
         centre: ``"means"`` of the signals or ``"zero"``, the centre of the Taylor polynomials; None for the means where
             they are affordable: on acyclic systems with up to 2 million points to solve.
         reach: factor of the width of the numerical derivatives, above 0; towards 0 they are those at the means.
+        corrected: whether what the polynomials miss of the mean payoff is added, on systems with up to 12,500 super
+            arms; False plays the paper's polynomials.
 
     Attributes:
         model: the fitted structural equations.
@@ -97,6 +111,7 @@ class SSEMUCB(SuperArmAgent):
         external: str = "max",
         centre: str | None = None,
         reach: float = 1.0,
+        corrected: bool = True,
     ) -> None:
         if degree != "search" and degree not in range(1, MAX_DEGREE + 1):
             raise ArgumentError(
@@ -112,7 +127,7 @@ class SSEMUCB(SuperArmAgent):
         require_not_negative("internal_scale", internal_scale)
         require_not_negative("external_scale", external_scale)
         require_positive("reach", reach)
-        self.degree, self.centre, self.reach = degree, centre, reach
+        self.degree, self.centre, self.reach, self.corrected = degree, centre, reach, corrected
         self.internal_scale, self.external_scale, self.external = internal_scale, external_scale, external
 
     def setup(self, seed: int) -> None:
@@ -193,41 +208,52 @@ class SSEMUCB(SuperArmAgent):
 
     def expand(self) -> Expansion:
         """The payoffs' polynomials at the present fit, of the degree asked for."""
-        if self.degree != "search":
-            return self._expand_to(self._polynomials[0])
-        remainders = []
+        samples = min(MISSED_POINTS // len(self.super_arms), MOST_SAMPLES)
+        is_corrected = self.corrected and samples >= FEWEST_SAMPLES
+        if self.degree == "search":
+            expansion, missed = self._search(max(samples, FEWEST_SAMPLES))
+            return expansion.plus(missed) if is_corrected else expansion
+        expansion, payoff = self._expand_to(self._polynomials[0])
+        return expansion.plus(self.missed(expansion, payoff, samples)) if is_corrected else expansion
+
+    def _search(self, samples: int) -> tuple[Expansion, np.ndarray]:
+        """The polynomials of the first degree that is good enough (Alg. 4), or of the best; and what they miss."""
+        found = []
         for polynomials in self._polynomials:
-            expansion = self._expand_to(polynomials)
-            remainders.append(self.remainder(expansion))
+            expansion, payoff = self._expand_to(polynomials)
+            found.append((expansion, self.missed(expansion, payoff, samples)))
             scores = self.scores(expansion)
             behind = scores.max() - scores
-            if remainders[-1] < behind[behind > 0.0].min(initial=np.inf) / 4.0:
-                return expansion
-        return self._expand_to(self._polynomials[int(np.argmin(remainders))])
+            if np.abs(found[-1][1]).max() < behind[behind > 0.0].min(initial=np.inf) / 4.0:
+                return found[-1]
+        return min(found, key=lambda one: float(np.abs(one[1]).max()))
 
-    def _expand_to(self, polynomials: PayoffPolynomials) -> Expansion:
+    def _expand_to(self, polynomials: PayoffPolynomials) -> tuple[Expansion, Payoff]:
+        """The polynomials, and the payoffs that they are of."""
         system = self.model.system
         assert system is not None
         while True:
+            payoff = self._payoff_under(system)
             try:
-                return polynomials.fit(self._payoff_under(system), self.moments.centre, self.moments.spread())
+                return polynomials.fit(payoff, self.moments.centre, self.moments.spread()), payoff
             except ArithmeticError:  # for signals beyond those seen; an acyclic system always settles
                 system = system.without_weakest_edge_on_a_cycle()
 
-    def _payoff_under(self, system: SeparableSystem) -> Callable[[np.ndarray], np.ndarray]:
+    def _payoff_under(self, system: SeparableSystem) -> Payoff:
         return lambda exogenous: self._payoff(system.solve(exogenous))
 
-    def remainder(self, expansion: Expansion) -> float:
-        """The largest difference, over super arms, of the expansion from the mean payoff over signals seen."""
+    def missed(self, expansion: Expansion, payoff: Payoff, samples: int) -> np.ndarray:
+        """The mean of payoff less polynomial over some signals of those seen, shape ``(A,)``.
+
+        Both are taken at the same signals, which leaves the noise of the difference alone.
+        """
         super_arms, exogenous, _ = self.model.rounds()
         signals = np.stack(
-            [self.rng.choice(z[x > 0], SEARCH_SAMPLES) for x, z in zip(super_arms.T, exogenous.T, strict=True)], axis=1
+            [self.rng.choice(z[x > 0], samples) for x, z in zip(super_arms.T, exogenous.T, strict=True)], axis=1
         )
-        assert self.model.system is not None
-        payoff = self._payoff_under(self.model.system)
-        parts = np.array_split(self.super_arms[:, None, :], 1 + len(self.super_arms) // 256)
+        parts = np.array_split(self.super_arms[:, None, :], 1 + len(self.super_arms) * samples // CHUNK)
         means = np.concatenate([payoff(part * signals).mean(axis=1) for part in parts])
-        return float(np.abs(means - expansion.expected(self.signal_moments())).max())
+        return means - expansion.mean_over(signals - self.moments.centre)
 
 
 class SSEMUCBJO(SSEMUCB):

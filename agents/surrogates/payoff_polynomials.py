@@ -160,6 +160,15 @@ class PayoffPolynomials:
             low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
         return low, high
 
+    def values(self, deviations: np.ndarray) -> np.ndarray:
+        """Every term at some signals less their centre, ``(samples, N)`` to ``(samples, terms)``."""
+        members, orders = self._factors
+        padded = np.hstack([deviations, np.ones((len(deviations), 1))])
+        found = np.ones((len(deviations), len(members)))
+        for member, order in zip(members.T, orders.T, strict=True):
+            found *= padded[:, member] ** order
+        return found
+
     def slopes(self, moments: np.ndarray) -> np.ndarray:
         """Derivatives of every term's product of moments by each moment, shape ``(terms, N * q)``; orders 1 to q."""
         members, orders = self._factors
@@ -208,19 +217,31 @@ class Expansion:
     Args:
         polynomials: the terms.
         coefficients: D^alpha r_x(a) / alpha!, a row a super arm, a column a term.
+        missed: what is added to the expected payoffs, a number or one for each super arm.
     """
 
-    def __init__(self, polynomials: PayoffPolynomials, coefficients: sparse.csr_array) -> None:
+    def __init__(
+        self, polynomials: PayoffPolynomials, coefficients: sparse.csr_array, missed: np.ndarray | float = 0.0
+    ) -> None:
         self._polynomials = polynomials
         self.coefficients = coefficients
+        self.missed = missed
         self._sizes = sparse.csr_array(
             (np.abs(coefficients.data), coefficients.indices, coefficients.indptr), shape=coefficients.shape
         )
 
+    def plus(self, missed: np.ndarray) -> Expansion:
+        """The same polynomials, with something added to the expected payoffs."""
+        return Expansion(self._polynomials, self.coefficients, self.missed + missed)
+
     def expected(self, moments: np.ndarray) -> np.ndarray:
         """Expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""
         product, _ = self._polynomials.products(moments, moments)
-        return self.coefficients @ product
+        return self.coefficients @ product + self.missed
+
+    def mean_over(self, deviations: np.ndarray) -> np.ndarray:
+        """The mean of each polynomial over some signals less their centre, ``(samples, N)``; shape ``(A,)``."""
+        return self.coefficients @ self._polynomials.values(deviations).mean(axis=0) + self.missed
 
     def variances(self, moments: np.ndarray, covariances: np.ndarray) -> np.ndarray:
         """How much one more signal of a base arm moves the expected payoffs, to the first order (delta method).
@@ -240,4 +261,4 @@ class Expansion:
     def optimistic(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Upper bounds of them for moments in intervals: each addend at the end that its sign makes the better."""
         low, high = self._polynomials.products(lower, upper)
-        return self.coefficients @ (0.5 * (low + high)) + self._sizes @ (0.5 * (high - low))
+        return self.coefficients @ (0.5 * (low + high)) + self._sizes @ (0.5 * (high - low)) + self.missed

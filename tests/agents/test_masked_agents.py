@@ -183,11 +183,11 @@ class TestSSEM:
         remainders = iter([1.0, 1e-9])
         tried = []
 
-        def remainder(expansion: Any) -> float:
+        def missed(expansion: Any, payoff: Any, samples: int) -> np.ndarray:
             tried.append(expansion.coefficients.shape[1])
-            return next(remainders)
+            return np.array([-next(remainders), 0.0])
 
-        agent.remainder = remainder  # type: ignore[method-assign]
+        agent.corrected, agent.missed = False, missed  # type: ignore[method-assign]
         assert agent.expand().coefficients.shape[1] == math.comb(12, 2)
         assert tried == [11, 66]
 
@@ -196,8 +196,34 @@ class TestSSEM:
         agent = agents.SSEMUCBJO(degree="search")
         play(agent, env, task, 0)
         remainders = iter([3.0, 5.0, 2.0, 4.0])
-        agent.remainder = lambda expansion: next(remainders)  # type: ignore[method-assign]
+        agent.corrected = False
+        agent.missed = lambda *_: np.array([next(remainders), 0.0])  # type: ignore[method-assign]
         assert agent.expand().coefficients.shape[1] == math.comb(13, 3)
+
+    @pytest.mark.parametrize("degree", [1, 4])
+    def test_what_the_polynomials_miss_is_added(self, degree: int) -> None:
+        """The mean payoffs under the fitted equations, over many draws of signals seen, where degree 4 misses much."""
+        env, task = make(PERIODIC, 0, 100, instance_seed=209)
+        agent = agents.SSEMUCBJO(degree=degree)
+        play(agent, env, task, 0)
+        super_arms, exogenous, _ = agent.model.rounds()
+        rng = np.random.default_rng(0)
+        signals = np.stack(
+            [rng.choice(z[x > 0], 20_000) for x, z in zip(super_arms.T, exogenous.T, strict=True)], axis=1
+        )
+        few = agent.super_arms[::7]
+        means = np.array([agent.model.system.solve(arm * signals).sum(axis=-1).mean() for arm in few])
+        errors = []
+        for agent.corrected in (True, False):
+            payoffs = agent.expand().expected(agent.signal_moments())
+            errors.append(np.sqrt(np.square(payoffs[::7] - means).mean()))
+        assert errors[0] < 0.25 * errors[1]
+
+    def test_too_many_super_arms_leave_no_samples_for_what_is_missed(self) -> None:
+        env, task = make("CBO/TrainDelay-v0", 0, 12)
+        agent = agents.SSEMUCBJO(degree=1)
+        play(agent, env, task, 0)
+        assert agent.expansion.missed == 0.0
 
     def test_systems_with_cycles_are_expanded_about_zero(self) -> None:
         env, task = make("CBO/TrainDelay-v0", 0, 32, super_arm_size=2)
