@@ -37,7 +37,8 @@ from cbo_gym.evaluation.palette import looks
 from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, save, shared_legend
 from cbo_gym.scm import Intervention
 
-JO = {f"SSEM-UCB-JO(degree={q})": f"SSEM-UCB-JO, q = {q}" for q in (1, 2, 3)} | {"SSEM-UCB-JO": "SSEM-UCB-JO, q = 4"}
+JO = {f"SSEM-UCB-JO(corrected=False, degree={q})": f"SSEM-UCB-JO, q = {q}" for q in (1, 2, 3, 4)}  # as published
+JO |= {"SSEM-UCB-JO": "SSEM-UCB-JO, corrected"}
 RIVALS = {"SEM-UCB": "SEM-UCB", "METS": "METS", "SGB": "SGB", "IGP-UCB": "IGP-UCB", "Random": "Random"}
 NORM = {"SSEM-UCB-Norm": "SSEM-UCB-Norm"}
 REFERENCE = "SSEM-UCB-JO"

@@ -72,6 +72,16 @@ def test_methods_that_are_told_different_things_of_a_system_are_paired_by_seed()
     assert only(Claim(better="A", worse="B", envs=[told]), given).difference < 0
 
 
+def test_of_two_patterns_those_with_the_same_in_place_of_the_star_are_paired():
+    env = "CBO/GPBandit1-v0(arity={}, points={})"
+    given = [run for s, value in ((1, 0.5), (10, 0.8)) for run in runs("A", [value] * 2, env.format(3, s))]
+    given += [run for s, value in ((10, 0.7), (1, 0.3)) for run in runs("A", [value] * 2, env.format(2, s))]
+    given += runs("A", [0.1] * 2, env.format(2, 20))
+    found = only(Claim(better="A", worse="A", envs=[env.format(3, "*")], worse_env=env.format(2, "*")), given)
+    assert found.pairs == 4
+    assert found.difference == pytest.approx(0.15)
+
+
 def test_over_time_a_claim_is_judged_by_the_gap_of_all_slices():
     one, other = (evaluate("Random", "CBO/DCBOStat-v0", seed, recommend="end") for seed in range(2))
     claim = Claim(better="Random", worse="A", envs=["CBO/DCBOStat-v0"], by="missing_gap_over_time")
