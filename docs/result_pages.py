@@ -536,7 +536,11 @@ def _played(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list
 
 
 def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> bool:
-    return exhibit.quantity is not None and exhibit.quantity not in NUMBERS and any(played.values())
+    """Whether there is a curve: of recommendations after the last round alone there is none."""
+    quantity = exhibit.quantity
+    if quantity is None or quantity in NUMBERS:
+        return False
+    return any(np.isfinite(curve_of(run, quantity)).sum() > 1 for found in played.values() for run in found[:1])
 
 
 def picture(exhibit: Exhibit, runs: Sequence[Run]) -> str | None:

@@ -202,3 +202,15 @@ def test_a_quantity_of_recommendations_is_unknown_before_the_first_one():
     assert str(known[0]) == "nan"
     assert known[1] == run.table["simple_regret"][-1]
     assert result_pages.quantity_of(run, "average_regret", 2) == run.table["average_regret"][1]
+
+
+def test_what_is_known_after_the_last_round_alone_is_not_drawn():
+    exhibit = result_pages.Exhibit(
+        name="Figure", shows="Regret.", quantity="simple_regret", environments=["CBO/GPBandit1-v0"], agents=["Random"]
+    )
+    at_end, each_round = (
+        evaluate("Random", "CBO/GPBandit1-v0", 0, horizon=4, recommend=when) for when in ("end", "every")
+    )
+    assert result_pages.picture(exhibit, [at_end]) is None
+    assert result_pages.picture(exhibit, [each_round]) is not None
+    assert result_pages.picture(exhibit, []) is None
