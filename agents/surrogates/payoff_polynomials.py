@@ -152,8 +152,7 @@ class PayoffPolynomials:
             two arrays of shape ``(terms,)``.
         """
         members, orders = self._factors
-        pad = np.ones((len(lower), 1))
-        low_of, high_of = np.hstack([lower, pad]), np.hstack([upper, pad])
+        low_of, high_of = _with_padding(lower), _with_padding(upper)
         low = high = np.ones(len(self.exponents))
         for member, order in zip(members.T, orders.T, strict=True):
             ends = [end * factor[order, member] for end in (low, high) for factor in (low_of, high_of)]
@@ -163,7 +162,7 @@ class PayoffPolynomials:
     def values(self, deviations: np.ndarray) -> np.ndarray:
         """Every term at some signals less their centre, ``(samples, N)`` to ``(samples, terms)``."""
         members, orders = self._factors
-        padded = np.hstack([deviations, np.ones((len(deviations), 1))])
+        padded = _with_padding(deviations)
         found = np.ones((len(deviations), len(members)))
         for member, order in zip(members.T, orders.T, strict=True):
             found *= padded[:, member] ** order
@@ -172,7 +171,7 @@ class PayoffPolynomials:
     def slopes(self, moments: np.ndarray) -> np.ndarray:
         """Derivatives of every term's product of moments by each moment, shape ``(terms, N * q)``; orders 1 to q."""
         members, orders = self._factors
-        factors = np.hstack([moments, np.ones((len(moments), 1))])[orders, members]
+        factors = _with_padding(moments)[orders, members]
         found = np.zeros((len(members), moments.shape[1], self.degree))
         for place in range(members.shape[1]):
             terms = np.flatnonzero(orders[:, place])
@@ -209,6 +208,11 @@ def _factors(exponents: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray
     if short > 0:
         order, orders = np.pad(order, ((0, 0), (0, short))), np.pad(orders, ((0, 0), (0, short)))
     return np.where(orders > 0, order, count), orders
+
+
+def _with_padding(rows: np.ndarray) -> np.ndarray:
+    """Rows of shape ``(m, N)`` with a factor 1 behind, which the padding of :func:`_factors` names."""
+    return np.hstack([rows, np.ones((len(rows), 1))])
 
 
 class Expansion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field, PositiveInt
@@ -20,6 +20,7 @@ Regret = Literal[
     "average_regret", "best_so_far_regret", "simple_regret", "average_pseudo_regret", "missing_gap_over_time"
 ]
 Text = Annotated[str, Field(min_length=1)]
+Place = tuple[int, int, tuple[str, ...]]  # rounds, seed, and what stands for each ``*``: runs that share it are a pair
 
 
 class Claim(StrictModel):
@@ -77,14 +78,14 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     ]
 
 
-def _of(runs: Iterable[Run], agent: str, env: str) -> dict[tuple[int, int, tuple[str, ...]], Run]:
-    """An agent's runs on an environment or pattern, by what pairs them: rounds, seed, and what stands for ``*``."""
+def _of(runs: Iterable[Run], agent: str, env: str) -> dict[Place, Run]:
+    """An agent's runs on an environment or pattern."""
     fits = re.compile(re.escape(env).replace(r"\*", "(.*)"))
     own = ((run, fits.fullmatch(run.env)) for run in runs if run.agent == agent)
     return {(run.horizon, run.seed, found.groups()): run for run, found in own if found}
 
 
-def _judged(claim: Claim, env: str, better: Mapping[Any, Run], worse: Mapping[Any, Run]) -> Judgement:
+def _judged(claim: Claim, env: str, better: Mapping[Place, Run], worse: Mapping[Place, Run]) -> Judgement:
     both = [(run, worse[place]) for place, run in better.items() if place in worse]
     if not both:
         return Judgement(claim, env, "not run", np.nan, np.nan, 0, 0)
