@@ -2,74 +2,28 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import sys
-import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
-from sysconfig import get_path
-from traceback import extract_tb
-from typing import Any
-
 import gymnasium as gym
 
-from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
+from cbo_gym.agent_finder import create_agent, find_agent, known_agents, modes_of, require_agent, usable_agents
 from cbo_gym.arguments import whole_number
 from cbo_gym.envs.rendering import require_render_mode
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra
+from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean
+from cbo_gym.labels import Spec, expand, matches
 from cbo_gym.registry import entries
-from cbo_gym.task import Action, Mode, Observation
+from cbo_gym.task import Action, Observation
 
-AGENT_METHODS = ("reset", "act", "update", "recommend")
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A name and keyword arguments; the text form is its label in results."""
-
-    name: str
-    parameters: tuple[tuple[str, Any], ...] = ()
-
-    @classmethod
-    def parse(cls, text: str) -> Spec:
-        """Read ``name`` or ``name(key=value, ...)``; values are Python literals.
-
-        Raises:
-            ArgumentError: if the text has another form.
-        """
-        name, bracket, rest = text.strip().partition("(")
-        if not bracket:
-            return cls(name)
-        try:
-            call = ast.parse(f"f({rest}", mode="eval").body
-            if not (name and isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args):
-                raise ValueError("only keyword arguments are allowed, once")
-            if any(keyword.arg is None for keyword in call.keywords):
-                raise ValueError("only keyword arguments are allowed, once")
-            if any(isinstance(part, ast.Set) for part in ast.walk(call)):
-                raise ValueError("sets have no order, so they name nothing twice the same; write a list")
-            named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-        except (SyntaxError, ValueError) as error:
-            raise ArgumentError(
-                f"cannot read {text!r}; write NAME or NAME(key=value, ...) with literal values ({error})"
-            ) from error
-        return cls(name, tuple(sorted(named.items())))
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        return dict(self.parameters)
-
-    def __hash__(self) -> int:  # values may be lists
-        return hash(str(self))
-
-    def __str__(self) -> str:
-        inner = ", ".join(f"{key}={value!r}" for key, value in self.parameters)
-        return f"{self.name}({inner})" if inner else self.name
+__all__ = [
+    "Spec",
+    "create_agent",
+    "expand",
+    "find_agent",
+    "known_agents",
+    "make_env",
+    "matches",
+    "modes_of",
+    "require_agent",
+    "usable_agents",
+]
 
 
 def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Action]:
@@ -92,172 +46,3 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
         ) from error
     except (gym.error.Error, TypeError, ValueError, ImportError) as error:
         raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
-
-
-def known_agents() -> tuple[str, ...]:
-    """Names of the installed agents: the zoo's and those of other packages' entry points."""
-    return tuple(sorted({*zoo(), *(point.name for point in _of_others())}))
-
-
-def usable_agents() -> list[str]:
-    """The known agents that can be made without parameters; what keeps one of them from it is said in a warning."""
-    usable = []
-    for name in known_agents():
-        try:
-            create_agent(Spec(name))
-            usable.append(name)
-        except CBOGymError as error:
-            warnings.warn(f"left out: {error}", stacklevel=2)
-    return usable
-
-
-def _of_others() -> list[EntryPoint]:
-    """Entry points of other packages; a name of the zoo that one of them takes is among them."""
-    points = entry_points(group=GROUP)
-    packages = {id(point.dist): point.dist for point in points if point.dist}
-    own = [key for key, package in packages.items() if package.name == DISTRIBUTION]  # each look parses it: one each
-    return [point for point in points if id(point.dist) not in own]
-
-
-def matches(label: str, patterns: Iterable[str]) -> bool:
-    """Whether a label is one of the patterns, with its parameters or without, or fits one with ``*`` and ``?``.
-
-    ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
-    """
-    return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
-
-
-def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]]) -> list[str]:
-    """Replace every text with ``*`` or ``?`` in its name, and no parameters, by the known names that fit it.
-
-    Raises:
-        ArgumentError: if none does.
-    """
-    expanded: list[str] = []
-    for text in texts:
-        if "(" in text or not {"*", "?"} & set(text):
-            expanded.append(text)
-            continue
-        known = list_known()
-        if found := [name for name in known if fnmatchcase(name, text)]:
-            expanded += found
-        else:
-            raise ArgumentError(f"nothing fits {text!r}; there are {', '.join(known)}")
-    return list(dict.fromkeys(expanded))
-
-
-def create_agent(spec: Spec | str) -> Any:
-    """An agent from an installed name or from the import path ``package.module:Class``.
-
-    An import path runs that module's code: which one is the caller's own choice.
-
-    Raises:
-        ArgumentError: if there is no such agent, it does not take the parameters, or a library that it needs is
-            missing.
-        ArgumentTypeError: if what is found lacks a method of the Agent interface.
-    """
-    spec = Spec.parse(spec) if isinstance(spec, str) else spec
-    factory = find_agent(spec.name)
-    hints = _misspelt(factory, spec.keywords)
-    try:
-        agent = factory(**spec.keywords)
-    except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
-        raise ArgumentError(f"cannot create {spec}: {error}{hints}") from error
-    except (Exception, SystemExit) as error:  # whatever else the agent raises; to end this process is not its affair
-        raise ArgumentError(f"cannot create {spec}: {type(error).__name__}: {error}{_origin(error)}") from error
-    return require_agent(agent)
-
-
-def _misspelt(factory: Any, given: Iterable[str]) -> str:
-    try:
-        known = inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # some callables have none
-        return ""
-    return "".join(did_you_mean(name, known) for name in given if name not in known)
-
-
-def require_agent(agent: Any) -> Any:
-    """Return ``agent`` if it has the methods of the Agent interface.
-
-    Raises:
-        ArgumentTypeError: naming the methods that are missing.
-    """
-    if isinstance(agent, type):
-        raise ArgumentTypeError(f"give an instance of {agent.__name__}, not the class")
-    missing = [name for name in AGENT_METHODS if not callable(getattr(agent, name, None))]
-    if missing:
-        raise ArgumentTypeError(
-            f"{type(agent).__name__} is no agent: it lacks {missing}; an agent has the methods {list(AGENT_METHODS)}"
-        )
-    return agent
-
-
-def find_agent(name: str) -> Any:
-    """What makes the agent of a name or an import path: its class, or a function.
-
-    Raises:
-        ArgumentError: if there is none, or it cannot be imported.
-    """
-    others = [point for point in _of_others() if point.name == name]
-    if name in zoo():
-        for point in others:
-            raise ArgumentError(
-                f"the package {_package(point)} calls its {point.value} {name!r} too, the name of an agent of cbo-gym; "
-                f"remove that package, or name its agent by the import path {point.value}"
-            )
-        return _load(zoo()[name], f"the agent {name!r}")
-    for point in others:
-        return _load(point.value, f"the agent {name!r} of the package {_package(point)}")
-    if ":" not in name:
-        raise ArgumentError(
-            f"no agent is called {name!r}; installed are {', '.join(known_agents())}, "
-            f"and 'package.module:Class' names any other{did_you_mean(name, known_agents())}"
-        )
-    return _load(name, f"the agent {name!r}")
-
-
-def modes_of(factory: Any) -> tuple[str, ...]:
-    """The feedback modes that an agent's class says it plays; none if it says nothing."""
-    said = getattr(factory, "modes", ())
-    return tuple(mode.value for mode in Mode if isinstance(said, Collection) and mode in said)
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "without a name"
-
-
-def _load(path: str, what: str) -> Any:
-    module, _, attribute = path.partition(":")
-    try:
-        with naming_the_extra(what):
-            found = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-        return found
-    except CBOGymError:
-        raise
-    except (Exception, SystemExit) as error:  # whatever the module raises: it is somebody else's
-        reason = f"{type(error).__name__}: {error}{_origin(error)}{_mistaken(module)}"
-        raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
-
-
-def _origin(error: BaseException) -> str:
-    """Where in the user's code an error arose: ``" (line 3 of /home/me/mine.py)"``; nothing if it did not."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f" (line {error.lineno} of {error.filename})"
-    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
-    libraries = (__file__, *(get_path(name) for name in ("stdlib", "purelib", "platlib")))
-    theirs = [frame for frame in frames if not frame.filename.startswith(libraries)]
-    return f" (line {theirs[-1].lineno} of {theirs[-1].filename})" if theirs else ""
-
-
-def _mistaken(module: str) -> str:
-    """Why a file of the working directory is not the module that was found under its name, if there is such a file."""
-    name, _, ending = module.partition(".")
-    if ending == "py":
-        return f"; name the module, without .py: {name}"
-    mine = Path(f"{name}.py").resolve()
-    if name not in sys.modules or not mine.is_file():
-        return ""
-    found = getattr(sys.modules[name], "__file__", None) or "a part of Python"
-    return "" if Path(found).resolve() == mine else f"; found was {found}, not your {mine}: rename yours"

@@ -60,7 +60,7 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
         Replay(played[0], "identical", ("code",), ""),
         Replay(played[1], "agrees", ("machine",), "from round 2 on"),
     ]
-    monkeypatch.setattr("cbo_gym.evaluation.replay.replays", lambda runs, on_run: iter(found[: len(runs)]))
+    monkeypatch.setattr("cbo_gym.evaluation.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)]))
     assert "2 runs: 1 identical, 1 agrees" in invoke("verify", "results")
     found[1] = Replay(played[1], "differs", (), "from round 2 on")
     assert "from round 2 on 2 runs: 1 identical, 1 differs" in invoke("verify", code=1)

@@ -31,6 +31,8 @@ LAYERS = (
     ("wrappers",),
     ("sb3",),
     ("agents",),
+    ("labels",),
+    ("agent_finder",),
     ("specs", "suites"),
     ("exchange",),
     ("evaluation",),

@@ -3,7 +3,7 @@ import sys
 import gymnasium as gym
 import pytest
 
-from cbo_gym import specs
+from cbo_gym import agent_finder
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
 from cbo_gym.specs import Spec, create_agent, expand, known_agents, make_env, matches, usable_agents
@@ -67,7 +67,7 @@ def test_the_known_agents_are_the_zoo_and_can_be_used():
 
 def test_an_agent_that_cannot_be_imported_is_left_out_and_said_to_be(monkeypatch):
     paths = {**zoo(), "Gone": "cbo_gym.agents.gone:Gone"}
-    monkeypatch.setattr(specs, "zoo", lambda: paths)
+    monkeypatch.setattr(agent_finder, "zoo", lambda: paths)
     with pytest.warns(UserWarning, match="left out: cannot import the agent 'Gone' from 'cbo_gym.agents.gone:Gone'"):
         usable = usable_agents()
     assert set(usable) == set(known_agents()) - {"Gone"}

@@ -8,7 +8,7 @@ the score of play to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.evaluation.admission import admitted
 from cbo_gym.evaluation.published import curves
 from cbo_gym.evaluation.results import Run, last_line, load_run
 from cbo_gym.evaluation.sweep import Job, plan, run_jobs
@@ -59,16 +60,25 @@ def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
     return [finished[place] for place in sorted(chosen)]
 
 
-def replays(runs: Sequence[Run], *, n_jobs: int = -1, on_run: Callable[[Run], None] | None = None) -> Iterator[Replay]:
+def replays(
+    runs: Sequence[Run],
+    *,
+    allow: Collection[str] = (),
+    n_jobs: int = -1,
+    on_run: Callable[[Run], None] | None = None,
+) -> Iterator[Replay]:
     """Play finished runs again, each in a process as a sweep does, and compare; in their order.
 
+    What they name goes through :func:`cbo_gym.evaluation.admission.admitted`; what is not admitted is skipped.
+
     Args:
-        runs: published ones.
+        runs: published ones, of anybody's file.
+        allow: import paths of agents that may be played though they are not installed.
         n_jobs: processes at a time; -1 for one a core.
         on_run: called after each run that was played.
     """
     with TemporaryDirectory() as folder:
-        planned = [_job(run, Path(folder) / str(place)) for place, run in enumerate(runs)]
+        planned = [_job(run, Path(folder) / str(place), allow) for place, run in enumerate(runs)]
         run_jobs([job for job in planned if isinstance(job, Job)], n_jobs=n_jobs, on_run=on_run)
         for run, job in zip(runs, planned, strict=True):
             if isinstance(job, str):
@@ -77,10 +87,11 @@ def replays(runs: Sequence[Run], *, n_jobs: int = -1, on_run: Callable[[Run], No
                 yield compared(run, _played(job))
 
 
-def _job(run: Run, folder: Path) -> Job | str:
+def _job(run: Run, folder: Path, allow: Collection[str]) -> Job | str:
     """The job of a run, or why it cannot be played here."""
     try:
-        (job,) = plan([run.agent], [run.env], [run.seed], folder, run.horizon, run.recommend)
+        agent, env = admitted(run, allow)
+        (job,) = plan([agent], [env], [run.seed], folder, run.horizon, run.recommend)
         return job
     except CBOGymError as error:
         return str(error)

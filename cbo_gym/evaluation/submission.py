@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,13 +11,13 @@ from typing import Annotated, Literal
 from packaging.version import Version
 from pydantic import Field, ValidationError
 
-from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.admission import admitted_agent
 from cbo_gym.evaluation.leaderboard import env_label
 from cbo_gym.evaluation.published import read_part
 from cbo_gym.evaluation.replay import OPTIMUM_TOLERANCE, Replay, replays, sample_of
 from cbo_gym.evaluation.results import Run
 from cbo_gym.registry import entries, find_entry, is_custom
-from cbo_gym.specs import Spec, create_agent
 from cbo_gym.task import Mode
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.version import __version__
@@ -94,6 +94,7 @@ def check_submission(
     sample: int = 5,
     seed: int = 0,
     *,
+    allow: Collection[str] = (),
     on_start: Callable[[int], object] = lambda count: None,
     on_run: Callable[[Run], None] | None = None,
 ) -> Checked:
@@ -104,6 +105,7 @@ def check_submission(
         card: of the card.
         sample: how many runs are played again, at random.
         seed: of their choice.
+        allow: import paths of agents that may be played though they are not installed.
         on_start: called with the number of runs that are played again.
         on_run: called after each.
 
@@ -116,12 +118,12 @@ def check_submission(
     problems = [*_names(said, runs), *_versions(runs), *_environments(runs), *_seeds(runs), *_numbers(runs)]
     remarks = list(_remarks(runs))
     played: list[Replay] = []
-    if reason := _not_played(runs):
+    if reason := _not_played(runs, allow):
         remarks.append(f"no run was played again: {reason}")
     else:
         chosen = sample_of(runs, sample, seed)
         on_start(len(chosen))
-        played = list(replays(chosen, on_run=on_run))
+        played = list(replays(chosen, allow=allow, on_run=on_run))
         problems += [
             f"played again, {_of(one.run)} {'differs' if one.verdict == 'differs' else 'could not be'}: {one.why}"
             for one in played
@@ -130,12 +132,17 @@ def check_submission(
     return Checked(said, tuple(runs), tuple(problems), tuple(remarks), tuple(played))
 
 
+def _name(label: str) -> str:
+    """Of an agent or an environment, without its parameters."""
+    return label.partition("(")[0]
+
+
 def _of(run: Run) -> str:
     return f"{run.agent} on {env_label(run)}, seed {run.seed}"
 
 
 def _names(card: Card, runs: Sequence[Run]) -> Iterator[str]:
-    if others := sorted({run.agent for run in runs if Spec.parse(run.agent).name != card.agent}):
+    if others := sorted({run.agent for run in runs if _name(run.agent) != card.agent}):
         yield f"the card is of {card.agent}, the file has runs of {', '.join(others)} too"
 
 
@@ -149,7 +156,7 @@ def _environments(runs: Sequence[Run]) -> Iterator[str]:
     """Ids that are registered; problems of somebody's own cannot be played by others."""
     known = [entry.id for entry in entries()]
     for label in sorted({run.env for run in runs}):
-        name = Spec.parse(label).name
+        name = _name(label)
         if is_custom(name):
             yield f"{label} is a system of your own, which others do not have"
         elif name not in known:
@@ -203,7 +210,7 @@ def _remarks(runs: Sequence[Run]) -> Iterator[str]:
     if seeds < WANTED_SEEDS:
         yield f"{seeds} seeds; {WANTED_SEEDS} are wished for where a run takes less than a minute"
     newest = {one.id.rpartition("-v")[0]: one.id for one in sorted(entries(), key=lambda one: _number(one.id))}
-    for name in sorted({Spec.parse(run.env).name for run in runs}):
+    for name in sorted({_name(run.env) for run in runs}):
         if (best := newest.get(name.rpartition("-v")[0])) and best != name:
             yield f"{name} is an older version; {best} is there"
     if machines := sorted({run.machine for run in runs if run.machine}):
@@ -214,13 +221,13 @@ def _number(name: str) -> int:
     return int(name.rpartition("-v")[2])
 
 
-def _not_played(runs: Sequence[Run]) -> str:
+def _not_played(runs: Sequence[Run], allow: Collection[str]) -> str:
     """Why nothing can be played again; empty if it can."""
     if not any(run.status == "finished" for run in runs):
         return "none has finished"
     try:
         for agent in sorted({run.agent for run in runs}):
-            create_agent(agent)
+            admitted_agent(agent, allow)
         return ""
-    except CBOGymError as error:
-        return f"the agent is not installed here ({error})"
+    except ArgumentError as error:
+        return str(error)

@@ -241,8 +241,8 @@ def _kept_worker(limits: Limits, sources: object) -> Worker:
 
 
 def plan(
-    agents: Iterable[str],
-    envs: Iterable[str] | Suite,
+    agents: Iterable[str | Spec],
+    envs: Iterable[str | Spec] | Suite,
     seeds: Iterable[int] | None,
     folder: Path,
     horizon: int | None = None,
@@ -256,8 +256,8 @@ def plan(
         envs = envs.environments
     if seeds is None:
         raise ArgumentError("give the seeds; only a suite has seeds of its own")
-    agent_specs = [Spec.parse(text) for text in expand(agents, usable_agents)]
-    env_specs = [Spec.parse(text) for text in expand(envs, lambda: [entry.id for entry in entries()])]
+    agent_specs = _specs(agents, usable_agents)
+    env_specs = _specs(envs, lambda: [entry.id for entry in entries()])
     seed_list = list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in seeds))
     if not (agent_specs and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
@@ -275,6 +275,15 @@ def plan(
         for code in [tuple(sources(modules, problem).items())]
         for seed in seed_list
         if (str(agent), str(env), seed, rounds, recommend) not in there
+    ]
+
+
+def _specs(named: Iterable[str | Spec], list_known: Callable[[], Sequence[str]]) -> list[Spec]:
+    """Texts, with ``*`` and ``?`` in them, as what they stand for; Specs as they are."""
+    return [
+        spec
+        for one in named
+        for spec in ([one] if isinstance(one, Spec) else map(Spec.parse, expand([one], list_known)))
     ]
 
 

@@ -29,7 +29,7 @@ def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
         hints = "".join(did_you_mean(name, allowed) for name in unknown)
         raise ArgumentError(f"{builder} takes the parameters {sorted(allowed)}; given also {unknown}{hints}")
     try:
-        built = _find(builder)(**parameters)
+        built = builder_of(builder)(**parameters)
     except CBOGymError:
         raise
     except (TypeError, ValueError, AttributeError, KeyError) as error:
@@ -47,7 +47,7 @@ def builder_parameters(builder: str | Problem) -> list[str]:
     """
     if isinstance(builder, Problem) or _is_file(builder):
         return []
-    return list(inspect.signature(_find(builder)).parameters)
+    return list(inspect.signature(builder_of(builder)).parameters)
 
 
 def _is_file(builder: str | None) -> bool:
@@ -66,7 +66,12 @@ def is_yaml_file(path: str) -> bool:
     return path.lower().endswith((".yaml", ".yml"))
 
 
-def _find(path: str) -> Callable[..., Problem]:
+def builder_of(path: str) -> Callable[..., Problem]:
+    """What an import path leads to; importing it runs that module's code.
+
+    Raises:
+        ArgumentError: if it leads nowhere.
+    """
     module_name, _, attribute = path.partition(":")
     try:
         return getattr(import_module(module_name), attribute)

@@ -1,0 +1,86 @@
+"""Labels of agents and environments, with their parameters: ``GP-UCB(beta=0.5)``, ``CBO/BinaryTree-v0(depth=3)``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from cbo_gym.errors import ArgumentError
+
+MOST_CHARACTERS = 10_000  # of a label; a parser of deeper texts would end the process
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A name and keyword arguments; the text form is its label in results."""
+
+    name: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        """Read ``name`` or ``name(key=value, ...)``; values are Python literals.
+
+        Raises:
+            ArgumentError: if the text has another form, or more than :data:`MOST_CHARACTERS`.
+        """
+        if len(text) > MOST_CHARACTERS:
+            raise ArgumentError(f"a label has at most {MOST_CHARACTERS} characters; {text[:40]!r}... has {len(text)}")
+        name, bracket, rest = text.strip().partition("(")
+        if not bracket:
+            return cls(name)
+        try:
+            call = ast.parse(f"f({rest}", mode="eval").body
+            if not (name and isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args):
+                raise ValueError("only keyword arguments are allowed, once")
+            if any(keyword.arg is None for keyword in call.keywords):
+                raise ValueError("only keyword arguments are allowed, once")
+            if any(isinstance(part, ast.Set) for part in ast.walk(call)):
+                raise ValueError("sets have no order, so they name nothing twice the same; write a list")
+            named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+            raise ArgumentError(
+                f"cannot read {text!r}; write NAME or NAME(key=value, ...) with literal values ({error})"
+            ) from error
+        return cls(name, tuple(sorted(named.items())))
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        return dict(self.parameters)
+
+    def __hash__(self) -> int:  # values may be lists
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{key}={value!r}" for key, value in self.parameters)
+        return f"{self.name}({inner})" if inner else self.name
+
+
+def matches(label: str, patterns: Iterable[str]) -> bool:
+    """Whether a label is one of the patterns, with its parameters or without, or fits one with ``*`` and ``?``.
+
+    ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
+    """
+    return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
+
+
+def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]]) -> list[str]:
+    """Replace every text with ``*`` or ``?`` in its name, and no parameters, by the known names that fit it.
+
+    Raises:
+        ArgumentError: if none does.
+    """
+    expanded: list[str] = []
+    for text in texts:
+        if "(" in text or not {"*", "?"} & set(text):
+            expanded.append(text)
+            continue
+        known = list_known()
+        if found := [name for name in known if fnmatchcase(name, text)]:
+            expanded += found
+        else:
+            raise ArgumentError(f"nothing fits {text!r}; there are {', '.join(known)}")
+    return list(dict.fromkeys(expanded))

@@ -1,0 +1,135 @@
+"""What a results file says is data: no text in it makes an object but through one door."""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import cbo_gym
+from cbo_gym import evaluate
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation import leaderboard, load_published, publish
+from cbo_gym.evaluation.admission import admitted_agent, admitted_env
+from cbo_gym.evaluation.replay import replays
+from cbo_gym.evaluation.report import write_report
+from cbo_gym.evaluation.results import name_of, save_run
+from cbo_gym.evaluation.submission import check_submission
+from cbo_gym.registry import entries
+from tests.test_import_graph import sources
+
+ROOT = Path(cbo_gym.__file__).parent
+#: what makes an object of a text, and the modules that may call it, each with texts of the caller's own or with what
+#: the door let through
+MAKERS = {
+    "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph feedback problems.build",
+    "find_agent": "agent_finder cli.agent_cards evaluation.admission evaluation.forecast evaluation.provenance",
+    "create_agent": "agent_finder evaluation.runner evaluation.sweep testing",
+    "make_env": "cli.environments evaluation.runner evaluation.sweep exchange.opening testing",
+    "make": "agents.dynamic.restarted cli.environments specs testing",
+    "builder_of": "evaluation.admission problems.build",
+    "build_problem": "feedback problems.contextual testing",
+    "load_problem": "problems.build",
+    "plan": "cli.runs evaluation.replay evaluation.sweep",
+    "sweep": "",
+    "run_sweep": "cli.runs",
+    "evaluate": "agents.surrogates.parent_posterior cli.runs evaluation.sweep",
+    "exec": "scm.model scm.separable",
+    "eval": "problems.expression",
+    "loads": "evaluation.processes evaluation.published evaluation.results agents.zoo",
+    "literal_eval": "labels",
+}
+WHO_READS_RUNS = {"evaluation.replay"}  # and makes something of what they name
+
+
+def calls():
+    """(module, called name) of every call in the package."""
+    for module, text in sources(ROOT, "cbo_gym").items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call):
+                yield module.removeprefix("cbo_gym."), getattr(node.func, "id", getattr(node.func, "attr", ""))
+
+
+def test_every_caller_of_what_makes_objects_of_texts_is_known():
+    found = {}
+    for module, name in calls():
+        found.setdefault(name, set()).add(module)
+    unknown = {name: found.get(name, set()) - set(known.split()) for name, known in MAKERS.items()}
+    assert unknown == {name: set() for name in MAKERS}
+    assert found["admitted"] == WHO_READS_RUNS
+
+
+HOSTILE_AGENTS = [
+    "subprocess:Popen(args=['touch', '{}'])", "os:mkdir(path='{}')", "pathlib:Path", "cbo_gym.agents:MCBO",
+    "MCBO(beta='0.5')", "MCBO(beta=True)", "MCBO(gamma=1)", "StableBaselines3(tensorboard_log='{}')", "__main__:Mine",
+    "*", "Rand*", "x" * 20_000, "A(" + "[" * 5_000 + "]" * 5_000 + ")", "A(b={{}: 1})".replace("{}", "[]"), "",
+]  # fmt: skip
+HOSTILE_ENVS = [
+    "CBO/Custom-v0(problem='os:mkdir', path='{}')", "CBO/Alpine2-v0(problem='os:mkdir', path='{}')",
+    "CBO/Custom-v0(problem='/etc/passwd.yaml')", "CBO/Alpine2-v0(mode='hard')", "CBO/Alpine2-v0(render_mode='ansi')",
+    "CBO/Alpine2-v0(max_episode_steps=3)", "os:CartPole-v1", "CartPole-v1", "CBO/GPBandit1-v0(points='x')", "CBO/*", "",
+    "CBO/Alpine2-v0(disable_env_checker=True)", "CBO/SSEMTanh-v0(activation=3)",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def played():
+    return evaluate("Random", "CBO/Dropwave-v0", 0, horizon=3)
+
+
+@pytest.fixture(scope="module")
+def store(played, tmp_path_factory):
+    """Published runs with all these labels, and the path at which one of them would make a folder."""
+    folder = tmp_path_factory.mktemp("hostile")
+    mark = folder / "made"
+    runs = [replace(played, agent=label.replace("{}", str(mark)), seed=n) for n, label in enumerate(HOSTILE_AGENTS)]
+    runs += [replace(played, env=label.replace("{}", str(mark)), seed=n) for n, label in enumerate(HOSTILE_ENVS)]
+    for run in runs:
+        save_run(folder / "mine" / name_of(run), run)
+    return publish(folder / "mine", folder / "store").path, mark
+
+
+def test_no_label_of_a_file_is_carried_out(store):
+    path, mark = store
+    runs = load_published(path)
+    found = list(replays(runs, n_jobs=1))
+    assert len(found) == len(HOSTILE_AGENTS) + len(HOSTILE_ENVS)
+    assert {one.verdict for one in found} == {"skipped"}
+    assert not mark.exists()
+
+
+def test_nothing_else_that_reads_a_file_carries_out_a_label(store, tmp_path):
+    path, mark = store
+    runs = load_published(path)
+    write_report(leaderboard(runs), tmp_path / "report.html")
+    (tmp_path / "card.yaml").write_text("agent: Random\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
+    found = check_submission(path, tmp_path / "card.yaml")
+    assert found.problems
+    assert not mark.exists()
+
+
+def test_an_import_path_is_followed_where_it_is_named():
+    assert admitted_agent("tests.helpers:Centre", ["tests.helpers:Centre"]).name == "tests.helpers:Centre"
+    with pytest.raises(ArgumentError, match=r"is not installed here.*--allow package\.module:Class"):
+        admitted_agent("tests.helpers:Centre", ["tests.helpers:Other", "tests.helpers"])
+
+
+def test_parameters_are_those_that_are_declared():
+    assert str(admitted_agent("MCBO(beta=0.5)")) == "MCBO(beta=0.5)"
+    assert admitted_agent("cCBO(multi_task=True)")
+    with pytest.raises(ArgumentError, match=r"beta of the agent MCBO must be float \| None; given '0.5'"):
+        admitted_agent("MCBO(beta='0.5')")
+    with pytest.raises(ArgumentError, match="given also 'tensorboard_log'"):
+        admitted_agent("StableBaselines3(tensorboard_log='x')")
+    with pytest.raises(ArgumentError, match="given also 'problem'"):
+        admitted_env("CBO/Alpine2-v0(problem='a:b')")
+
+
+def test_all_that_is_published_is_let_in():
+    runs = load_published()
+    for entry in entries():
+        admitted_env(entry.id)
+    for label in {run.env for run in runs}:
+        admitted_env(label)
+    for label in {run.agent for run in runs}:
+        admitted_agent(label)
