@@ -8,13 +8,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cbo_gym import closed
 from cbo_gym.agent import Agent, UnsupportedModeError
 from cbo_gym.errors import naming_the_extra
-from cbo_gym.registry import register_all
 from cbo_gym.task import Mode, Round, Task
 from cbo_gym.version import __version__
 
-register_all()
+if closed.is_isolated():  # somebody else's agent plays in this process
+    closed.close()
+else:
+    from cbo_gym.registry import register_all
+
+    register_all()
 
 # What costs time to import is imported when it is first asked for.
 _LAZY = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -26,12 +26,16 @@ def known_agents() -> tuple[str, ...]:
     return tuple(sorted({*zoo(), *(point.name for point in _of_others())}))
 
 
-def usable_agents() -> list[str]:
-    """The known agents that can be made without parameters; what keeps one of them from it is said in a warning."""
+def usable_agents(make: Callable[[Spec], object] | None = None) -> list[str]:
+    """The known agents that can be made without parameters; what keeps one of them from it is said in a warning.
+
+    Args:
+        make: how one is made; None for :func:`create_agent`.
+    """
     usable = []
     for name in known_agents():
         try:
-            create_agent(Spec(name))
+            (make or create_agent)(Spec(name))
             usable.append(name)
         except CBOGymError as error:
             warnings.warn(f"left out: {error}", stacklevel=2)

@@ -20,9 +20,10 @@ FACADES = ("cbo_gym", "cbo_gym.agents")  # lead to everything, when it is first 
 
 #: From the bottom up; packages and modules with all that is in them. Those of one layer may import each other.
 LAYERS = (
-    ("arguments", "drawing", "errors", "files", "progress", "validation", "version", "yaml_files"),
+    ("arguments", "channel", "closed", "drawing", "errors", "files", "progress", "validation", "version", "yaml_files"),
     ("actions", "scm"),
     ("task",),
+    ("plain",),
     ("agent",),
     ("problems",),
     ("registry",),
@@ -33,6 +34,7 @@ LAYERS = (
     ("agents",),
     ("labels",),
     ("agent_finder",),
+    ("player",),
     ("specs", "suites"),
     ("exchange",),
     ("evaluation",),

@@ -69,6 +69,26 @@ class Codec(ABC):
         """The numbers of an action, for tables; of one with a choice its values, and :meth:`chosen` is apart."""
         return np.asarray(action, dtype=float).ravel().tolist()
 
+    def to_flat(self, action: Action) -> list[float]:
+        """All that makes the action, as one list of numbers: of one with a choice the choice, then the values."""
+        return self.to_numbers(action)
+
+    def from_flat(self, numbers: Sequence[float]) -> Action:
+        """The action that :meth:`to_flat` wrote; whether it may be played is not looked at.
+
+        Raises:
+            ArgumentError: if there are more or fewer numbers, or others than the action space is of.
+        """
+        shape, kind = self.space.shape, self.space.dtype
+        found = np.asarray(numbers, dtype=np.float64)
+        if shape is None or found.size != np.prod(shape, dtype=int) or not np.array_equal(found, found.astype(kind)):
+            raise ArgumentError(f"an action of {self.space} cannot be made of {len(numbers)} numbers like these")
+        return found.astype(kind).reshape(shape)
+
+    def from_numbers(self, numbers: Sequence[float], chosen: int | None) -> Action:
+        """The action of what :meth:`to_numbers` and :meth:`chosen` gave; raises as :meth:`from_flat` does."""
+        return self.from_flat(numbers)
+
     def chosen(self, action: Action) -> int:
         """The place in ``choices`` of the set that the action chooses."""
         raise ArgumentError(f"actions of {self.space} choose no set of variables")
@@ -237,6 +257,17 @@ class ChoiceCodec(Codec):
     def to_numbers(self, action: Action) -> list[float]:
         return np.asarray(action["values"], dtype=float).tolist()
 
+    def to_flat(self, action: Action) -> list[float]:
+        return [float(self.chosen(action)), *self.to_numbers(action)]
+
+    def from_flat(self, numbers: Sequence[float]) -> Action:
+        if len(numbers) != 1 + len(self.domains) or not float(numbers[0]).is_integer():
+            raise ArgumentError(f"an action of {self.space} cannot be made of {len(numbers)} numbers like these")
+        return {self.key: int(numbers[0]), "values": np.array(numbers[1:], dtype=np.float64)}
+
+    def from_numbers(self, numbers: Sequence[float], chosen: int | None) -> Action:
+        return self.from_flat([-1 if chosen is None else chosen, *numbers])
+
     def chosen(self, action: Action) -> int:
         return int(action[self.key])
 
@@ -273,6 +304,9 @@ class ArmCodec(Codec):
         if record not in self.arms:
             raise ArgumentError(f"none of the {len(self.arms)} arms is {record!r}")
         return self.arms.index(record)
+
+    def from_flat(self, numbers: Sequence[float]) -> Action:
+        return int(super().from_flat(numbers))
 
     def to_text(self, record: Record) -> str:
         assert isinstance(record, dict)

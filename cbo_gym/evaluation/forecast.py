@@ -12,7 +12,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.folder import load_runs, stored_run
 from cbo_gym.evaluation.results import Run
 from cbo_gym.evaluation.sweep import Job
-from cbo_gym.specs import Spec, find_agent, modes_of
+from cbo_gym.labels import Spec
 
 SAME = "same environment"
 OTHER = "other environments"
@@ -79,8 +79,7 @@ def forecast(jobs: Sequence[Job]) -> Forecast:
     pairs: dict[tuple[Spec, Spec], list[Job]] = {}
     for job in jobs:
         pairs.setdefault((job.agent, job.env), []).append(job)
-    modes = {agent: modes_of(find_agent(agent.name)) for agent in dict.fromkeys(agent for agent, _ in pairs)}
-    return Forecast(tuple(_planned(group, modes[agent], recorded) for (agent, _), group in pairs.items()))
+    return Forecast(tuple(_planned(group, recorded) for group in pairs.values()))
 
 
 def _recorded(folders: Iterable[Path]) -> dict[str, dict[str, list[float]]]:
@@ -92,8 +91,8 @@ def _recorded(folders: Iterable[Path]) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def _planned(jobs: list[Job], modes: tuple[str, ...], recorded: dict[str, dict[str, list[float]]]) -> Planned:
-    """The jobs of one agent, which says that it plays some modes or nothing, on one environment."""
+def _planned(jobs: list[Job], recorded: dict[str, dict[str, list[float]]]) -> Planned:
+    """The jobs of one agent on one environment."""
     first = jobs[0]
     there = sum(_is_there(job) for job in jobs)
     by_env = recorded.get(str(first.agent), {})
@@ -102,7 +101,7 @@ def _planned(jobs: list[Job], modes: tuple[str, ...], recorded: dict[str, dict[s
         agent=str(first.agent),
         env=str(first.env),
         horizon=first.horizon,
-        plays=not modes or first.mode in modes,
+        plays=not first.modes or first.mode in first.modes,
         there=there,
         to_play=len(jobs) - there,
         seconds=float(np.mean(known)) * first.horizon if known else None,

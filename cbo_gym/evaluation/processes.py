@@ -8,11 +8,9 @@ group and from its parents lives on.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -25,23 +23,21 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar
 
+from cbo_gym.channel import GarbledError, die_with_parent, own_streams, receive, send
 from cbo_gym.errors import ArgumentError, OperationError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-PR_SET_PDEATHSIG = 1
 HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
 WATCH_SECONDS = 0.05  # between two looks at a limited call
 PATIENCE = 5.0  # seconds until a process whose streams have ended is killed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-HEAD = struct.Struct(">8sQ")  # in front of each message: that it is one, and its length
-MAGIC = b"cbo-gym\0"
 # SIGINT goes to all processes of a terminal, but how a sweep ends is its parent's affair.
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = {path!r}; "
-    "from cbo_gym.evaluation.processes import serve; serve()"
+    "from {module} import serve; serve()"
 )
 
 
@@ -104,16 +100,16 @@ class Worker:
         answer = None
         try:
             with suppress(OSError), watch:
-                _send(process.stdin, pickle.dumps((function, item)))
-                answer = _receive(process.stdout)
-        except DiedError:
+                send(process.stdin, pickle.dumps((function, item)))
+                answer = receive(process.stdout)
+        except GarbledError as garbled:
             self._end()
-            raise
+            raise DiedError(str(garbled)) from garbled
         if answer is None:
             with suppress(subprocess.TimeoutExpired):  # its streams end shortly before it does
                 process.wait(timeout=PATIENCE)
             self._end()
-            raise DiedError(watch.reason or _how_it_ended(process.wait()))
+            raise DiedError(watch.reason or how_it_ended(process.wait()))
         result, error = pickle.loads(answer)
         if error or self._limits.memory_limit is not None or not keep:
             self._end()
@@ -132,29 +128,42 @@ class Worker:
             if self._closed:
                 raise DiedError("stopped")
             if self._process is None:
-                self._process = _Starter.thread.submit(_start).result()
+                self._process = start_process(__name__)
             return self._process
 
     def _end(self) -> None:
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
-            _kill(process)
-            process.wait()
-            for stream in (process.stdin, process.stdout):
-                with suppress(OSError):  # what was still to be written
-                    stream.close()  # type: ignore[union-attr]
+            end_process(process)
 
 
-def _start() -> subprocess.Popen[bytes]:
+def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
+    """A process in a group of its own that runs ``serve()`` of a module, spoken to through its standard streams.
+
+    Args:
+        module: where ``serve`` is.
+        variables: of its environment, besides this one's.
+    """
     path = [entry for entry in sys.path if isinstance(entry, str)]  # as Python itself reads it
-    return subprocess.Popen(
-        [sys.executable, "-c", START.format(path=path)],
+    return _Starter.thread.submit(
+        subprocess.Popen,
+        [sys.executable, "-c", START.format(path=path, module=module)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**dict.fromkeys(THREADS, "1"), **os.environ},  # the parallelism is over calls, so of threads there is one
+        # the parallelism is over calls, so of threads there is one
+        env={**dict.fromkeys(THREADS, "1"), **os.environ, **variables},
         process_group=0 if HAS_GROUPS else None,
-    )
+    ).result()
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that :func:`start_process` made, and what it started; close its streams."""
+    _kill(process)
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        with suppress(OSError):  # what was still to be written
+            stream.close()  # type: ignore[union-attr]
 
 
 class _Starter:
@@ -191,9 +200,9 @@ class _Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        start = time.monotonic()
+        begun = time.monotonic()
         while not self._done.wait(WATCH_SECONDS):
-            if self._seconds is not None and time.monotonic() - start > self._seconds:
+            if self._seconds is not None and time.monotonic() - begun > self._seconds:
                 self.reason = f"took longer than the time limit of {self._seconds:g} s"
             elif self._mebibytes is not None and (used := _resident(self._process.pid)) > self._mebibytes:
                 self.reason = f"used {used:.0f} MiB of memory; the limit is {self._mebibytes:g} MiB"
@@ -225,18 +234,30 @@ def _resident(pid: int) -> float:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process, what it started, and what is left of its group if it has ended itself."""
+    """End a process, what it started, and what is left of its group, and of theirs, if they have ended themselves."""
     import psutil
 
-    for one in _family(process.pid):
+    family = _family(process.pid)
+    leaders = {process.pid} | {one.pid for one in family if _leads_a_group(one.pid)}
+    for one in family:
         with suppress(psutil.Error):
             one.kill()
-    if HAS_GROUPS:
+    for pid in leaders if HAS_GROUPS else ():
         with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
 
 
-def _how_it_ended(status: int) -> str:
+def _leads_a_group(pid: int) -> bool:
+    """Whether it does: the group of another one may be anybody's, this process' too."""
+    if not HAS_GROUPS:
+        return False
+    try:
+        return os.getpgid(pid) == pid
+    except OSError:  # it has just ended
+        return False
+
+
+def how_it_ended(status: int) -> str:
     if status >= 0:
         return f"its process ended with status {status}"
     if -status == signal.SIGKILL:
@@ -245,46 +266,18 @@ def _how_it_ended(status: int) -> str:
     return f"its process was killed by {known.get(-status, f'signal {-status}')}"
 
 
-def _send(stream: BinaryIO | Any, message: bytes) -> None:
-    stream.write(HEAD.pack(MAGIC, len(message)) + message)
-    stream.flush()
-
-
-def _receive(stream: BinaryIO | Any) -> bytes | None:
-    """The next message; None where the stream ends before it does."""
-    head = stream.read(HEAD.size)
-    if len(head) < HEAD.size:
-        return None
-    magic, length = HEAD.unpack(head)
-    if magic != MAGIC:
-        raise DiedError("its process wrote something else to where its answer goes")
-    message: bytes = stream.read(length)
-    return message if len(message) == length else None
-
-
 def serve() -> None:
-    """In a worker: make the calls that come on the standard input until it ends, which the caller's death does too.
-
-    What a call prints goes to the error stream, and it finds nothing to read.
-    """
-    _die_with_parent()
-    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
+    """In a worker: make the calls that come on the standard input until it ends, which the caller's death does too."""
+    die_with_parent()
+    calls, answers = own_streams()
     waiting: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
     while True:
-        _send(answers, _answer(waiting.get()))
-
-
-def _die_with_parent() -> None:
-    """On Linux the kernel sees to it, also while compiled code lets no other thread of Python run."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        send(answers, _answer(waiting.get()))
 
 
 def _listen(calls: BinaryIO, waiting: SimpleQueue[bytes]) -> None:
-    while (message := _receive(calls)) is not None:
+    while (message := receive(calls)) is not None:
         waiting.put(message)
     if HAS_GROUPS:  # nobody waits for the call that is being made, nor for what it started
         os.killpg(0, signal.SIGKILL)

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
+from cbo_gym.agent_finder import find_agent
 from cbo_gym.evaluation.machine import describe_machine
+from cbo_gym.labels import Spec
 from cbo_gym.problems.build import is_yaml_file
 from cbo_gym.registry import registry_path
-from cbo_gym.specs import Spec, find_agent
 from cbo_gym.version import __version__
 
 LIBRARIES = ("gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "scikit-learn", "stable-baselines3")
@@ -73,6 +74,11 @@ def sources(modules: Iterable[str], problem: object) -> dict[str, str]:
         named.add(problem.partition(":")[0])
     others = {module.partition(".")[0] for module in named} - {"cbo_gym", *KNOWN_BY_VERSION}
     return found | {name: _stamp(name, _version_of(name)) for name in sorted(others)}
+
+
+def is_our_own(problem: object) -> bool:
+    """Whether a problem, as an environment was made with it, is one of this package."""
+    return isinstance(problem, str) and problem.partition(":")[0].partition(".")[0] == "cbo_gym"
 
 
 def forget_sources() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -19,13 +20,17 @@ import polars as pl
 
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.evaluation.admission import admitted
+from cbo_gym.evaluation.grid import Cell, Job, Player, cells_of_strangers, job_of, player_of
+from cbo_gym.evaluation.processes import NO_LIMITS, Limits
 from cbo_gym.evaluation.published import curves
 from cbo_gym.evaluation.results import Run, last_line, load_run
-from cbo_gym.evaluation.sweep import Job, plan, run_jobs
+from cbo_gym.evaluation.sweep import run_jobs
+from cbo_gym.labels import Spec
 
 ROUND_TOLERANCE = 1e-3
 SCORE_TOLERANCE = 0.1
 OPTIMUM_TOLERANCE = 1e-6  # of the optimum and of what a random action earns, which no agent has a part in
+MAKING = Limits(time_limit=300, memory_limit=8192)  # of an environment that a file names
 Verdict = Literal["identical", "agrees", "parts", "differs", "skipped"]
 
 
@@ -65,6 +70,7 @@ def replays(
     *,
     allow: Collection[str] = (),
     n_jobs: int = -1,
+    limits: Limits = NO_LIMITS,
     on_run: Callable[[Run], None] | None = None,
 ) -> Iterator[Replay]:
     """Play finished runs again, each in a process as a sweep does, and compare; in their order.
@@ -75,30 +81,37 @@ def replays(
         runs: published ones, of anybody's file.
         allow: import paths of agents that may be played though they are not installed.
         n_jobs: processes at a time; -1 for one a core.
+        limits: of each run.
         on_run: called after each run that was played.
     """
     with TemporaryDirectory() as folder:
-        planned = [_job(run, Path(folder) / str(place), allow) for place, run in enumerate(runs)]
-        run_jobs([job for job in planned if isinstance(job, Job)], n_jobs=n_jobs, on_run=on_run)
+        players, cells = cache(player_of), cells_of_strangers(MAKING)
+        planned = [_job(run, players, cells, Path(folder) / str(place), allow) for place, run in enumerate(runs)]
+        run_jobs([job for job in planned if isinstance(job, Job)], n_jobs=n_jobs, limits=limits, on_run=on_run)
         for run, job in zip(runs, planned, strict=True):
             if isinstance(job, str):
                 yield Replay(run, "skipped", (), job)
             else:
-                yield compared(run, _played(job))
+                yield compared(run, played_once(job))
 
 
-def _job(run: Run, folder: Path, allow: Collection[str]) -> Job | str:
+def _job(
+    run: Run,
+    players: Callable[[Spec], Player],
+    cells: Callable[[Spec, int, int, str], Cell],
+    folder: Path,
+    allow: Collection[str],
+) -> Job | str:
     """The job of a run, or why it cannot be played here."""
     try:
         agent, env = admitted(run, allow)
-        (job,) = plan([agent], [env], [run.seed], folder, run.horizon, run.recommend)
-        return job
+        return job_of(agent, players(agent), cells(env, run.seed, run.horizon, run.secret), run.recommend, folder)
     except CBOGymError as error:
         return str(error)
 
 
-def _played(job: Job) -> Run:
-    """The run of a job, under whatever name it was stored."""
+def played_once(job: Job) -> Run:
+    """The run of a job that has a folder to itself, under whatever name it was stored."""
     (path,) = job.folder.glob("*.parquet")
     return load_run(path)
 

@@ -39,6 +39,7 @@ Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent
 COLUMNS: dict[str, Any] = {
     "round": pl.Int64,
     "action": pl.List(pl.Float64),
+    "recommended": pl.List(pl.Float64),
     "nodes": pl.List(pl.Float64),
     "reward": pl.Float64,
     "context": pl.List(pl.Float64),
@@ -69,7 +70,7 @@ COLUMNS: dict[str, Any] = {
 }
 OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
 OF_SLICES = ("slice", "random_reward")
-SOMETIMES = ("context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, *OF_SLICES)
+SOMETIMES = ("recommended", "context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, *OF_SLICES)
 SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
 
 
@@ -100,6 +101,10 @@ class Run:
         initial_reward: the best reward that was observed of an intervention among the initial data; otherwise as
             ``initial_expected``.
         choices: names of the target sets or scopes that the column ``choice`` counts from 0, where there are any.
+        isolated: whether the agent played in a process of its own, which held nothing but what it was told.
+        secret: from which noise, initial data and instance of a blind run follow, see
+            :mod:`cbo_gym.evaluation.blind`; empty of a run that was not blind.
+        unverified: whether it is somebody's word alone, since the agent could not be played again by whoever took it.
         table: columns as in :data:`COLUMNS`.
 
     Raises:
@@ -127,6 +132,9 @@ class Run:
     initial_expected: float | None = None
     initial_reward: float | None = None
     choices: tuple[str, ...] = ()
+    isolated: bool = False
+    secret: str = ""
+    unverified: bool = False
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
     @property

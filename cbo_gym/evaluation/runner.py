@@ -12,9 +12,12 @@ import gymnasium as gym
 import numpy as np
 import polars as pl
 
+from cbo_gym.arguments import whole_number
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation import regret
+from cbo_gym.evaluation.blind import Seeds, anonymous, seeds_of
+from cbo_gym.evaluation.isolated import IsolatedAgent, PlayerError
 from cbo_gym.evaluation.provenance import modules_of, provenance, sources
 from cbo_gym.evaluation.results import COLUMNS, SECONDS, Recommend, Run, asked_after
 from cbo_gym.feedback import Feedback
@@ -22,8 +25,6 @@ from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.specs import Spec, create_agent, make_env, require_agent
 from cbo_gym.task import Action, Observation, Task
 from cbo_gym.wrappers import OracleInfo, wrappers_of
-
-AGENT_STREAM = 2  # keeps an agent's random stream apart from the noise of the same seed
 
 
 class AgentError(OperationError):
@@ -38,6 +39,7 @@ def evaluate(
     horizon: int | None = None,
     recommend: Recommend = "every",
     label: str | None = None,
+    secret: str = "",
     on_round: Callable[[int, int], None] | None = None,
     **env_parameters: Any,
 ) -> Run:
@@ -54,6 +56,7 @@ def evaluate(
         recommend: after which rounds the agent is asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or the last alone, ``"end"``. Some agents fit their model for it.
         label: what the results call the agent; None for its name with its parameters, or its class.
+        secret: of blind play, see :mod:`cbo_gym.evaluation.blind`; empty for play that tells the environment's id.
         on_round: called after every round with its number and the horizon.
         env_parameters: more keyword arguments of the environment.
 
@@ -74,10 +77,13 @@ def evaluate(
     made = make_env(spec, horizon)
     _refuse_the_truth(made)
     try:
-        task = make_task(made, seed)
-        code = sources(modules_of(agent, named), problem_of(made))
+        seeds = seeds_of(whole_number("seed", seed, at_least=0), secret)
+        task = make_task(made, seeds.data)
+        modules = agent.modules if isinstance(agent, IsolatedAgent) else modules_of(agent, named)
+        code = sources(modules, problem_of(made))
         asked = asked_after(recommend, task.horizon)
-        played = _play(agent, label, made, task, seed, asked, on_round)
+        told = anonymous(task) if secret else task
+        played = _play(agent, f"{label} on {task.env_id}, seed {seed}", made, told, seeds, asked, on_round)
         oracle = oracle_of(made)
         table = _score(played, asked, oracle)
         optimum = oracle.optimum
@@ -100,6 +106,8 @@ def evaluate(
         initial_expected=initial_expected,
         initial_reward=initial_reward,
         choices=oracle.feedback.codec.choices,
+        isolated=isinstance(agent, IsolatedAgent),
+        secret=secret,
         table=table,
     )
 
@@ -111,10 +119,10 @@ def _refuse_the_truth(env: gym.Env[Observation, Action]) -> None:
 
 def _play(
     agent: Any,
-    label: str,
+    where: str,
     env: gym.Env[Observation, Action],
     task: Task,
-    seed: int,
+    seeds: Seeds,
     asked: frozenset[int],
     on_round: Callable[[int, int], None] | None,
 ) -> dict[str, list[Any]]:
@@ -124,13 +132,11 @@ def _play(
     is handed is its own copy.
     """
     feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
-    stream = np.random.SeedSequence(seed, spawn_key=(AGENT_STREAM,))
-    where = f"{label} on {task.env_id}, seed {seed}"
-    observation, _ = env.reset(seed=seed)
+    observation, _ = env.reset(seed=seeds.noise)
     with _blaming(f"{where}, reset", CBOGymError):  # the task is none that it plays, or lacks what it needs
-        own, own_seed = deepcopy(task), int(stream.generate_state(1)[0])
+        own = deepcopy(task)
         start = perf_counter()
-        agent.reset(own, seed=own_seed)
+        agent.reset(own, seed=seeds.agent)
         reset_seconds = perf_counter() - start
     names = ("action", "recommended", "nodes", "reward", "cost", *SECONDS, "seen")
     played: dict[str, list[Any]] = {name: [] for name in names} | {"reset_seconds": [reset_seconds]}
@@ -174,7 +180,8 @@ def _blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, *let_pass)):
             raise
-        raise AgentError(f"{where}: {type(error).__name__}: {_text_of(error)}") from error
+        said = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {_text_of(error)}"
+        raise AgentError(f"{where}: {said}") from error
 
 
 def _text_of(error: BaseException) -> str:
@@ -228,6 +235,7 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     columns: dict[str, object] = {
         "round": np.arange(1, len(reward) + 1),
         "action": [codec.to_numbers(action) for action in played["action"]],
+        "recommended": [codec.to_flat(action) if t in asked else None for t, action in enumerate(recommended, start=1)],
         "nodes": played["nodes"],
         "reward": reward,
     }

@@ -1,34 +1,38 @@
-"""Results of somebody else's: one file of published results and a card, checked before they enter the store."""
+"""Results of somebody else's: one file of published results and a card, judged before they enter the store.
+
+A referee takes nothing on trust. What the actions in the file earn is worked out anew, for every run and column; the
+agent plays runs of the file again, in isolation; and it plays blind, where it can tell neither the system nor how it is
+turned. What cannot be played again stays *unverified*: shown apart and never ranked.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from packaging.version import Version
 from pydantic import Field, ValidationError
 
+from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.admission import admitted_agent
+from cbo_gym.evaluation.admission import admitted_agent, admitted_env
 from cbo_gym.evaluation.leaderboard import env_label
-from cbo_gym.evaluation.published import read_part
-from cbo_gym.evaluation.replay import OPTIMUM_TOLERANCE, Replay, replays, sample_of
+from cbo_gym.evaluation.published import Published, merge, read_part
+from cbo_gym.evaluation.referee import Blind, blind_scores, drops, replayed, rescored
+from cbo_gym.evaluation.replay import Replay
 from cbo_gym.evaluation.results import Run
-from cbo_gym.registry import entries, find_entry, is_custom
-from cbo_gym.task import Mode
+from cbo_gym.registry import entries, find_entry
+from cbo_gym.suites import Suite, load
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.version import __version__
 from cbo_gym.yaml_files import read_yaml
 
-LEAST_SEEDS, WANTED_SEEDS = 5, 10
-# where luck with the context, or with the adversary's moves, can earn more than what regret is against
-AT_LEAST_ZERO: dict[str, str] = {Mode.CONTEXTUAL: "context_regret", Mode.ADVERSARIAL: "simple_regret"}
-REGRET_TOLERANCE = 0.01  # of what lies between random play and the optimum: expected rewards are estimates
 Text = Annotated[str, Field(min_length=1)]
 Told = Literal["noise", "composition", "kernel", "signal_family", "signal_range", "components"]  # fields of tasks
+Standing = Literal["refused", "unverified", "verified"]
 
 
 class Card(StrictModel):
@@ -36,6 +40,7 @@ class Card(StrictModel):
 
     Attributes:
         agent: its name, without parameters, as the runs have it.
+        suite: of the package, that was played: with its environments, its number of rounds and its seeds.
         paper: that describes it, or where it is described.
         code: where its code is to be had.
         contact: of whoever submits.
@@ -46,6 +51,7 @@ class Card(StrictModel):
     """
 
     agent: Text
+    suite: Text
     paper: Text
     code: Text
     contact: Text
@@ -64,7 +70,8 @@ class Checked:
         runs: of the file.
         problems: why it cannot enter; empty if it can.
         remarks: what a reader should know.
-        replays: of the sample that was played again.
+        replays: of the runs that were played again.
+        blind: how it played blind, an environment each.
     """
 
     card: Card
@@ -72,6 +79,14 @@ class Checked:
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
     replays: tuple[Replay, ...]
+    blind: tuple[Blind, ...] = ()
+
+    @property
+    def standing(self) -> Standing:
+        """Whether it is refused, or may enter: verified, or as somebody's word alone."""
+        if self.problems:
+            return "refused"
+        return "verified" if self.replays else "unverified"
 
 
 def read_card(path: Path) -> Card:
@@ -92,22 +107,25 @@ def check_submission(
     path: Path,
     card: Path,
     sample: int = 5,
-    seed: int = 0,
+    blind: int = 3,
     *,
     allow: Collection[str] = (),
-    on_start: Callable[[int], object] = lambda count: None,
+    on_start: Callable[[str, int], object] = lambda what, count: None,
     on_run: Callable[[Run], None] | None = None,
 ) -> Checked:
-    """Check a file that ``cbo-gym publish`` made, and its card; play some of its runs again if the agent is installed.
+    """Judge a file that ``cbo-gym publish --submission`` made, and its card.
+
+    No text of the file is carried out, see :mod:`cbo_gym.evaluation.admission`. All play is in processes of their own,
+    with limits of time and memory; which runs are played again, and how blind play is turned, nobody can know before.
 
     Args:
         path: of the file.
         card: of the card.
-        sample: how many runs are played again, at random.
-        seed: of their choice.
+        sample: how many runs are played again at least; all where that is cheap.
+        blind: with how many seeds each environment is played blind.
         allow: import paths of agents that may be played though they are not installed.
-        on_start: called with the number of runs that are played again.
-        on_run: called after each.
+        on_start: called before each stage with its name and the number of runs in it.
+        on_run: called after each run.
 
     Raises:
         ArgumentError: if the file or the card cannot be read, or has another schema.
@@ -115,21 +133,43 @@ def check_submission(
     said, runs = read_card(card), read_part(path)
     if not runs:
         raise ArgumentError(f"{path} has no runs")
-    problems = [*_names(said, runs), *_versions(runs), *_environments(runs), *_seeds(runs), *_numbers(runs)]
+    problems = [*_names(said, runs), *_versions(runs), *_environments(runs), *_isolation(runs)]
+    problems += _suite(said, runs)
     remarks = list(_remarks(runs))
-    played: list[Replay] = []
+    finished = [run for run in runs if run.status == "finished"]
+    if problems or not finished:  # what comes next takes time, and is of what could enter
+        return Checked(
+            said, tuple(runs), (*problems, *([] if finished else ["no run has finished"])), tuple(remarks), ()
+        )
+    on_start("worked out anew", len(finished))
+    problems += [f"{_of(run)}: {what}" for run, found in rescored(finished, on_run=on_run) for what in found]
     if reason := _not_played(runs, allow):
-        remarks.append(f"no run was played again: {reason}")
-    else:
-        chosen = sample_of(runs, sample, seed)
-        on_start(len(chosen))
-        played = list(replays(chosen, allow=allow, on_run=on_run))
-        problems += [
-            f"played again, {_of(one.run)} {'differs' if one.verdict == 'differs' else 'could not be'}: {one.why}"
-            for one in played
-            if one.verdict in ("differs", "skipped")
-        ]
-    return Checked(said, tuple(runs), tuple(problems), tuple(remarks), tuple(played))
+        remarks.append(f"nothing was played again, so it is unverified: {reason}")
+        return Checked(said, tuple(runs), tuple(problems), tuple(remarks), ())
+    played = list(replayed(finished, sample, allow, on_start=on_start, on_run=on_run))
+    problems += [f"played again, {_of(one.run)} {_fate(one)}: {one.why}" for one in played if _fate(one)]
+    scores, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
+    problems += drops(scores)
+    remarks += unplayable
+    return Checked(said, tuple(runs), tuple(problems), tuple(remarks), tuple(played), tuple(scores))
+
+
+def enter(checked: Checked, path: Path) -> Published:
+    """Put what was checked into a file of a store: verified with its blind runs, or marked as unverified.
+
+    Raises:
+        ArgumentError: if it was refused.
+    """
+    if checked.standing == "refused":
+        raise ArgumentError(f"what was refused cannot enter: {checked.problems[0]}")
+    unverified = checked.standing == "unverified"
+    runs = [replace(run, unverified=unverified) for run in checked.runs]
+    return merge(path, [*runs, *(run for one in checked.blind for run in (*one.runs, *one.at_random))])
+
+
+def _fate(one: Replay) -> str:
+    """Of a run that did not come out again."""
+    return {"differs": "differs", "skipped": "could not be"}.get(one.verdict, "")
 
 
 def _name(label: str) -> str:
@@ -153,62 +193,67 @@ def _versions(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _environments(runs: Sequence[Run]) -> Iterator[str]:
-    """Ids that are registered; problems of somebody's own cannot be played by others."""
-    known = [entry.id for entry in entries()]
+    """Those that may be played here; problems of somebody's own cannot be played by others."""
     for label in sorted({run.env for run in runs}):
-        name = _name(label)
-        if is_custom(name):
-            yield f"{label} is a system of your own, which others do not have"
-        elif name not in known:
-            family = name.rpartition("-v")[0]
-            versions = [one for one in known if one.rpartition("-v")[0] == family]
-            yield f"{name} is not registered" + (f"; there are {', '.join(versions)}" if versions else "")
+        try:
+            admitted_env(label)
+        except ArgumentError as error:
+            yield str(error)
 
 
-def _seeds(runs: Sequence[Run]) -> Iterator[str]:
-    """Counted from 0, each once, at least five, the same for all environments of a submission that finish."""
+def _isolation(runs: Sequence[Run]) -> Iterator[str]:
+    """Played as somebody else's agents are: apart from the environment, and told which it is."""
+    for run in runs:
+        if run.status == "finished" and not run.isolated and _name(run.agent) not in zoo():
+            yield f"{_of(run)}: the agent was not isolated; play with cbo-gym sweep, by an import path or a package"
+        if run.secret:
+            yield f"{_of(run)} was blind; whoever checks plays blind, and nobody else's counts"
+
+
+def _suite(card: Card, runs: Sequence[Run]) -> Iterator[str]:
+    """All environments of the suite, with its number of rounds and its seeds."""
+    try:
+        suite = load(card.suite)
+    except ArgumentError as error:
+        yield f"the card names no suite of this package: {error}"
+        return
+    labels = suite.labels()
     seeds: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for run in runs:
-        if run.status != "skipped":
-            seeds[run.agent, env_label(run)][run.seed] += 1
-    for (agent, env), counts in sorted(seeds.items()):
-        if twice := sorted(seed for seed, count in counts.items() if count > 1):
-            yield f"{agent} on {env}: the seeds {', '.join(map(str, twice))} are there more than once"
-        if sorted(counts) != list(range(len(counts))):
-            yield f"{agent} on {env}: seeds are counted from 0 without a gap; there are {_listed(counts)}"
-        elif len(counts) < LEAST_SEEDS:
-            yield f"{agent} on {env}: at least {LEAST_SEEDS} seeds are needed; there are {len(counts)}"
+        if run.env not in labels:
+            yield f"{_of(run)}: the suite {suite.name} has no such environment"
+        elif run.horizon != (rounds := _rounds(suite, run.env)):
+            yield f"{_of(run)}: the suite {suite.name} has {rounds} rounds there"
+        else:
+            seeds[run.agent, run.env][run.seed] += 1
+    for agent in sorted({run.agent for run in runs}):
+        for env in labels:
+            yield from _seeds(f"{agent} on {env}", seeds[agent, env], suite)
 
 
-def _listed(counts: Counter[int]) -> str:
-    return ", ".join(str(seed) for seed in sorted(counts))
+def _seeds(where: str, counts: Counter[int], suite: Suite) -> Iterator[str]:
+    """Those of the suite, each once."""
+    wanted = range(suite.seeds)
+    if twice := sorted(seed for seed, count in counts.items() if count > 1):
+        yield f"{where}: the seeds {_listed(twice)} are there more than once"
+    if missing := [seed for seed in wanted if seed not in counts]:
+        yield f"{where}: the suite {suite.name} has {suite.seeds} seeds; missing are {_listed(missing)}"
+    if strange := sorted(set(counts) - set(wanted)):
+        yield f"{where}: the suite {suite.name} has no seeds {_listed(strange)}"
 
 
-def _numbers(runs: Sequence[Run]) -> Iterator[str]:
-    """The optima are ours, and nothing is better than them."""
-    for run in runs:
-        if run.status != "finished":
-            continue
-        gap = run.optimum - run.random_value
-        entry = find_entry(run.env)  # of one with keywords none is on record
-        if not gap > 0:
-            yield f"{_of(run)}: the optimum {run.optimum} is not above the random value {run.random_value}"
-            continue
-        if entry and entry.optimum and abs(entry.optimum.value - run.optimum) > OPTIMUM_TOLERANCE * gap:
-            yield f"{_of(run)}: the optimum is {run.optimum:.6g}; on record is {entry.optimum.value:.6g}"
-        column = AT_LEAST_ZERO.get(run.mode, "instant_regret")
-        asked = run.table[column].drop_nulls() if column == "simple_regret" else run.table[column]
-        regrets = asked.to_numpy()
-        if not (regrets >= -REGRET_TOLERANCE * gap).all():
-            yield f"{_of(run)}: a regret of {regrets.min():.3g} is below 0, which nothing can earn"
+def _rounds(suite: Suite, label: str) -> int:
+    entry = find_entry(_name(label))
+    return suite.horizon or (entry.horizon if entry else 0)
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds[:10])) + (f" and {len(seeds) - 10} more" if len(seeds) > 10 else "")
 
 
 def _remarks(runs: Sequence[Run]) -> Iterator[str]:
     counts = Counter(run.status for run in runs)
     yield ", ".join(f"{counts[status]} {status}" for status in ("finished", "failed", "skipped")) + " runs"
-    seeds = len({run.seed for run in runs if run.status == "finished"})
-    if seeds < WANTED_SEEDS:
-        yield f"{seeds} seeds; {WANTED_SEEDS} are wished for where a run takes less than a minute"
     newest = {one.id.rpartition("-v")[0]: one.id for one in sorted(entries(), key=lambda one: _number(one.id))}
     for name in sorted({_name(run.env) for run in runs}):
         if (best := newest.get(name.rpartition("-v")[0])) and best != name:
@@ -223,8 +268,6 @@ def _number(name: str) -> int:
 
 def _not_played(runs: Sequence[Run], allow: Collection[str]) -> str:
     """Why nothing can be played again; empty if it can."""
-    if not any(run.status == "finished" for run in runs):
-        return "none has finished"
     try:
         for agent in sorted({run.agent for run in runs}):
             admitted_agent(agent, allow)

@@ -2,9 +2,10 @@
 
 Runs are played by processes on this machine or by the workers of a Dask cluster; what comes back is written here, by
 the process that asked for the sweep, so that workers need no folder in common. Each run is a call to another process
-(:mod:`cbo_gym.evaluation.processes`), so that whatever kills it ends that run alone. One that played somebody else's
-code is not used again, since that may have changed what a process has once: modules, settings of NumPy and torch, the
-working folder, threads.
+(:mod:`cbo_gym.evaluation.processes`), so that whatever kills it ends that run alone. An agent that is not of this
+package has one more process, of its own (:mod:`cbo_gym.evaluation.isolated`). A process that made somebody else's
+problem is not used again, since that may have changed what a process has once: modules, settings of NumPy and torch,
+the working folder, threads.
 """
 
 from __future__ import annotations
@@ -12,59 +13,28 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
-from cbo_gym.arguments import is_whole_number, whole_number
+from cbo_gym.arguments import is_whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.folder import require_writable, resumed_run
+from cbo_gym.evaluation.grid import Job, plan
+from cbo_gym.evaluation.isolated import IsolatedAgent, guard_memory
 from cbo_gym.evaluation.processes import NO_LIMITS, DiedError, Limits, Worker
-from cbo_gym.evaluation.provenance import OWN, forget_sources, modules_of, provenance, sources
-from cbo_gym.evaluation.results import Recommend, Run, Status, asked_after, name_of, readable, run_name, save_run
-from cbo_gym.evaluation.runner import evaluate, problem_of
-from cbo_gym.registry import entries
-from cbo_gym.specs import Spec, create_agent, expand, make_env, usable_agents
+from cbo_gym.evaluation.provenance import provenance
+from cbo_gym.evaluation.recorded import Recorded
+from cbo_gym.evaluation.results import Recommend, Run, Status, name_of, readable, save_run
+from cbo_gym.evaluation.runner import evaluate
+from cbo_gym.labels import Spec
 from cbo_gym.suites import Suite
 
 Backend = Literal["joblib", "dask"]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One cell of the grid, and what follows from it.
-
-    Attributes:
-        recommend: as of :func:`sweep`.
-        mode: the environment's feedback mode.
-        sources: name and stamp of the code that it is played with, see :func:`cbo_gym.evaluation.provenance.sources`.
-        folder: where its run is kept.
-    """
-
-    agent: Spec
-    env: Spec
-    seed: int
-    horizon: int
-    recommend: Recommend
-    mode: str
-    sources: tuple[tuple[str, str], ...]
-    folder: Path
-
-    @property
-    def is_our_own(self) -> bool:
-        """Whether it is played with code of this package alone, which leaves a process as it was."""
-        return {name for name, _ in self.sources} <= set(OWN)
-
-    @property
-    def path(self) -> Path:
-        """The file of its run."""
-        what = (str(self.agent), str(self.env), self.seed, self.horizon, self.recommend, dict(self.sources))
-        return self.folder / run_name(*what)
 
 
 def sweep(
@@ -81,6 +51,7 @@ def sweep(
     address: str | None = None,
     time_limit: float | None = None,
     memory_limit: float | None = None,
+    blind: str | None = None,
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
@@ -91,6 +62,9 @@ def sweep(
     of your own. A run that fails is stored with its traceback, or with what ended its process; a pair whose mode does
     not fit is stored as skipped; and the sweep goes on. A file that is damaged is moved to ``damaged`` in the folder,
     with a warning, and its run played again. On a cluster a run whose worker is killed is played again by another one.
+
+    An agent that is not of this package plays in a process of its own, which is told the task, observations and
+    rewards, and answers with actions; it never holds the environment, the oracle or the seed of the noise.
 
     Args:
         agents: names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed ones.
@@ -109,6 +83,8 @@ def sweep(
         time_limit: seconds that a run may take, the start of its process included; None for any. One that takes
             longer is stored as failed.
         memory_limit: resident memory of a run's process, in MiB; None for any. One that takes more is stored as failed.
+        blind: words that nobody but a referee knows, for blind play: instances of the environments and all noise
+            follow from them, and tasks name no id; see :mod:`cbo_gym.evaluation.blind`. None for play as usual.
         on_start: called once with the number of runs in the grid and of those still to do.
         on_run: called with each run that ends, in the order of ending.
 
@@ -125,7 +101,7 @@ def sweep(
         raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
-    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond)
+    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond, blind)
     limits = Limits(time_limit, memory_limit)
     return run_jobs(jobs, n_jobs=n_jobs, address=address, limits=limits, on_start=on_start, on_run=on_run)
 
@@ -213,7 +189,7 @@ def _on_this_machine(jobs: Sequence[Job], *, n_jobs: int, limits: Limits) -> Gen
 
 def _outcome(worker: Worker, job: Job) -> Run:
     try:
-        return worker.call(run_job, job, keep=job.is_our_own)
+        return worker.call(run_job, job, keep=job.leaves_no_trace)
     except DiedError as error:
         return _unfinished(job, "failed", str(error))
 
@@ -240,78 +216,34 @@ def _kept_worker(limits: Limits, sources: object) -> Worker:
     return Worker(limits)
 
 
-def plan(
-    agents: Iterable[str | Spec],
-    envs: Iterable[str | Spec] | Suite,
-    seeds: Iterable[int] | None,
-    folder: Path,
-    horizon: int | None = None,
-    recommend: Recommend = "every",
-    beyond: Path | str | None = None,
-) -> list[Job]:
-    """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
-    if isinstance(envs, Suite):
-        seeds = range(envs.seeds) if seeds is None else seeds
-        horizon = envs.horizon if horizon is None else horizon
-        envs = envs.environments
-    if seeds is None:
-        raise ArgumentError("give the seeds; only a suite has seeds of its own")
-    agent_specs = _specs(agents, usable_agents)
-    env_specs = _specs(envs, lambda: [entry.id for entry in entries()])
-    seed_list = list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in seeds))
-    if not (agent_specs and env_specs and seed_list):
-        raise ArgumentError("give at least one agent, one environment and one seed")
-    if own := [spec for spec in agent_specs if spec.name.startswith("__main__:")]:
-        raise ArgumentError(f"{own[0]} is in the script that runs, which no other process knows; put it into a module")
-    asked_after(recommend, 1)  # raises for another word
-    forget_sources()  # they may have been edited since the last sweep
-    made = {spec: modules_of(create_agent(spec), spec) for spec in dict.fromkeys(agent_specs)}
-    played = {spec: _facts(spec, horizon) for spec in dict.fromkeys(env_specs)}
-    there = _cells_of(beyond)
-    return [
-        Job(agent, env, seed, rounds, recommend, mode, code, folder)
-        for env, (mode, rounds, problem) in played.items()
-        for agent, modules in made.items()
-        for code in [tuple(sources(modules, problem).items())]
-        for seed in seed_list
-        if (str(agent), str(env), seed, rounds, recommend) not in there
-    ]
-
-
-def _specs(named: Iterable[str | Spec], list_known: Callable[[], Sequence[str]]) -> list[Spec]:
-    """Texts, with ``*`` and ``?`` in them, as what they stand for; Specs as they are."""
-    return [
-        spec
-        for one in named
-        for spec in ([one] if isinstance(one, Spec) else map(Spec.parse, expand([one], list_known)))
-    ]
-
-
-def _cells_of(beyond: Path | str | None) -> set[tuple[str, str, int, int, str]]:
-    """The cells of grids that published results have; those that failed there are played again."""
-    if beyond is None:
-        return set()
-    from cbo_gym.evaluation.published import load_published  # late: slow to import, and needed only here
-
-    runs = [run for run in load_published(beyond) if run.status != "failed"]
-    return {(run.agent, run.env, run.seed, run.horizon, run.recommend) for run in runs}
-
-
-def _facts(spec: Spec, horizon: int | None) -> tuple[str, int, object]:
-    """Mode, number of rounds and problem of an environment."""
-    env: Any = make_env(spec, horizon)
-    env.close()
-    return str(env.unwrapped.mode), env.spec.max_episode_steps, problem_of(env)
-
-
 def run_job(job: Job) -> Run:
     """Play one job; called in a worker process."""
     try:
-        return evaluate(job.agent, job.env, job.seed, horizon=job.horizon, recommend=job.recommend)
+        with _agent(job) as agent:
+            return evaluate(
+                agent,
+                job.env,
+                job.seed,
+                horizon=job.horizon,
+                recommend=job.recommend,
+                label=str(job.agent),
+                secret=job.secret,
+            )
     except UnsupportedModeError as error:
         return _unfinished(job, "skipped", str(error))
     except BaseException:  # an agent's module may raise anything, requests to end the process too
         return _unfinished(job, "failed", traceback.format_exc())
+
+
+@contextmanager
+def _agent(job: Job) -> Iterator[Spec | Recorded | IsolatedAgent]:
+    """What plays a job: an agent of this package by its name, or somebody else's in a process that ends with it."""
+    if job.recorded is not None or not job.isolated:
+        yield job.recorded or job.agent
+        return
+    guard_memory()
+    with closing(IsolatedAgent(job.agent)) as agent:
+        yield agent
 
 
 def _unfinished(job: Job, status: Status, error: str) -> Run:
@@ -324,6 +256,8 @@ def _unfinished(job: Job, status: Status, error: str) -> Run:
         mode=job.mode,
         status=status,
         error=readable(error),
+        isolated=job.isolated,
+        secret=job.secret,
         sources=dict(job.sources),
         **provenance(),
     )

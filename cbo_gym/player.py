@@ -1,0 +1,82 @@
+"""The process of somebody else's agent: it is told tasks, observations and rewards, and answers with actions.
+
+Nothing else comes here: no environment, no oracle, no seed of a run's noise. Messages are plain data in both
+directions; see :mod:`cbo_gym.plain`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cbo_gym.agent_finder import create_agent, find_agent, modes_of
+from cbo_gym.channel import die_with_parent, own_streams, receive, send
+from cbo_gym.labels import Spec
+from cbo_gym.plain import action_to_plain, from_plain, read_message, task_of, written
+
+Message = dict[str, Any]
+LONGEST_TEXT = 10_000  # characters of an error
+
+
+class Player:
+    """An agent, asked by messages; each method is one kind of message, its arguments what the message says."""
+
+    def __init__(self) -> None:
+        self._agent: Any = None
+        self._space: Any = None
+
+    def make(self, label: str) -> Message:
+        """Make the agent; say what it plays, and in which modules it is defined."""
+        spec = Spec.parse(label)
+        self._agent = create_agent(spec)
+        factory = find_agent(spec.name)
+        kinds = type(self._agent).__mro__
+        modules = {getattr(factory, "__module__", "builtins"), *(kind.__module__ for kind in kinds)}
+        return {"modules": sorted(map(str, modules)), "modes": list(modes_of(factory))}
+
+    def reset(self, task: Message, seed: int) -> None:
+        told = task_of(task)
+        self._space = told.action_space
+        self._agent.reset(told, seed=seed)
+
+    def act(self, observation: Message) -> Any:
+        return action_to_plain(self._space, self._agent.act(from_plain(observation)))
+
+    def update(self, action: Any, observation: Message, reward: Any, info: Message) -> None:
+        self._agent.update(from_plain(action), from_plain(observation), from_plain(reward), from_plain(info))
+
+    def recommend(self) -> Any:
+        return action_to_plain(self._space, self._agent.recommend())
+
+
+def serve() -> None:
+    """Answer the messages on the standard input until it ends."""
+    die_with_parent()
+    calls, answers = own_streams()
+    player = Player()
+    methods: Mapping[str, Callable[..., Any]] = {
+        name: getattr(player, name) for name in ("make", "reset", "act", "update", "recommend")
+    }
+    while (message := receive(calls)) is not None:
+        name, arguments = read_message(message)
+        send(answers, written(_answer(methods[name], arguments)))
+
+
+def _answer(method: Callable[..., Any], arguments: Message) -> Message:
+    try:
+        return {"value": method(**arguments)}
+    except BaseException as error:  # whatever the agent raises; to end this process is the caller's affair
+        return {"error": {"kind": type(error).__name__, "text": _text(error), "trace": _short(traceback.format_exc())}}
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return _short(str(error))
+    except BaseException as another:  # it is the agent's own, and broken
+        return f"its text raises {type(another).__name__}"
+
+
+def _short(text: str) -> str:
+    clean = text.encode("utf-8", "backslashreplace").decode()
+    return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT // 2]}\n...\n{clean[-LONGEST_TEXT // 2 :]}"
