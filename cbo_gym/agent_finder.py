@@ -6,6 +6,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -42,12 +43,25 @@ def usable_agents(make: Callable[[Spec], object] | None = None) -> list[str]:
     return usable
 
 
-def _of_others() -> list[EntryPoint]:
+def _of_others() -> tuple[EntryPoint, ...]:
     """Entry points of other packages; a name of the zoo that one of them takes is among them."""
+    return _found_in(tuple((str(folder), _last_change(folder)) for folder in sys.path))
+
+
+@lru_cache(maxsize=1)  # a look through all that is installed takes as long as a short run
+def _found_in(folders: object) -> tuple[EntryPoint, ...]:
     points = entry_points(group=GROUP)
     packages = {id(point.dist): point.dist for point in points if point.dist}
     own = [key for key, package in packages.items() if package.name == DISTRIBUTION]  # each look parses it: one each
-    return [point for point in points if id(point.dist) not in own]
+    return tuple(point for point in points if id(point.dist) not in own)
+
+
+def _last_change(folder: str) -> int:
+    """When something was last installed in a folder of the path, in nanoseconds; 0 where there is none."""
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def create_agent(spec: Spec | str) -> Any:

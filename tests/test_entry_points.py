@@ -97,3 +97,17 @@ print(*[str(one.message) for one in caught if "left out" in str(one.message)], s
 def test_a_misspelt_name_is_answered_with_what_was_meant(make, meant):
     with pytest.raises(ArgumentError, match=meant):
         make()
+
+
+def test_what_is_installed_meanwhile_is_found(outside):
+    code = """
+import shutil
+from cbo_gym.specs import known_agents
+before = known_agents()
+shutil.move("hostile_agents-1.0.dist-info", "elsewhere")
+between = known_agents()
+shutil.move("elsewhere", "hostile_agents-1.0.dist-info")
+print("Still" in before, "Still" in between, known_agents() == before)
+"""
+    done = run(outside, code)
+    assert done.stdout.split() == ["True", "False", "True"], done.stderr
