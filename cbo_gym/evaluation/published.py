@@ -39,6 +39,7 @@ from cbo_gym.evaluation import regret
 from cbo_gym.evaluation.folder import run_files, stored_run
 from cbo_gym.evaluation.gap import gaps_of
 from cbo_gym.evaluation.leaderboard import newest
+from cbo_gym.evaluation.locking import locked
 from cbo_gym.evaluation.results import (
     COLUMNS,
     METADATA_KEY,
@@ -51,7 +52,7 @@ from cbo_gym.evaluation.results import (
     run_of,
     sealed,
 )
-from cbo_gym.files import replacing
+from cbo_gym.files import write_bytes
 from cbo_gym.specs import matches
 from cbo_gym.suites import load_all, suites_path
 from cbo_gym.validation import field_errors
@@ -98,7 +99,8 @@ def publish(
     """Put the runs of a folder into a store: those that it lacks, and those that are newer than its own.
 
     One run is kept of each environment, number of rounds, agent and seed: see
-    :func:`cbo_gym.evaluation.leaderboard.newest`. The file is written in one step, or left as it was.
+    :func:`cbo_gym.evaluation.leaderboard.newest`. The file is written in one step, or left as it was; of several
+    processes that publish to a store one reads, merges and writes at a time.
 
     Args:
         folder: that a sweep wrote.
@@ -111,6 +113,7 @@ def publish(
         ArgumentError: if a run is damaged; if there is none; for a name with other signs than lower case letters,
             digits, ``-`` and ``_``; if the file of the store is damaged; if the store would be larger than
             :data:`MOST_BYTES`.
+        OperationError: if the store cannot be written, or another process has it for too long.
     """
     store, name = Path(store), suite if suite is not None else Path(folder).resolve().name
     if not NAME.fullmatch(name):
@@ -121,16 +124,21 @@ def publish(
     if not new:
         where = f"; {len(found)} are on environments that the suite {name} has not" if found else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
+    with locked(store):
+        return _merge(store, name, [_compact(run) for run in new], left_out=len(found) - len(new))
+
+
+def _merge(store: Path, name: str, new: Sequence[Run], left_out: int) -> Published:
+    """Read a file of the store, put runs into it, and write it again."""
     path = store / f"{name}.parquet"
     old = read_part(path) if path.exists() else []
-    kept = newest([*(_compact(run) for run in new), *old])  # of two that are equally new the last counts
+    kept = newest([*new, *old])  # of two that are equally new the last counts
     content = _sealed(name, kept)
-    others = sum(other.stat().st_size for other in _parts(store) if other != path) if store.is_dir() else 0
+    others = sum(other.stat().st_size for other in _parts(store) if other != path)
     if others + len(content) > MOST_BYTES:
         size = (others + len(content)) / 2**20
         raise ArgumentError(f"with these runs {store} would take {size:.1f} MiB; at most {MOST_BYTES / 2**20:g} may be")
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    write_bytes(path, content)
     before = {id(run) for run in old}
     stay = sum(id(run) in before for run in kept)
     return Published(
@@ -138,7 +146,7 @@ def publish(
         added=len(kept) - len(newest(old)),
         replaced=len(newest(old)) - stay,
         unchanged=stay,
-        left_out=len(found) - len(new),
+        left_out=left_out,
         outdated=len(new) - (len(kept) - stay),
         bytes=len(content),
     )

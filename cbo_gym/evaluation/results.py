@@ -19,7 +19,7 @@ from pydantic import ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.files import replacing
+from cbo_gym.files import write_bytes
 from cbo_gym.task import Mode
 from cbo_gym.validation import field_errors
 from cbo_gym.version import __version__
@@ -179,11 +179,14 @@ def name_of(run: Run) -> str:
 
 
 def save_run(path: Path, run: Run) -> None:
-    """Write a run in one step: a reader sees the whole file or none."""
+    """Write a run in one step: a reader sees the whole file or none.
+
+    Raises:
+        OperationError: if it cannot be written.
+    """
     metadata = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "table"}
     table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
-    with replacing(path) as temporary:
-        temporary.write_bytes(sealed(table, metadata))
+    write_bytes(path, sealed(table, metadata))
 
 
 def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> bytes:
