@@ -51,6 +51,7 @@ EXTRA_OF = {
     "matplotlib": "evaluation",
     "jinja2": "evaluation",
     "packaging": "evaluation",
+    "filelock": "evaluation",
     "stable_baselines3": "sb3",
     "optuna": "optuna",
     "causallearn": "discovery",

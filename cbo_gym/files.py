@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from cbo_gym.errors import OperationError
+
+#: what to do about what the operating system says
+_CURES = {
+    errno.ENOSPC: "make room on its disk, and try again",
+    errno.EDQUOT: "make room in your quota, and try again",
+    errno.EACCES: "give a place that you may write to",
+    errno.EPERM: "give a place that you may write to",
+    errno.EROFS: "give a place that may be written to",
+    errno.ENAMETOOLONG: "give a shorter name",
+    errno.EISDIR: "it is a folder; give a file",
+}
 
 
 @contextmanager
@@ -13,17 +27,30 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path`` to write to; renamed to ``path`` if the block succeeds, else removed.
 
     The temporary name starts with a dot and keeps the suffix, from which some writers tell the format.
+
+    Raises:
+        OperationError: if the block or the renaming fails for what the operating system says: the disk is full, the
+            folder may not be written to. What was at ``path`` is left as it was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}-{uuid.uuid4().hex}{path.suffix}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         temporary.replace(path)
+    except OSError as error:
+        cure = _CURES.get(error.errno or 0, "see what is at that path, and try again")
+        raise OperationError(f"cannot write {path}: {error.strerror or error}; {cure}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may not be there
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` in one step."""
+    """Write ``text`` to ``path`` in one step; raises as :func:`replacing` does."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write ``content`` to ``path`` in one step; raises as :func:`replacing` does."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.evaluation.locking import locked
 from cbo_gym.evaluation.results import Run, load_run, name_of
 
 DAMAGED = "damaged"  # subfolder for files that are set aside
@@ -88,12 +89,17 @@ def resumed_run(path: Path) -> Run | None:
     """The run of a file, if there is one; a damaged file is moved aside with a DamagedRunWarning."""
     if not path.exists():
         return None
-    try:
+    with suppress(ArgumentError):
         return stored_run(path)
-    except ArgumentError as error:
-        aside = _move_aside(path)
-        warnings.warn(f"{error}; moved to {aside}, and played again", DamagedRunWarning, stacklevel=2)
-        return None
+    with locked(path.parent):  # another sweep may have moved it aside, and written a whole one in its place
+        if not path.exists():
+            return None
+        try:
+            return stored_run(path)
+        except ArgumentError as error:
+            aside = _move_aside(path)
+            warnings.warn(f"{error}; moved to {aside}, and played again", DamagedRunWarning, stacklevel=2)
+            return None
 
 
 def _move_aside(path: Path) -> Path:
@@ -102,8 +108,7 @@ def _move_aside(path: Path) -> Path:
         aside.parent.mkdir(exist_ok=True)
         if os.path.lexists(aside):  # of an earlier time
             aside = aside.with_stem(f"{path.stem}-{uuid.uuid4().hex[:8]}")
-        with suppress(FileNotFoundError):  # another sweep was faster
-            path.rename(aside)
+        path.rename(aside)
     except OSError as error:
         raise OperationError(f"cannot move the damaged {path} to {aside.parent}: {error.strerror}") from error
     return aside

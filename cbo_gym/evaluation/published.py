@@ -20,9 +20,10 @@ the error of a failed run the last line is kept.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from importlib.resources import files
 from io import BytesIO
@@ -39,31 +40,46 @@ from cbo_gym.evaluation import regret
 from cbo_gym.evaluation.folder import run_files, stored_run
 from cbo_gym.evaluation.gap import gaps_of
 from cbo_gym.evaluation.leaderboard import newest
+from cbo_gym.evaluation.locking import locked
+from cbo_gym.evaluation.parquet import Contents, metadata_of
 from cbo_gym.evaluation.results import (
+    ALWAYS_KNOWN,
     COLUMNS,
     METADATA_KEY,
+    MOST_FILE_BYTES,
+    NO_RESULT,
     SECONDS,
     SOMETIMES,
     Run,
+    all_finite,
+    from_json,
+    held_elsewhere,
     last_line,
     name_of,
     read_sealed,
+    require_choices,
     run_of,
     sealed,
 )
-from cbo_gym.files import replacing
+from cbo_gym.evaluation.rounds import Lists, Rounds
+from cbo_gym.files import write_bytes
 from cbo_gym.specs import matches
 from cbo_gym.suites import load_all, suites_path
 from cbo_gym.validation import field_errors
 
 SCHEMA = 1  # raised when older versions of the package could not read what is written
 MOST_BYTES = 40 * 2**20  # of a store
+# What is read of a file: 100,000 runs of 100 rounds, or 5,000 of 2,000, take some 0.4 GiB, and their texts 0.15
+MOST_PART_BYTES = 2**30  # in memory
+MOST_TEXT_BYTES = 2**29  # each as often as a run has it
+MOST_RUNS = 500_000
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 ALWAYS = ("reward", "instant_regret", "simple_regret")
 NEVER = ("round", *SECONDS, "expected_reward_standard_error", "recommended_reward_standard_error")
 EXACT, DOUBLE = ("reward", "best_so_far_regret"), "_double"
 SLACK = 1e-6  # of the largest value of a column and the optimum together
 _CURVES = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}  # how columns are kept; lists are not
+_EMPTY = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})  # of runs that did not finish
 _HINTS = {name: hint for name, hint in get_type_hints(Run).items() if name != "table"}
 
 
@@ -98,7 +114,8 @@ def publish(
     """Put the runs of a folder into a store: those that it lacks, and those that are newer than its own.
 
     One run is kept of each environment, number of rounds, agent and seed: see
-    :func:`cbo_gym.evaluation.leaderboard.newest`. The file is written in one step, or left as it was.
+    :func:`cbo_gym.evaluation.leaderboard.newest`. The file is written in one step, or left as it was; of several
+    processes that publish to a store one reads, merges and writes at a time.
 
     Args:
         folder: that a sweep wrote.
@@ -111,6 +128,7 @@ def publish(
         ArgumentError: if a run is damaged; if there is none; for a name with other signs than lower case letters,
             digits, ``-`` and ``_``; if the file of the store is damaged; if the store would be larger than
             :data:`MOST_BYTES`.
+        OperationError: if the store cannot be written, or another process has it for too long.
     """
     store, name = Path(store), suite if suite is not None else Path(folder).resolve().name
     if not NAME.fullmatch(name):
@@ -121,16 +139,21 @@ def publish(
     if not new:
         where = f"; {len(found)} are on environments that the suite {name} has not" if found else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
+    with locked(store):
+        return _merge(store, name, [_compact(run) for run in new], left_out=len(found) - len(new))
+
+
+def _merge(store: Path, name: str, new: Sequence[Run], left_out: int) -> Published:
+    """Read a file of the store, put runs into it, and write it again."""
     path = store / f"{name}.parquet"
     old = read_part(path) if path.exists() else []
-    kept = newest([*(_compact(run) for run in new), *old])  # of two that are equally new the last counts
+    kept = newest([*new, *old])  # of two that are equally new the last counts
     content = _sealed(name, kept)
-    others = sum(other.stat().st_size for other in _parts(store) if other != path) if store.is_dir() else 0
+    others = sum(other.stat().st_size for other in _parts(store) if other != path)
     if others + len(content) > MOST_BYTES:
         size = (others + len(content)) / 2**20
         raise ArgumentError(f"with these runs {store} would take {size:.1f} MiB; at most {MOST_BYTES / 2**20:g} may be")
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    write_bytes(path, content)
     before = {id(run) for run in old}
     stay = sum(id(run) in before for run in kept)
     return Published(
@@ -138,7 +161,7 @@ def publish(
         added=len(kept) - len(newest(old)),
         replaced=len(newest(old)) - stay,
         unchanged=stay,
-        left_out=len(found) - len(new),
+        left_out=left_out,
         outdated=len(new) - (len(kept) - stay),
         bytes=len(content),
     )
@@ -185,11 +208,11 @@ def own_store() -> Path:
 def is_published(path: Path) -> bool:
     """Whether a file, or the first Parquet file of a folder, says that it holds published results."""
     first = next(iter(_parts(path)), None) if path.is_dir() else path
-    if first is None or not first.is_file():
-        return False
     try:
-        return "schema" in json.loads(pl.read_parquet_metadata(first)[METADATA_KEY])
-    except (KeyError, ValueError, OSError, pl.exceptions.PolarsError):
+        if first is None or not first.is_file() or first.stat().st_size > MOST_FILE_BYTES:
+            return False
+        return "schema" in from_json(metadata_of(first.read_bytes())[METADATA_KEY])
+    except (KeyError, ValueError, TypeError, OSError):
         return False
 
 
@@ -205,14 +228,14 @@ def _compact(run: Run) -> Run:
     return replace(run, error=last_line(run.error) if run.error else "")
 
 
-def _follows(optimum: float, kept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns that follow from those that are kept, all in double precision."""
+def _follows(optimum: float | np.ndarray, kept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns that follow from those that are kept, all in double precision; the rounds are on the last axis."""
     instant = kept["instant_regret"]
     expected = optimum - instant
     pseudo = regret.pseudo_regret(optimum, kept["reward"])
     return {
         "expected_reward": expected,
-        "best_so_far_regret": np.minimum.accumulate(kept.get("context_regret", instant)),
+        "best_so_far_regret": np.minimum.accumulate(kept.get("context_regret", instant), axis=-1),
         "cumulative_regret": np.cumsum(instant),
         "average_regret": regret.running_mean(instant),
         "average_reward": regret.running_mean(expected),
@@ -235,7 +258,7 @@ def curves(run: Run) -> dict[str, pl.Series]:
         follows = _follows(run.optimum, _double(kept))
         if not (name in follows and _alike(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
             kept[name] = table[name].cast(form)
-    single = replace(run, table=_table(run, dict.fromkeys(SECONDS, 0.0), kept))
+    single = replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(SECONDS, 0.0), kept))
     if not _same_gaps(gaps_of(run), gaps_of(single)):
         kept |= {f"{name}{DOUBLE}": table[name] for name in EXACT}
     return kept
@@ -303,69 +326,198 @@ def _sealed(name: str, runs: Sequence[Run]) -> bytes:
 def read_part(path: Path) -> list[Run]:
     """The runs of one file of a store, in its order.
 
+    Their tables are made when they are asked for, from curves that the runs share.
+
     Raises:
-        ArgumentError: if it is damaged, of a newer version, or no file of published results.
+        ArgumentError: if it is damaged, of a newer version, larger than what is read, or no file of published results.
     """
-    content = read_sealed(path)
+    content, held = read_sealed(path, MOST_PART_BYTES)
     try:
-        about = json.loads(pl.read_parquet_metadata(BytesIO(content))[METADATA_KEY])
+        about = from_json(held.metadata[METADATA_KEY])
         if "schema" not in about:
             raise ArgumentError("it is a single run; cbo-gym publish makes a file of published results from a folder")
         if about["schema"] != SCHEMA:
             raise ArgumentError(f"its schema is {about['schema']}, this version reads {SCHEMA}; install a newer one")
-        frame = pl.read_parquet(BytesIO(content))
-        _require_columns(frame)
-        return [_run(frame, place, row) for place, row in enumerate(_described(frame))]
+        described = _described(content, held)
+        runs = _runs(described)
+        _require_length(held, described)
+        lists = [name for name, dtype in pl.read_parquet_schema(BytesIO(content)).items() if dtype == pl.List]
+        curves = Lists(pl.read_parquet(BytesIO(content), columns=lists) if lists else pl.DataFrame())
+        return _with_curves(runs, curves, described)
     except ValidationError as error:
         raise ArgumentError(f"{path} has no published results of cbo-gym: {field_errors(error)}") from error
-    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+    except NO_RESULT as error:
         raise ArgumentError(f"{path} has no published results of cbo-gym: {error}") from error
 
 
-def _require_columns(frame: pl.DataFrame) -> None:
-    """Every column is one that is written, and of its type; fields that have a default may be missing."""
+def _described(content: bytes, held: Contents) -> pl.DataFrame:
+    """What a file says of its runs, without their curves."""
+    if held.rows > MOST_RUNS:
+        raise ArgumentError(f"it has {held.rows} runs; at most {MOST_RUNS} are read")
+    schema = pl.read_parquet_schema(BytesIO(content))
+    if wrong := [name for name, dtype in schema.items() if _known_columns().get(name) != dtype]:
+        raise ArgumentError(f"its columns are wrong: {', '.join(wrong)}")
+    plain = [name for name, dtype in schema.items() if dtype != pl.List]
+    frame = pl.read_parquet(BytesIO(content), columns=plain)
     needed = {f.name for f in fields(Run) if f.default is MISSING and f.default_factory is MISSING}
+    curves = ALWAYS if "finished" in frame.get_column("status", default=pl.Series(["finished"])) else ()
+    if lacking := sorted({"key", *needed, *SECONDS, *curves} - set(schema)):
+        raise ArgumentError(f"its columns are wrong: {', '.join(lacking)}")
+    _require_short(frame)
+    return frame
+
+
+def _known_columns() -> dict[str, Any]:
+    """Every column that is written, with its type."""
     known = {"key": pl.String, **{name: _dtype(name) for name in _HINTS}, **dict.fromkeys(SECONDS, pl.Float32)}
     known |= {f"{name}{DOUBLE}": pl.List(pl.Float64) for name in EXACT}
-    known |= {
+    return known | {
         name: pl.List(_CURVES[dtype.base_type()])
         for name, dtype in COLUMNS.items()
         if dtype.base_type() in _CURVES and name not in NEVER
     }
-    lacking = sorted({"key", *needed, *SECONDS, *ALWAYS} - set(frame.columns))
-    finished = "finished" in frame["status"] if "status" in frame.columns else True
-    wrong = [name for name, dtype in frame.schema.items() if known.get(name) != dtype]
-    if wrong or [name for name in lacking if finished or name not in ALWAYS]:
-        raise ArgumentError(f"its columns are wrong: {', '.join([*wrong, *lacking])}")
 
 
-def _described(frame: pl.DataFrame) -> Iterable[dict[str, Any]]:
-    """The rows without curves."""
-    return frame.select(name for name, dtype in frame.schema.items() if dtype.base_type() is not pl.List).iter_rows(
-        named=True
-    )
+def _require_short(frame: pl.DataFrame) -> None:
+    """A text that many rows have is in the file once, and would be in memory for each of them."""
+    texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.Int64).sum())
+    if (total := sum(texts.row(0))) > MOST_TEXT_BYTES:
+        raise ArgumentError(f"its texts have {total} bytes; at most {MOST_TEXT_BYTES} are read")
 
 
-def _run(frame: pl.DataFrame, place: int, row: dict[str, Any]) -> Run:
-    stored = {name: json.loads(row[name]) if _is_json(name) else row[name] for name in _HINTS if name in row}
-    run = run_of(stored, pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)}))
-    if row["key"] != _key(run):
-        raise ArgumentError(f"the run of {run.agent} on {run.env}, seed {run.seed}, is not what its key says")
-    if run.status != "finished":
-        return run
-    lists = [name for name, dtype in frame.schema.items() if dtype.base_type() is pl.List]
-    kept = {name: part for name in lists if (part := frame[name][place]) is not None}
-    return replace(run, table=_table(run, {name: row[name] for name in SECONDS}, kept))
+def _require_length(held: Contents, described: pl.DataFrame) -> None:
+    """Curves have a value a round: what has more is not decoded."""
+    rounds = int(described["horizon"].sum()) + held.rows  # a run without a curve counts as one value
+    longest = max((held.values[name] for name in held.values if name not in described.columns), default=0)
+    if longest > rounds:
+        raise ArgumentError(f"its runs have {rounds - held.rows} rounds, and a curve {longest} values")
 
 
-def _table(run: Run, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]) -> pl.DataFrame:
+def _runs(described: pl.DataFrame) -> list[Run]:
+    """The runs without their tables; what many of them say is in memory once."""
+    known: dict[Any, Any] = {}
+    parsed: dict[str, Any] = {}
+
+    def value(name: str, found: Any) -> Any:
+        if not _is_json(name):
+            return known.setdefault(found, found) if isinstance(found, str) else found
+        if found not in parsed:
+            parsed[found] = from_json(found)
+        return parsed[found]
+
+    runs = []
+    for row in described.iter_rows(named=True):
+        run = run_of({name: value(name, row[name]) for name in _HINTS if name in row}, _EMPTY)
+        if row["key"] != _key(run):
+            raise ArgumentError(f"the run of {run.agent} on {run.env}, seed {run.seed}, is not what its key says")
+        runs.append(run)
+    return runs
+
+
+def _with_curves(runs: Sequence[Run], curves: Lists, described: pl.DataFrame) -> list[Run]:
+    """The runs, of which those that finished share their curves."""
+    part = _Part(runs, curves, {name: described[name].cast(pl.Float64).to_numpy() for name in SECONDS})
+    finished = [place for place, run in enumerate(runs) if run.status == "finished"]
+    for place in finished:
+        part.require_whole(place, runs[place])
+    for name in curves.names if finished else ():
+        if name.removesuffix(DOUBLE) in ALWAYS_KNOWN and not all_finite(curves.flat[name]):
+            raise ArgumentError(f"there must be a finite number in every round of {name}")
+    for place in finished:
+        held_elsewhere(runs[place], _StoredRounds(part, place))
+    return list(runs)
+
+
+class _Part:
+    """What the runs of a file share.
+
+    Args:
+        runs: in the order of the file.
+        curves: a row a run.
+        seconds: the means of each run.
+    """
+
+    def __init__(self, runs: Sequence[Run], curves: Lists, seconds: Mapping[str, np.ndarray]) -> None:
+        self.curves = curves
+        self.seconds = seconds
+        self.horizons = np.array([run.horizon for run in runs])
+        self.optima = np.array([run.optimum for run in runs])
+        kinds = [int(kind) for kind in np.unique(curves.kinds)]
+        self.kept = {kind: curves.present(kind) for kind in kinds}
+        self.columns = {kind: _columns(names) for kind, names in self.kept.items()}
+
+    def kind(self, place: int) -> int:
+        """Which curves a run has."""
+        return int(self.curves.kinds[place])
+
+    def require_whole(self, place: int, run: Run) -> None:
+        """A finished run has a value a round in each of its curves, a recommendation at the end, and times."""
+        names = self.kept[self.kind(place)]
+        what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
+        if not set(ALWAYS) <= set(names) or any(self.curves.lengths[name][place] != run.horizon for name in names):
+            raise ArgumentError(f"{what} has not {run.horizon} rounds in all of its curves")
+        last = self.curves.last("simple_regret", place)
+        if not all(map(math.isfinite, [last, *(seconds[place] for seconds in self.seconds.values())])):
+            raise ArgumentError(f"{what} has no finite simple_regret after the last round, or took no finite time")
+        if "choice" in names:
+            require_choices(self.curves.of_row(place)["choice"], len(run.choices))
+
+
+def _columns(kept: Iterable[str]) -> tuple[str, ...]:
+    """The columns of the table of a run that keeps some curves."""
+    names = {name.removesuffix(DOUBLE) for name in kept}
+    return tuple(name for name in COLUMNS if name in names or name not in SOMETIMES)
+
+
+class _StoredRounds(Rounds):
+    """Those of one run of a file."""
+
+    __slots__ = ("part", "place")
+
+    def __init__(self, part: _Part, place: int) -> None:
+        self.part, self.place = part, place
+
+    @property
+    def kind(self) -> Hashable:
+        """The file, and which curves are kept."""
+        return id(self.part), self.part.kind(self.place)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the table."""
+        return self.part.columns[self.part.kind(self.place)]
+
+    def table(self) -> pl.DataFrame:
+        """A row a round."""
+        part, place = self.part, self.place
+        seconds = {name: float(values[place]) for name, values in part.seconds.items()}
+        return _table(int(part.horizons[place]), float(part.optima[place]), seconds, part.curves.of_row(place))
+
+    def stacked(self, others: Sequence[_StoredRounds], names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Columns of several runs that keep the same curves."""
+        part, rounds = self.part, int(self.part.horizons[self.place])
+        places = np.array([one.place for one in others])
+        curves = part.kept[part.kind(self.place)]
+        kept = {name: part.curves.of_rows(name, places, rounds) for name in curves}
+        kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
+        follows = _follows(part.optima[places][:, None], {name: _doubled(values) for name, values in kept.items()})
+        found = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(places), rounds)), **follows}
+        found |= {name: np.repeat(values[places][:, None], rounds, axis=1) for name, values in part.seconds.items()}
+        found |= {name: _doubled(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
+        unknown = {name: np.full((len(places), rounds), np.nan) for name in self.columns if name not in found}
+        return {name: (found | unknown)[name] for name in names}
+
+
+def _doubled(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float64)
+
+
+def _table(
+    rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]
+) -> pl.DataFrame:
     """The table of a finished run: a row a round."""
-    rounds = run.horizon
-    if not set(ALWAYS) <= set(kept) or any(len(column) != rounds for column in kept.values()):
-        what = f"the run of {run.agent} on {run.env}, seed {run.seed}"
-        raise ArgumentError(f"{what}, has not {rounds} rounds in all of its curves")
     kept = {**kept, **{name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}}
-    follows = _follows(run.optimum, _double(kept))
+    follows = _follows(optimum, _double(kept))
     columns: dict[str, Any] = {"round": np.arange(1, rounds + 1)}
     columns |= {name: np.full(rounds, second) for name, second in seconds.items()}
     for name, dtype in COLUMNS.items():

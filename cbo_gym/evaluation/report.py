@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import distribution
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,7 +51,7 @@ from cbo_gym.evaluation.tables import (
     overall_table,
     provenance,
 )
-from cbo_gym.files import replacing, write_text
+from cbo_gym.files import write_bytes, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,10 +155,10 @@ def _write_tables(board: Leaderboard, folder: Path) -> None:
         "runs": board.table,
     }
     for name, frame in frames.items():
-        with replacing(folder / f"{name}.csv") as path:
-            frame.write_csv(path)
-        with replacing(folder / f"{name}.parquet") as path:
-            frame.write_parquet(path)
+        write_text(folder / f"{name}.csv", frame.write_csv())
+        content = BytesIO()  # Polars itself says too little of a disk that is full
+        frame.write_parquet(content)
+        write_bytes(folder / f"{name}.parquet", content.getvalue())
     for name, tables in paper_tables(board).items():
         write_text(folder / f"{name}.tex", latex(tables))
         write_text(folder / f"{name}.md", markdown(tables))

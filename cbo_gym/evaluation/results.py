@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import field, fields
 from datetime import datetime
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,12 +20,22 @@ from pydantic import ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.files import replacing
+from cbo_gym.evaluation.parquet import Contents, contents
+from cbo_gym.evaluation.rounds import DeferredTable, Rounds
+from cbo_gym.files import write_bytes
 from cbo_gym.task import Mode
 from cbo_gym.validation import field_errors
 from cbo_gym.version import __version__
 
 METADATA_KEY = "cbo_gym"
+# What is read of somebody else's files, each limit far above what is written here: a store takes 40 MiB at most, a run
+# of 2,000 rounds on 100 nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB.
+MOST_FILE_BYTES = 256 * 2**20
+MOST_RUN_BYTES = 512 * 2**20  # of a run's table in memory
+MOST_ROUNDS = 1_000_000
+LARGEST_SEED = 2**63 - 1  # what a column of whole numbers holds
+LONGEST_METADATA = 4 * 2**20  # characters of a run's description; its error has 10,000 at most
+LONGEST_LABEL = 10_000  # characters
 LONGEST_ERROR = 10_000  # characters
 LONGEST_REASON = 300
 NO_CHECKSUM = "0" * 64  # stands where the checksum comes, while it is computed
@@ -72,6 +83,14 @@ OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_
 OF_SLICES = ("slice", "random_reward")
 SOMETIMES = ("recommended", "context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, *OF_SLICES)
 SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
+#: columns in which every round has a finite number, of those that the task has
+ALWAYS_KNOWN = (
+    "round", "reward", "context_regret", "best_so_far_regret", "expected_reward", "instant_regret",
+    "cumulative_regret", "average_regret", "average_reward", *SECONDS, "choice", "cost", "feasible", "slice",
+    "random_reward",
+)  # fmt: skip
+#: what a file that is no result raises while it is read
+NO_RESULT = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
@@ -138,25 +157,68 @@ class Run:
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
     @property
+    def columns(self) -> Collection[str]:
+        """Those of the table, which need not be made for them."""
+        held = self.__dict__["table"]
+        return held.columns if isinstance(held, Rounds) else held.schema
+
+    def curve(self, name: str) -> np.ndarray:
+        """One column of the table as an array, without the others; null is NaN."""
+        return stacked([self], [name])[name][0]
+
+    @property
     def seconds(self) -> np.ndarray:
         """What each round took: ``act``, ``update`` and ``recommend`` together, in seconds."""
-        return np.sum([self.table[name].to_numpy() for name in SECONDS], axis=0)
+        return np.sum([self.curve(name) for name in SECONDS], axis=0)
 
     @property
     def is_constrained(self) -> bool:
         """Whether the task has constraints."""
-        return "feasible" in self.table.columns
+        return "feasible" in self.columns
 
     @property
     def average_counted(self) -> float:
         """The mean over all rounds of what the actions count for, see :func:`cbo_gym.evaluation.regret.counted`."""
-        last = self.table.row(-1, named=True)
-        return float(self.optimum - last["average_regret"] if self.is_constrained else last["average_reward"])
+        name = "average_regret" if self.is_constrained else "average_reward"
+        last = self.curve(name)[-1]
+        return float(self.optimum - last if self.is_constrained else last)
 
     @property
     def seconds_a_round(self) -> float:
         """Their mean."""
         return float(self.seconds.mean())
+
+
+Run.table = DeferredTable()  # type: ignore[assignment]  # the field is a table to whoever makes a run or asks for one
+DeferredTable.__set_name__(Run.__dict__["table"], Run, "table")
+
+
+def held_elsewhere(run: Run, rounds: Rounds) -> Run:
+    """The run, whose table from now on is what ``rounds`` make of it."""
+    run.__dict__["table"] = rounds
+    return run
+
+
+def kind_of(run: Run) -> Hashable:
+    """Runs of one kind and horizon are stacked fast."""
+    held = run.__dict__["table"]
+    return held.kind if isinstance(held, Rounds) else tuple(held.columns)
+
+
+def release(run: Run) -> None:
+    """Drop of a run's table what can be read again."""
+    if isinstance(held := run.__dict__["table"], Rounds):
+        held.release()
+
+
+def stacked(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Columns of the tables of finished runs with one horizon, each of shape ``(runs, rounds)``; null is NaN."""
+    held = [run.__dict__["table"] for run in runs]
+    first = held[0]
+    if isinstance(first, Rounds) and all(isinstance(one, Rounds) and one.kind == first.kind for one in held):
+        return first.stacked(held, names)
+    parts = [[run_table[name].to_numpy() for name in names] for run_table in (run.table for run in runs)]
+    return {name: np.stack(columns) for name, columns in zip(names, zip(*parts, strict=True), strict=True)}
 
 
 def readable(text: str) -> str:
@@ -187,11 +249,14 @@ def name_of(run: Run) -> str:
 
 
 def save_run(path: Path, run: Run) -> None:
-    """Write a run in one step: a reader sees the whole file or none."""
+    """Write a run in one step: a reader sees the whole file or none.
+
+    Raises:
+        OperationError: if it cannot be written.
+    """
     metadata = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "table"}
     table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
-    with replacing(path) as temporary:
-        temporary.write_bytes(sealed(table, metadata))
+    write_bytes(path, sealed(table, metadata))
 
 
 def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> bytes:
@@ -214,42 +279,76 @@ def load_run(path: Path) -> Run:
     """Read a run back.
 
     Raises:
-        ArgumentError: if the file is no run of this package, or not as it was written.
+        ArgumentError: if the file is no run of this package, not as it was written, or larger than what is read.
     """
-    content = read_sealed(path)
+    content, held = read_sealed(path, MOST_RUN_BYTES)
     try:
-        stored: dict[str, Any] = json.loads(pl.read_parquet_metadata(BytesIO(content))[METADATA_KEY])
+        stored: dict[str, Any] = from_json(held.metadata[METADATA_KEY])
         del stored["checksum"]
+        _require_table(stored, held.rows, pl.read_parquet_schema(BytesIO(content)))
         run = run_of(stored, pl.read_parquet(BytesIO(content)))
+        require_numbers(run)
     except ValidationError as error:
         raise ArgumentError(f"{path} is not a result of cbo-gym: {field_errors(error)}") from error
-    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+    except NO_RESULT as error:
         raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
-    _require_table(path, run)
     return run
 
 
-def read_sealed(path: Path) -> bytes:
-    """The content of a file that :func:`sealed` made.
+def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:
+    """The content of a file that :func:`sealed` made, and what it will be once it is decoded.
+
+    Args:
+        path: of the file.
+        most: bytes that it may take in memory, all columns together.
 
     Raises:
-        ArgumentError: if it cannot be read, or is not as it was written.
+        ArgumentError: if it cannot be read, is not as it was written, or larger than what is read.
     """
-    if path.exists() and not path.is_file():  # a device or a pipe might never end
-        raise ArgumentError(f"cannot read {path}: it is no file")
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe might never end
+            raise ArgumentError(f"cannot read {path}: it is no file")
+        if (size := path.stat().st_size) > MOST_FILE_BYTES:
+            raise ArgumentError(f"{path} is not read: it has {_mib(size)}; at most {_mib(MOST_FILE_BYTES)} are")
         content = path.read_bytes()
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror}") from error
     _require_intact(path, content)
-    return content
+    try:
+        held = contents(content)
+    except ArgumentError as error:
+        raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
+    if held.bytes > most:
+        raise ArgumentError(f"{path} is not read: it would take {_mib(held.bytes)} of memory; at most {_mib(most)} may")
+    return content, held
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
+def from_json(text: str) -> Any:
+    """What a text of somebody else's says in JSON.
+
+    Raises:
+        ValueError: if it is none, too long, nested too deep, or has texts that no encoding has.
+    """
+    if len(text) > LONGEST_METADATA:
+        raise ArgumentError(f"its description has {len(text)} characters; at most {LONGEST_METADATA} are read")
+    try:
+        found = json.loads(text)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
+    except RecursionError as error:
+        raise ArgumentError("its description is nested too deep") from error
 
 
 def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     """A run of fields that were stored.
 
     Raises:
-        KeyError, TypeError, ValueError: if one is missing or wrong.
+        KeyError, TypeError, ValueError, OverflowError: if one is missing or wrong.
     """
     Version(stored["version"])  # raises, as the next two do
     Mode(stored["mode"])
@@ -257,28 +356,84 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     described: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
-    return Run(**described, table=table)
+    run = Run(**described, table=table)
+    _require_in_range(run)
+    return run
+
+
+def _require_in_range(run: Run) -> None:
+    """What the type of a field leaves open, and what comes after could not do with."""
+    for what, found, most in (
+        ("rounds", run.horizon, MOST_ROUNDS),
+        ("characters of its agent", len(run.agent), LONGEST_LABEL),
+        ("characters of its environment", len(run.env), LONGEST_LABEL),
+    ):
+        if found > most:
+            raise ArgumentError(f"it says {found} {what}; at most {most} are read")
+    if run.seed > LARGEST_SEED:
+        raise ArgumentError(f"its seed is {run.seed}; at most {LARGEST_SEED} is read")
+    if run.status == "finished" and not np.isfinite([run.optimum, run.random_value]).all():
+        raise ArgumentError(f"its optimum {run.optimum} and random value {run.random_value} must be finite numbers")
 
 
 def _require_intact(path: Path, content: bytes) -> None:
-    found = CHECKSUM.findall(content)
+    found = list(islice(CHECKSUM.finditer(content), 2))
     if len(found) != 1:
         raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")
-    blank = content.replace(WRITTEN % found[0], WRITTEN % NO_CHECKSUM.encode())
-    if hashlib.sha256(blank).hexdigest().encode() != found[0]:
+    start, end = found[0].span(1)
+    view, digest = memoryview(content), hashlib.sha256()
+    for part in (view[:start], NO_CHECKSUM.encode(), view[end:]):
+        digest.update(part)
+    if digest.hexdigest().encode() != found[0][1]:
         raise ArgumentError(f"{path} is damaged: its content does not fit its checksum")
 
 
-def _require_table(path: Path, run: Run) -> None:
-    """A finished run has a row for each round, and the columns with their types."""
+def require_numbers(run: Run) -> None:
+    """A finished run's rounds are counted from 1, and no number is missing.
+
+    Raises:
+        ArgumentError: naming the first column where it is not so.
+    """
     if run.status != "finished":
         return
-    schema = run.table.schema
-    needed = [name for name in COLUMNS if name not in SOMETIMES]
+    known = {name: run.table[name] for name in ALWAYS_KNOWN if name in run.columns}
+    if wrong := [name for name, column in known.items() if not all_finite(column)]:
+        raise ArgumentError(f"its table is wrong: there must be a finite number in every round of {wrong[0]}")
+    if not np.isfinite(run.table["simple_regret"].cast(pl.Float64).tail(1).fill_null(np.nan).to_numpy()).all():
+        raise ArgumentError("its table is wrong: there must be a finite simple_regret after the last round")
+    if (known["round"].to_numpy() != np.arange(1, run.horizon + 1)).any():
+        raise ArgumentError("its table is wrong: its rounds must be counted from 1")
+    require_choices(known.get("choice"), len(run.choices))
+
+
+def require_choices(chosen: pl.Series | None, count: int) -> None:
+    """What was chosen has a name.
+
+    Raises:
+        ArgumentError: naming what has none.
+    """
+    if chosen is None or not count:  # runs made by hand may count choices without names
+        return
+    low, high = int(chosen.min()), int(chosen.max())  # type: ignore[arg-type]
+    if low < 0 or high >= count:
+        raise ArgumentError(f"it chose {low if low < 0 else high}; there are {count} choices, counted from 0")
+
+
+def all_finite(column: pl.Series) -> bool:
+    """Whether no value is null, NaN or infinite."""
+    return not column.null_count() and (not column.dtype.is_float() or bool(column.is_finite().all()))
+
+
+def _require_table(stored: Mapping[str, Any], rows: int, schema: Mapping[str, Any]) -> None:
+    """A finished run has a row for each round; all columns are ours with their types."""
+    finished = stored["status"] == "finished"
+    needed = [name for name in COLUMNS if name not in SOMETIMES] if finished else []
     wrong = [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]
-    if wrong or run.table["round"].to_list() != list(range(1, run.horizon + 1)):
-        what = f"columns {wrong}" if wrong else f"{run.table.height} rows for {run.horizon} rounds"
-        raise ArgumentError(f"{path} is not a result of cbo-gym: its table is wrong: {what}")
+    if wrong or (finished and rows != stored["horizon"]):
+        what = f"columns {wrong}" if wrong else f"{rows} rows for {stored['horizon']} rounds"
+        raise ArgumentError(f"its table is wrong: {what}")
+    if rows > MOST_ROUNDS:
+        raise ArgumentError(f"its table has {rows} rows; at most {MOST_ROUNDS} are read")
 
 
 def asked_after(recommend: Recommend, horizon: int) -> frozenset[int]:

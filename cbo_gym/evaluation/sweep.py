@@ -26,6 +26,7 @@ from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.folder import require_writable, resumed_run
 from cbo_gym.evaluation.grid import Job, plan
 from cbo_gym.evaluation.isolated import IsolatedAgent, guard_memory
+from cbo_gym.evaluation.locking import locked
 from cbo_gym.evaluation.processes import NO_LIMITS, DiedError, Limits, Worker
 from cbo_gym.evaluation.provenance import provenance
 from cbo_gym.evaluation.recorded import Recorded
@@ -139,14 +140,16 @@ def run_jobs(
 def _store(job: Job, run: Run) -> Run:
     """Store a run under its own name, for code may have been edited since; a finished one that is there stays."""
     path = job.folder / name_of(run)
-    if run.status != "finished" and (other := resumed_run(path)) is not None and other.status == "finished":
-        return other  # of another sweep of the same
     try:
-        save_run(path, run)
-        return run
-    except OSError as error:
+        with locked(job.folder):
+            if run.status != "finished" and (other := resumed_run(path)) is not None and other.status == "finished":
+                return other  # of another sweep of the same
+            save_run(path, run)
+            return run
+    except (OSError, OperationError) as error:
         raise OperationError(
-            f"cannot write the run of {job.agent} on {job.env}, seed {job.seed}, to {job.folder}: {error.strerror}; "
+            f"cannot write the run of {job.agent} on {job.env}, seed {job.seed}, to {job.folder}: "
+            f"{error.strerror if isinstance(error, OSError) else error}; "
             "the runs that ended before are kept, and the same sweep started again does only the others"
         ) from error
 

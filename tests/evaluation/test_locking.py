@@ -1,0 +1,134 @@
+"""Several processes that write to one folder: none waits for the dead, and nothing that was written is lost."""
+
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cbo_gym import evaluate
+from cbo_gym.errors import OperationError
+from cbo_gym.evaluation import Run, load_published, load_run, publish
+from cbo_gym.evaluation.folder import resumed_run, run_files
+from cbo_gym.evaluation.locking import LOCK, WaitingWarning, locked
+from cbo_gym.evaluation.results import name_of, save_run
+from cbo_gym.evaluation.sweep import _store, plan
+
+SPAWN = multiprocessing.get_context("spawn")
+PROCESSES, RACES, RUNS = 8, 50, 10
+
+
+def hold(folder, has_it):
+    with locked(folder):
+        has_it.set()
+        time.sleep(600)
+
+
+def test_one_who_waits_says_so_and_gives_up_and_a_dead_holder_is_in_nobody_s_way(tmp_path, monkeypatch):
+    has_it = SPAWN.Event()
+    holder = SPAWN.Process(target=hold, args=(tmp_path, has_it))
+    holder.start()
+    assert has_it.wait(60)
+    for name, seconds in (("SAID_AFTER", 0.1), ("GIVEN_UP_AFTER", 0.3)):
+        monkeypatch.setattr(f"cbo_gym.evaluation.locking.{name}", seconds)
+    save_run(tmp_path / "run.parquet", Run("A", "E", 0, 1, "soft", "failed"))
+    assert run_files(tmp_path) == [tmp_path / "run.parquet"]
+    with (
+        pytest.warns(WaitingWarning, match=rf"waiting for .* {tmp_path}, for at most 0\.3 seconds"),
+        pytest.raises(OperationError, match=r"has been writing to .* for 0\.3 seconds; .* end it if it hangs"),
+        locked(tmp_path),
+    ):
+        pytest.fail("two have the lock")
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.join()
+    assert (tmp_path / LOCK).exists()
+    with locked(tmp_path), locked(tmp_path):
+        assert (tmp_path / LOCK).exists()
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OperationError, match=r"cannot write to .*file: .*; give a folder"), locked(tmp_path / "file"):
+        pytest.fail("a file is no folder")
+
+
+def at_once(do, folder):
+    """What ``do`` returns for each of several processes and races, all of a race at once."""
+    barrier = SPAWN.Barrier(PROCESSES)
+    with SPAWN.Pool(PROCESSES, initializer=remember, initargs=(barrier,)) as pool:
+        return pool.map(partial(race, do, folder), range(PROCESSES), chunksize=1)
+
+
+def remember(barrier):
+    global met
+    met = barrier
+
+
+def race(do, folder, me):
+    found = []
+    for number in range(RACES):
+        met.wait(120)
+        found.append(do(folder, number, me))
+    return found
+
+
+def publishes(folder, number, me):
+    return publish(folder / f"from-{me}", folder / f"store-{number}", "mine").added
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_of_what_several_processes_publish_at_once(tmp_path):
+    run = evaluate("Random", "CBO/ToyGraph-v0", 0, horizon=3)
+    for seed in range(PROCESSES * RUNS):
+        one = replace(run, seed=seed)
+        save_run(tmp_path / f"from-{seed // RUNS}" / name_of(one), one)
+    added = at_once(publishes, tmp_path)
+    for number in range(RACES):
+        store = tmp_path / f"store-{number}"
+        assert len(load_published(store)) == sum(own[number] for own in added) == PROCESSES * RUNS
+        assert [path.name for path in store.iterdir()] == ["mine.parquet"]
+
+
+def sweeps(folder, number, me):
+    """One process has played a run to its end, the others have failed with the same."""
+    (job,) = plan(["Random"], ["CBO/ToyGraph-v0"], [number], folder, 3)
+    run = replace(load_run(folder / "run"), seed=number, sources=dict(job.sources))
+    return _store(job, run if me == 0 else replace(run, status="failed", error=f"of {me}")).status
+
+
+@pytest.mark.slow
+def test_of_several_sweeps_into_a_folder_the_run_that_finished_stays(tmp_path):
+    save_run(tmp_path / "run", evaluate("Random", "CBO/ToyGraph-v0", 0, horizon=3))
+    at_once(sweeps, tmp_path)
+    assert [load_run(path).status for path in run_files(tmp_path)] == ["finished"] * RACES
+
+
+def mends(folder, number, me):
+    """Whoever finds a file damaged moves it aside and writes a whole one."""
+    run = replace(load_run(folder / "run"), seed=number)
+    path = folder / "runs" / name_of(run)
+    if me == 0:
+        path.parent.mkdir(exist_ok=True)
+        Path(f"{path}.new").write_bytes(b"damaged")
+        Path(f"{path}.new").rename(path)
+    met.wait(120)
+    if resumed_run(path) is None:
+        with locked(path.parent):
+            save_run(path, run)
+    met.wait(120)
+    return load_run(path) == run
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_of_several_sweeps_that_find_a_damaged_file_none_moves_a_whole_one_aside(tmp_path):
+    save_run(tmp_path / "run", evaluate("Random", "CBO/ToyGraph-v0", 0, horizon=3))
+    assert all(map(all, at_once(mends, tmp_path)))
+    aside = list((tmp_path / "runs" / "damaged").iterdir())
+    assert len(aside) == RACES
+    assert {path.read_bytes() for path in aside} == {b"damaged"}
