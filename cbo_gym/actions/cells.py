@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from cbo_gym.arguments import is_whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 
 INTEGRAL_POINTS = 1021  # a prime; the mean over so many points stands for the integral over a cell
 MULTIPLIERS = 256  # candidates tried for the generating vector of a lattice
@@ -81,11 +81,11 @@ def require_points(count: int) -> None:
     """Raise ArgumentError unless ``count`` is a valid number of representative points."""
     if not is_whole_number(count) or count < 1:
         raise ArgumentError(
-            f"the number of representative points S must be a whole number of at least 1; given {count!r}"
+            f"the number of representative points S must be a whole number of at least 1; given {shown(count)}"
         )
 
 
 def require_arity(arity: int) -> None:
     """Raise ArgumentError unless a cell can be split into ``arity`` parts."""
     if not is_whole_number(arity) or arity < 2:
-        raise ArgumentError(f"the partition's arity K must be a whole number of at least 2; given {arity!r}")
+        raise ArgumentError(f"the partition's arity K must be a whole number of at least 2; given {shown(arity)}")

@@ -13,7 +13,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
 from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 
 Space = spaces.Space[Any]
 ON_GRID = 1e-9  # how far from a multiple a coordinate of a grid may lie, since 3 / 7 is not 3 times 1 / 7
@@ -41,7 +41,9 @@ class SparseBox(spaces.Box):
         self.null = np.asarray(null, dtype=np.float64)
         q = len(self.null)
         if isinstance(max_interventions, bool) or max_interventions not in range(1, q + 1):
-            raise ArgumentError(f"max_interventions must be a whole number from 1 to {q}; given {max_interventions!r}")
+            raise ArgumentError(
+                f"max_interventions must be a whole number from 1 to {q}; given {shown(max_interventions)}"
+            )
         self.max_interventions = int(max_interventions)
         shape = (q,) if batch is None else (batch, q)
         super().__init__(0.0, 1.0, shape, np.float64, seed=seed)
@@ -192,7 +194,7 @@ class SuperArmSpace(spaces.MultiBinary):
     ) -> None:
         if isinstance(size, bool) or size not in range(1, arms + 1):
             raise ArgumentError(
-                f"super_arm_size must be a whole number from 1 to {arms}, the base arms; given {size!r}"
+                f"super_arm_size must be a whole number from 1 to {arms}, the base arms; given {shown(size)}"
             )
         self.arms, self.size = arms, int(size)
         super().__init__(arms if batch is None else (batch, arms), seed=seed)

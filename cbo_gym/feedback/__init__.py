@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from cbo_gym.actions import Costs
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
@@ -29,7 +29,9 @@ def feedback_class(mode: Mode | str) -> type[Feedback]:
     """
     if mode not in tuple(Mode):
         known = [known.value for known in Mode]
-        raise ArgumentError(f"mode must be one of {', '.join(known)}; given {mode!r}{did_you_mean(str(mode), known)}")
+        raise ArgumentError(
+            f"mode must be one of {', '.join(known)}; given {shown(mode)}{did_you_mean(str(mode), known)}"
+        )
     return import_module(f"cbo_gym.feedback.{Mode(mode).value}").FEEDBACK
 
 

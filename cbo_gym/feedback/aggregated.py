@@ -13,7 +13,7 @@ from cbo_gym.actions.cells import INTEGRAL_POINTS, representative_points, requir
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.domains import Interval
 from cbo_gym.actions.reading import as_numbers
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.feedback.base import Description, Entry, Region
 from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
 from cbo_gym.problems import Problem
@@ -73,7 +73,7 @@ class AggregatedFeedback(ParametricFeedback):
         require_points(points)
         require_arity(arity)
         if not isinstance(integral, bool):
-            raise ArgumentError(f"integral must be True or False; given {integral!r}")
+            raise ArgumentError(f"integral must be True or False; given {shown(integral)}")
         self.representative_points = points
         self.arity = arity
         self.integral = integral

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cbo_gym.actions import Domains, Interval
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import is_finite_number, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.constraining import check_constraints
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.scm import (
@@ -29,7 +29,7 @@ from cbo_gym.scm import (
     Zero,
 )
 from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
-from cbo_gym.scm.values import Composition, is_finite_number
+from cbo_gym.scm.values import Composition
 from cbo_gym.task import ToldGraph
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
@@ -201,7 +201,7 @@ class Problem:
         if self.outcomes.objective != self.scm.reward:  # agents are told that the last node is the one to maximise
             raise ArgumentError(
                 f"{self.name}: the objective must be the system's reward {self.scm.reward!r}; "
-                f"given {self.outcomes.objective!r}"
+                f"given {shown(self.outcomes.objective)}"
             )
         check_constraints(self.name, self.outcomes.constraints, self.scm)
         if not self.null_action:
@@ -221,7 +221,7 @@ class Problem:
         if arms is not None and not (len(arms.exogenous) == q and arms.size in range(1, q + 1)):
             raise ArgumentError(
                 f"{self.name}: a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
-                f"signal; given the size {arms.size!r} and {len(arms.exogenous)} signals"
+                f"signal; given the size {shown(arms.size)} and {len(arms.exogenous)} signals"
             )
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
@@ -346,7 +346,7 @@ def require_interval(what: str, given: object) -> None:
     """
     pair = tuple(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else ()
     if not (len(pair) == 2 and all(map(is_finite_number, pair)) and 0 < pair[1] - pair[0] < math.inf):
-        raise ArgumentError(f"{what} must be low < high, two finite numbers; given {given!r}")
+        raise ArgumentError(f"{what} must be low < high, two finite numbers; given {shown(given)}")
 
 
 def minimal_targets(scm: System, manipulable: Iterable[str], limited: Iterable[str] = ()) -> list[frozenset[str]]:
@@ -372,7 +372,7 @@ def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
         ArgumentError: if ``std`` is negative or not finite; ``name`` is what the user knows it by.
     """
     if not (is_finite_number(std) and std >= 0):
-        raise ArgumentError(f"{name} must be a finite number of at least 0; given {std!r}")
+        raise ArgumentError(f"{name} must be a finite number of at least 0; given {shown(std)}")
     return Normal(0.0, std) if std else Zero()
 
 
@@ -390,12 +390,12 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     """
     for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
         if not (is_finite_number(value) and value > 0):
-            raise ArgumentError(f"{name} must be a finite number above 0; given {value!r}")
+            raise ArgumentError(f"{name} must be a finite number above 0; given {shown(value)}")
     table = np.array([list(component) if np.iterable(component) else [] for component in components], dtype=object)
     if table.ndim != 2 or table.shape[1] != 3:
-        raise ArgumentError(f"components must be triples (weight, mean, c), at least one; given {components!r}")
+        raise ArgumentError(f"components must be triples (weight, mean, c), at least one; given {shown(components)}")
     if not (all(map(is_finite_number, table.flat)) and (table[:, [0, 2]] > 0).all()):
-        raise ArgumentError(f"components need finite numbers, weight and c above 0; given {components!r}")
+        raise ArgumentError(f"components need finite numbers, weight and c above 0; given {shown(components)}")
     weights, means, variances = table.astype(float).T
     stds = noise_scale * noise_std * np.sqrt(variances)
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)

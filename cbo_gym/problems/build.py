@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean
+from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.problem_file import load_problem
 
@@ -57,7 +57,9 @@ def _is_file(builder: str | None) -> bool:
             "file, or the import path 'package.module:function' of a builder"
         )
     if not isinstance(builder, str):
-        raise ArgumentError(f"a problem is a Problem, an import path or the path of a YAML file; given {builder!r}")
+        raise ArgumentError(
+            f"a problem is a Problem, an import path or the path of a YAML file; given {shown(builder)}"
+        )
     return is_yaml_file(builder)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import is_finite_number, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Discrete, Floats, StructuralCausalModel, Variable, own_noise
-from cbo_gym.scm.values import is_finite_number
 
 LATTIMORE = "Lattimore, Lattimore & Reid (2016), Causal bandits: learning good interventions via causal inference"
 LEE = "Lee & Bareinboim (2018), Structural causal bandits: where to intervene?"
@@ -56,7 +55,7 @@ def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
     if rare >= causes:
         raise ArgumentError(f"rare must be less than the number of causes, {causes}; given {rare}")
     if not (is_finite_number(epsilon) and 0.0 < epsilon <= 0.5):
-        raise ArgumentError(f"epsilon must be a number above 0 and at most 0.5; given {epsilon!r}")
+        raise ArgumentError(f"epsilon must be a number above 0 and at most 0.5; given {shown(epsilon)}")
     return [f"X{i}" for i in range(1, causes + 1)]
 
 
@@ -78,7 +77,7 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
     """
     names = _check_causes(causes, rare, epsilon)
     if not (is_finite_number(q) and 0.0 <= q <= 0.5):
-        raise ArgumentError(f"q must be a number from 0 to 0.5; given {q!r}")
+        raise ArgumentError(f"q must be a number from 0 to 0.5; given {shown(q)}")
     shares = [q] * rare + [0.5] * (causes - rare)
     variables = [
         *(Variable(name, own_noise, noise=_bernoulli(share)) for name, share in zip(names, shares, strict=True)),

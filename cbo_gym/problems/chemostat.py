@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from cbo_gym.arguments import is_whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.exogenous import PAPER
@@ -133,7 +133,7 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "(the file)"
-        raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {first['input']!r}") from error
+        raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {shown(first['input'])}") from error
 
 
 def _algae_uptake(nitrogen: Floats) -> Floats:
@@ -332,7 +332,7 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
         ArgumentError: if the number of days is no whole number of at least 1, or the file cannot be read or is invalid.
     """
     if not is_whole_number(days) or days < 1:
-        raise ArgumentError(f"days must be a whole number of at least 1; given {days!r}")
+        raise ArgumentError(f"days must be a whole number of at least 1; given {shown(days)}")
     fitted = load_coefficients(coefficients)
     typical = _typical(fitted)
     return Problem(

@@ -19,12 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from cbo_gym.actions import Interval
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import is_finite_number, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem, Slices, non_negative
 from cbo_gym.problems.outcomes import PlayedSlice
 from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Variable, Zero, own_noise
-from cbo_gym.scm.values import is_finite_number
 
 AGLIETTI = "Aglietti, Dhir, Gonzalez & Damoulas (2021), Dynamic causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
@@ -72,7 +71,7 @@ def dynamic_problem(
     """
     count = whole_number("slices", slices, at_least=1)
     if not (is_finite_number(trial_noise) and isfinite(trial_noise) and trial_noise >= 0):
-        raise ArgumentError(f"trial_noise must be a finite number of at least 0; given {trial_noise!r}")
+        raise ArgumentError(f"trial_noise must be a finite number of at least 0; given {shown(trial_noise)}")
     own = noise or {}
     names = tuple(equations(0))
 

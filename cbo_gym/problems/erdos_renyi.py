@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import is_finite_number, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Component, Floats, Linear, Normal, Periodic, StructuralCausalModel, Tanh, Variable
-from cbo_gym.scm.values import is_finite_number
 
 REWARD = "Y"
 WEIGHTS = (0.5, 1.5)  # absolute values, times the square root of the number of parents
@@ -56,9 +55,9 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
     """
     count = whole_number("nodes", nodes, at_least=2)
     if not (is_finite_number(density) and 0 < density <= (count - 1) / 2):
-        raise ArgumentError(f"density must lie above 0 and be at most {(count - 1) / 2:g}; given {density!r}")
+        raise ArgumentError(f"density must lie above 0 and be at most {(count - 1) / 2:g}; given {shown(density)}")
     if not isinstance(nonlinear, bool):
-        raise ArgumentError(f"nonlinear must be True or False; given {nonlinear!r}")
+        raise ArgumentError(f"nonlinear must be True or False; given {shown(nonlinear)}")
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     parents = _draw_graph(rng, count, 2.0 * density / (count - 1))
     variables = [

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Interval, Problem, SuperArms, gaussian_noise
 from cbo_gym.scm import (
     Arcsine,
@@ -159,13 +159,13 @@ def _problem(
     model_noise_std: float,
 ) -> Problem:
     if isinstance(instance_seed, bool) or not isinstance(instance_seed, int) or instance_seed < 0:
-        raise ArgumentError(f"instance_seed must be a whole number of at least 0; given {instance_seed!r}")
+        raise ArgumentError(f"instance_seed must be a whole number of at least 0; given {shown(instance_seed)}")
     if centre not in _FAMILIES:
-        raise ArgumentError(f"nonlinear_about must be one of {sorted(_FAMILIES)}; given {centre!r}")
+        raise ArgumentError(f"nonlinear_about must be one of {sorted(_FAMILIES)}; given {shown(centre)}")
     family = _FAMILIES[centre][name]
     for argument, function in (("activation", activation), ("payoff", payoff)):
         if not isinstance(function, Component | None):
-            raise ArgumentError(f"{argument} must be None or a Component such as Tanh(); given {function!r}")
+            raise ArgumentError(f"{argument} must be None or a Component such as Tanh(); given {shown(function)}")
     instance = _instance(family, instance_seed)
     sem = SeparableSEM(
         instance.signals,

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.arguments import is_whole_number, whole_number
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.problems.base import MOST_TARGETS, Problem
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.scm.equivalence import markov_equivalents
@@ -67,7 +67,7 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
     """
     if graph not in TAKEN:
         raise ArgumentError(
-            f"graph must be one of {', '.join(map(repr, TAKEN))}; given {graph!r}{did_you_mean(graph, TAKEN)}"
+            f"graph must be one of {', '.join(map(repr, TAKEN))}; given {shown(graph)}{did_you_mean(graph, TAKEN)}"
         )
     if strangers := sorted(set(keywords) - set(TAKEN[graph])):
         raise ArgumentError(f"graph={graph!r} takes the keywords {list(TAKEN[graph])}; given also {strangers}")
@@ -116,7 +116,7 @@ def _partial(
         if truth not in found:
             warnings.warn(f"the true graph of {problem.name} is not among the candidates", stacklevel=2)
     else:
-        raise ArgumentError(f"graph_candidates is a number or a list of diagrams; given {graph_candidates!r}")
+        raise ArgumentError(f"graph_candidates is a number or a list of diagrams; given {shown(graph_candidates)}")
     candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in found)
     return ToldGraph(nodes, candidates=tuple(sorted(candidates, key=repr)))
 
@@ -211,7 +211,7 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
             raise ArgumentError(f"{keyword} must be at most {len(known)}, for there are so many {what}; given {count}")
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
-        raise ArgumentError(f"{keyword} is a number or a list; given {wanted!r}")
+        raise ArgumentError(f"{keyword} is a number or a list; given {shown(wanted)}")
     named = [tuple(one) if isinstance(one, list) else one for one in wanted]
     if strangers := [one for one in named if one not in known]:
         raise ArgumentError(f"{keyword} names {strangers}; choose from the {what} {list(known)}")
@@ -255,7 +255,7 @@ def _as_diagram(problem: Problem, given: Any) -> CausalDiagram:
             edges = [(str(cause), str(effect)) for cause, effect in given]
         except (TypeError, ValueError):
             raise ArgumentError(
-                f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {given!r}"
+                f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {shown(given)}"
             ) from None
         given = _built(truth.nodes, edges, truth.bidirected)
     if set(given.nodes) != set(truth.nodes):
