@@ -39,13 +39,14 @@ def whole_number(what: str, given: Any, at_least: int, at_most: int | None = Non
     Raises:
         ArgumentError: if it is no whole number, Python's or NumPy's, too small or too large.
     """
-    allowed = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    if at_most is not None:
+        if not (is_whole_number(given) and at_least <= given <= at_most):
+            raise ArgumentError(f"{what} must be a whole number from {at_least} to {at_most}; given {shown(given)}")
+        return int(given)
     if not is_whole_number(given):
-        raise ArgumentError(f"{what} must be a whole number {allowed}; given {shown(given)}")
+        raise ArgumentError(f"{what} must be a whole number of at least {at_least}; given {shown(given)}")
     if given < at_least:
         raise ArgumentError(f"{what} must be at least {at_least}; given {shown(given)}")
-    if at_most is not None and given > at_most:
-        raise ArgumentError(f"{what} must be at most {at_most}; given {shown(given)}")
     return int(given)
 
 

@@ -21,7 +21,15 @@ import gymnasium as gym
 from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
 from cbo_gym.arguments import whole_number
 from cbo_gym.envs.rendering import require_render_mode
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra
+from cbo_gym.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CBOGymError,
+    did_you_mean,
+    naming_the_extra,
+    shortened,
+    shown,
+)
 from cbo_gym.registry import entries
 from cbo_gym.task import Action, Mode, Observation
 
@@ -54,11 +62,13 @@ class Spec:
             if any(isinstance(part, ast.Set) for part in ast.walk(call)):
                 raise ValueError("sets have no order, so they name nothing twice the same; write a list")
             named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-        except (SyntaxError, ValueError) as error:
+            spec = cls(name, tuple(sorted(named.items())))
+            str(spec)  # as it is known by
+        except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
             raise ArgumentError(
-                f"cannot read {text!r}; write NAME or NAME(key=value, ...) with literal values ({error})"
+                f"cannot read {shown(text)}; write NAME or NAME(key=value, ...) with literal values ({error})"
             ) from error
-        return cls(name, tuple(sorted(named.items())))
+        return spec
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -68,7 +78,15 @@ class Spec:
         return hash(str(self))
 
     def __str__(self) -> str:
-        inner = ", ".join(f"{key}={value!r}" for key, value in self.parameters)
+        return self._written(repr)
+
+    @property
+    def shown(self) -> str:
+        """The text for messages, which is not too long."""
+        return shortened(self._written(shown))
+
+    def _written(self, write: Callable[[Any], str]) -> str:
+        inner = ", ".join(f"{key}={write(value)}" for key, value in self.parameters)
         return f"{self.name}({inner})" if inner else self.name
 
 
@@ -84,14 +102,14 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
     try:
         return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
     except CBOGymError as error:
-        raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
+        raise ArgumentError(f"cannot make the environment {spec.shown}: {error}") from error
     except gym.error.UnregisteredEnv as error:
         hint = did_you_mean(spec.name, [entry.id for entry in entries()])
         raise ArgumentError(
-            f"cannot make the environment {spec}: no such id is registered{hint}; see cbo-gym list"
+            f"cannot make the environment {spec.shown}: no such id is registered{hint}; see cbo-gym list"
         ) from error
     except (gym.error.Error, TypeError, ValueError, ImportError) as error:
-        raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
+        raise ArgumentError(f"cannot make the environment {spec.shown}: {error}") from error
 
 
 def known_agents() -> tuple[str, ...]:
@@ -162,9 +180,9 @@ def create_agent(spec: Spec | str) -> Any:
     try:
         agent = factory(**spec.keywords)
     except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
-        raise ArgumentError(f"cannot create {spec}: {error}{hints}") from error
+        raise ArgumentError(f"cannot create {spec.shown}: {error}{hints}") from error
     except (Exception, SystemExit) as error:  # whatever else the agent raises; to end this process is not its affair
-        raise ArgumentError(f"cannot create {spec}: {type(error).__name__}: {error}{_origin(error)}") from error
+        raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {error}{_origin(error)}") from error
     return require_agent(agent)
 
 

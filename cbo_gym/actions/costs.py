@@ -51,11 +51,14 @@ class Costs:
             for name, price in _mapping(part, getattr(self, part)).items():
                 if not (is_finite_number(price) and price > 0.0):
                     raise ArgumentError(
-                        f"costs: the price of {_shown(name)} in {part} must be a finite number above 0; given {shown(price)}"
+                        f"costs: the price of {_of(name)} in {part} must be a finite number above 0; "
+                        f"given {shown(price)}"
                     )
         for name, value in _mapping("reference", self.reference).items():
             if not is_finite_number(value):
-                raise ArgumentError(f"costs: the reference of {name!r} must be a finite number; given {shown(value)}")
+                raise ArgumentError(
+                    f"costs: the reference of {shown(name)} must be a finite number; given {shown(value)}"
+                )
         if not (self.base or self.variables or self.sets or self.per_unit or self.observed):
             raise ArgumentError("costs must price something; give None where nothing is paid")
 
@@ -113,7 +116,7 @@ class Costs:
         """Each price as people read it: ``X0 1``, ``{X0, X1} 3``, ``0.5 a unit of X0 from 2``."""
         lines = [f"a round {self.base:g}"] if self.base else []
         lines += [f"{name} {price:g}" for name, price in self.variables.items()]
-        lines += [f"{_shown(items)} {price:g}" for items, price in self.sets.items()]
+        lines += [f"{_of(items)} {price:g}" for items, price in self.sets.items()]
         lines += [f"{price:g} a unit of {name}{self._origin_of(name)}" for name, price in self.per_unit.items()]
         return lines + [f"seeing {name} {price:g}" for name, price in self.observed.items()]
 
@@ -138,14 +141,10 @@ def _members(given: Any) -> frozenset[str]:
     """A set of items: names with commas between them, or a collection of names."""
     names = given.split(",") if isinstance(given, str) else given
     if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
-        raise ArgumentError(
-            f"costs: a set is names with commas between them, 'X1, X2', or a tuple; given {shown(given)}"
-        )
+        raise ArgumentError(f"costs: a set is names with commas, 'X1, X2', or a tuple of names; given {shown(given)}")
     members = frozenset(name.strip() for name in names)
     if not members or "" in members:
-        raise ArgumentError(
-            f"costs: a set must name something, for setting nothing costs the base; given {shown(given)}"
-        )
+        raise ArgumentError(f"costs: a set must name something: setting nothing costs the base; given {shown(given)}")
     return members
 
 
@@ -155,5 +154,5 @@ def _mapping(part: str, given: Any) -> Mapping[Any, float]:
     return given
 
 
-def _shown(name: Any) -> str:
-    return "{" + ", ".join(sorted(name)) + "}" if isinstance(name, frozenset) else repr(name)
+def _of(name: Any) -> str:
+    return "{" + ", ".join(sorted(name)) + "}" if isinstance(name, frozenset) else shown(name)

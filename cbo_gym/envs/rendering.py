@@ -18,7 +18,7 @@ RENDER_MODES = ("ansi", "rgb_array")
 
 def require_render_mode(render_mode: str | None) -> None:
     """Raise ArgumentError unless environments have this render mode."""
-    if render_mode is not None and render_mode not in RENDER_MODES:
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in RENDER_MODES):
         raise ArgumentError(f"render_mode must be None or one of {list(RENDER_MODES)}; given {shown(render_mode)}")
 
 

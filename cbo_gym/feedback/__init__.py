@@ -27,8 +27,8 @@ def feedback_class(mode: Mode | str) -> type[Feedback]:
     Raises:
         ArgumentError: if there is no such mode.
     """
-    if mode not in tuple(Mode):
-        known = [known.value for known in Mode]
+    known = [known.value for known in Mode]
+    if not isinstance(mode, str) or mode not in known:
         raise ArgumentError(
             f"mode must be one of {', '.join(known)}; given {shown(mode)}{did_you_mean(str(mode), known)}"
         )
@@ -55,7 +55,7 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
-        hints = "".join(did_you_mean(name, known) for name in unknown)
+        hints = "".join(did_you_mean(name, [*known, *GRAPH_KEYWORDS, *OUTCOME_KEYWORDS]) for name in unknown)
         raise ArgumentError(
             f"{_name(problem)} in {mode} mode takes the parameters {sorted(known)}; given also {unknown}{hints}"
         )

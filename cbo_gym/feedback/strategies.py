@@ -144,7 +144,8 @@ class Listed(Strategy):
         found = _as_floats(moves)
         if found is None or found.ndim != 2 or found.shape[1] != count or not len(found) or not _in_box(found):
             raise ArgumentError(
-                f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; given {shown(moves)}"
+                f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; "
+                f"given {shown(moves)}"
             )
         self._moves = found
 

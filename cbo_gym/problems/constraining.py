@@ -46,11 +46,13 @@ def read_constraint(text: object) -> Constraint:
     """
     found = FORM.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise ArgumentError(f"cannot read the constraint {text!r}; write 'NODE <= NUMBER' or 'NODE >= NUMBER'")
+        raise ArgumentError(f"cannot read the constraint {shown(text)}; write 'NODE <= NUMBER' or 'NODE >= NUMBER'")
     try:
         threshold = float(found["threshold"])
     except ValueError as error:
-        raise ArgumentError(f"the threshold of the constraint {text!r} is no number: {found['threshold']!r}") from error
+        raise ArgumentError(
+            f"the threshold of the constraint {shown(text)} is no number: {shown(found['threshold'])}"
+        ) from error
     return Constraint(found["node"], "<=" if found["side"] == "<=" else ">=", threshold)
 
 
@@ -68,7 +70,7 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> Non
             what = "is latent" if one.node in {v.name for v in scm.variables} else "is unknown"
             what = "is the reward, which is maximised" if one.node == scm.reward else what
             raise ArgumentError(
-                f"{name}: a constraint is on the expected value of an observed node; {one.node!r} {what}; choose from "
+                f"{name}: a constraint is on the expected value of an observed node; {shown(one.node)} {what}; choose from "
                 f"{allowed}{did_you_mean(one.node, allowed)}"
             )
         if one.side not in SIDES or not is_finite_number(one.threshold):

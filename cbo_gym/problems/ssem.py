@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Interval, Problem, SuperArms, gaussian_noise
 from cbo_gym.scm import (
@@ -158,10 +159,8 @@ def _problem(
     feedback: Feedback,
     model_noise_std: float,
 ) -> Problem:
-    if isinstance(instance_seed, bool) or not isinstance(instance_seed, int) or instance_seed < 0:
-        raise ArgumentError(f"instance_seed must be a whole number of at least 0; given {shown(instance_seed)}")
-    if centre not in _FAMILIES:
-        raise ArgumentError(f"nonlinear_about must be one of {sorted(_FAMILIES)}; given {shown(centre)}")
+    instance_seed = whole_number("instance_seed", instance_seed, at_least=0)
+    require_word("nonlinear_about", centre, sorted(_FAMILIES))
     family = _FAMILIES[centre][name]
     for argument, function in (("activation", activation), ("payoff", payoff)):
         if not isinstance(function, Component | None):

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError, OperationError, shown
+from cbo_gym.arguments import require_word
+from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.components import Component, Linear, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
@@ -297,10 +298,8 @@ def _check(
         raise ArgumentError(f"give one name for each of {count} nodes; given {len(names)}")
     if activations is not None and len(activations) != count:
         raise ArgumentError(f"give one activation for each of {count} nodes; given {len(activations)}")
-    if mask not in ("exogenous", "endogenous"):
-        raise ArgumentError(f"mask must be 'exogenous' or 'endogenous'; given {shown(mask)}")
-    if feedback not in ("all", "selected"):
-        raise ArgumentError(f"feedback must be 'all' or 'selected'; given {shown(feedback)}")
+    require_word("mask", mask, ("exogenous", "endogenous"))
+    require_word("feedback", feedback, ("all", "selected"))
 
 
 class _Functions:
