@@ -70,8 +70,8 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> Non
             what = "is latent" if one.node in {v.name for v in scm.variables} else "is unknown"
             what = "is the reward, which is maximised" if one.node == scm.reward else what
             raise ArgumentError(
-                f"{name}: a constraint is on the expected value of an observed node; {shown(one.node)} {what}; choose from "
-                f"{allowed}{did_you_mean(one.node, allowed)}"
+                f"{name}: a constraint is on the expected value of an observed node; {shown(one.node)} {what}; choose "
+                f"from {allowed}{did_you_mean(one.node, allowed)}"
             )
         if one.side not in SIDES or not is_finite_number(one.threshold):
             raise ArgumentError(

@@ -60,14 +60,13 @@ def load_problem(path: str | Path) -> Problem:
         ArgumentError: naming the file and what is wrong in it.
     """
     path = Path(path)
+    failed = f"cannot load the problem {shortened(str(path))}"
     try:
         return _build(_ProblemFile.model_validate(read_yaml(path)))
     except ValidationError as error:
-        raise ArgumentError(
-            f"cannot load the problem {shortened(str(path))}: {field_errors(error, _ProblemFile)}"
-        ) from error
+        raise ArgumentError(f"{failed}: {field_errors(error, _ProblemFile)}") from error
     except ArgumentError as error:
-        raise ArgumentError(f"cannot load the problem {shortened(str(path))}: {error}") from error
+        raise ArgumentError(f"{failed}: {error}") from error
 
 
 def _build(parsed: _ProblemFile) -> Problem:

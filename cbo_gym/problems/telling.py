@@ -42,6 +42,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
 MOST_CANDIDATES = 64
 TRIES = 1000
+LEAST_TRIES, SEARCHED_EDGES = 100, 200_000  # in great graphs there are fewer tries, for each takes longer
 
 Change = int | Sequence[Any]  # how many, drawn at random, or which
 
@@ -56,10 +57,10 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
         keywords: of ``"wrong"``: ``graph_missing``, ``graph_added``, ``graph_reversed`` (numbers of directed edges, or
             lists of edges ``(cause, effect)``) and ``graph_omitted`` (a number of variables that no action sets or
             enters, or a list of them; their edges go with them), by default one missing edge; and ``graph_seed``, at
-            least 0, of what is drawn. Of ``"partial"``: ``graph_candidates``, at most 64: None for the Markov equivalence
-            class with the reward as a sink, or so many of it; a number of diagrams, of which all but the true one have
-            an edge missing, added or reversed; or a list of diagrams or of lists of edges; and ``graph_seed``. A list
-            without the true one is allowed, and said in a warning.
+            least 0, of what is drawn. Of ``"partial"``: ``graph_candidates``, at most 64: None for the Markov
+            equivalence class with the reward as a sink, or so many of it; a number of diagrams, of which all but the
+            true one have an edge missing, added or reversed; or a list of diagrams or of lists of edges; and
+            ``graph_seed``. A list without the true one is allowed, and said in a warning.
 
     Raises:
         ArgumentError: if the kind or a keyword is unknown; for more changes than there are edges or variables; if the
@@ -127,13 +128,16 @@ _TELLERS: dict[str, Callable[..., ToldGraph]] = {"hidden": _hidden, "wrong": _wr
 def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
     """The true diagram and others with one edge changed."""
     found = [problem.scm.diagram]
-    kinds = rng.permuted(np.arange(TRIES) % 3)
-    for kind in kinds:
+    impossible: set[str] = set()
+    for change in np.array(CHANGES)[rng.permuted(np.arange(TRIES) % 3)]:
         if len(found) >= count:
             return found
+        if change in impossible:
+            continue
         try:
-            diagram = wrong_diagram(problem, rng, **{CHANGES[kind]: 1})
+            diagram = wrong_diagram(problem, rng, **{change: 1})
         except ArgumentError:
+            impossible.add(change)
             continue
         if diagram not in found:
             found.append(diagram)
@@ -160,12 +164,16 @@ def wrong_diagram(
         raise ArgumentError(f"a wrong graph needs a change; give one of {', '.join(CHANGES)} above 0")
     drawn = any(is_whole_number(change) and change for change in changes)
     problems: dict[str, None] = {}
-    for _ in range(TRIES if drawn else 1):
+    for _ in range(_tries(problem) if drawn else 1):
         diagram = _changed(problem, rng, *changes)
         if (what := _unfit(problem, diagram)) is None:
             return _in_order(problem, diagram)
         problems[what] = None
     raise ArgumentError(f"no such change of the graph of {problem.name} will do: {'; '.join(problems)}")
+
+
+def _tries(problem: Problem) -> int:
+    return max(LEAST_TRIES, min(TRIES, SEARCHED_EDGES // (len(problem.scm.diagram.directed) or 1)))
 
 
 def _changed(
@@ -181,7 +189,7 @@ def _changed(
     if problem.super_arms:
         fixed |= set(scm.nodes)
     gone = _pick(rng, omitted, [n for n in scm.nodes if n not in fixed], "graph_omitted", "variables no action enters")
-    kept = scm.diagram.subgraph(set(scm.nodes) - set(gone))
+    kept = scm.diagram.subgraph(set(scm.nodes) - set(gone)) if gone else scm.diagram
     edges = sorted(kept.directed)
     dropped = _pick(rng, missing, edges, "graph_missing", "edges")
     inner = [edge for edge in edges if edge[1] != reward and edge not in dropped]
