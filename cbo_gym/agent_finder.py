@@ -80,9 +80,9 @@ def create_agent(spec: Spec | str) -> Any:
     try:
         agent = factory(**spec.keywords)
     except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
-        raise ArgumentError(f"cannot create {spec}: {error}{hints}") from error
+        raise ArgumentError(f"cannot create {spec.shown}: {error}{hints}") from error
     except (Exception, SystemExit) as error:  # whatever else the agent raises; to end this process is not its affair
-        raise ArgumentError(f"cannot create {spec}: {type(error).__name__}: {error}{_origin(error)}") from error
+        raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {error}{_origin(error)}") from error
     return require_agent(agent)
 
 

@@ -1,12 +1,17 @@
-"""Checks of arguments that several parts of the package take."""
+"""Checks of arguments that several parts of the package take.
+
+Each raises ArgumentError with the argument's name, what is allowed and what was given.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 
 
 def is_whole_number(given: Any) -> bool:
@@ -14,14 +19,65 @@ def is_whole_number(given: Any) -> bool:
     return isinstance(given, int | np.integer) and not isinstance(given, bool | np.timedelta64)
 
 
-def whole_number(what: str, given: Any, at_least: int) -> int:
+def is_finite_number(given: Any) -> bool:
+    """Whether it is a finite number, an int or a float of Python or NumPy; a text or a truth value is none."""
+    try:
+        return (is_whole_number(given) or isinstance(given, float | np.floating)) and math.isfinite(given)
+    except OverflowError:  # a whole number too large for a float
+        return False
+
+
+def whole_number(what: str, given: Any, at_least: int, at_most: int | None = None) -> int:
     """``given`` as Python's own int.
 
+    Args:
+        what: its name.
+        given: what may be one.
+        at_least: the least that is allowed.
+        at_most: the largest: of what sizes something, more than is of use or can be played; None for no limit.
+
     Raises:
-        ArgumentError: if it is no whole number, Python's or NumPy's, or too small.
+        ArgumentError: if it is no whole number, Python's or NumPy's, too small or too large.
     """
+    if at_most is not None:
+        if not (is_whole_number(given) and at_least <= given <= at_most):
+            raise ArgumentError(f"{what} must be a whole number from {at_least} to {at_most}; given {shown(given)}")
+        return int(given)
     if not is_whole_number(given):
-        raise ArgumentError(f"{what} must be a whole number of at least {at_least}; given {given!r}")
+        raise ArgumentError(f"{what} must be a whole number of at least {at_least}; given {shown(given)}")
     if given < at_least:
-        raise ArgumentError(f"{what} must be at least {at_least}; given {given!r}")
+        raise ArgumentError(f"{what} must be at least {at_least}; given {shown(given)}")
     return int(given)
+
+
+def require_not_negative(what: str, given: Any) -> None:
+    """Raise ArgumentError unless ``given`` is a finite number of at least 0."""
+    if not (is_finite_number(given) and given >= 0.0):
+        raise ArgumentError(f"{what} must be a finite number of at least 0; given {shown(given)}")
+
+
+def require_positive(what: str, given: Any) -> None:
+    """Raise ArgumentError unless ``given`` is a finite number above 0."""
+    if not (is_finite_number(given) and given > 0.0):
+        raise ArgumentError(f"{what} must be a finite number above 0; given {shown(given)}")
+
+
+def require_probability(what: str, given: Any) -> None:
+    """Raise ArgumentError unless ``given`` lies strictly between 0 and 1."""
+    if not (is_finite_number(given) and 0.0 < given < 1.0):
+        raise ArgumentError(f"{what} must lie between 0 and 1; given {shown(given)}")
+
+
+def require_word(what: str, given: Any, known: Iterable[str]) -> None:
+    """Raise ArgumentError unless ``given`` is one of the words ``known``."""
+    words = [str(word) for word in known]
+    if not isinstance(given, str):
+        raise ArgumentError(f"{what} must be one of {words}; given {shown(given)}")
+    if given not in words:
+        raise ArgumentError(f"{what} must be one of {words}; given {shown(given)}{did_you_mean(given, words)}")
+
+
+def require_truth_value(what: str, given: Any) -> None:
+    """Raise ArgumentError unless ``given`` is True or False."""
+    if not isinstance(given, bool):
+        raise ArgumentError(f"{what} must be True or False; given {shown(given)}")

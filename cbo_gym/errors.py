@@ -8,6 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from reprlib import Repr
+from typing import Any
+
+LONGEST = 200  # characters of what was given that a message repeats
+FAILURES = (Exception, SystemExit, GeneratorExit)  # of what is somebody else's and may raise anything
+_SHORT = Repr()  # looks at the beginning only, of each list in a list too
+_SHORT.maxlevel = 4
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxarray = 12
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = LONGEST
 
 
 class CBOGymError(Exception):
@@ -85,3 +94,17 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 def printable(text: str) -> str:
     r"""The text with every character that no line can show written as in Python's source: a line break as ``\n``."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
+def shown(given: Any) -> str:
+    """What was given, for a message: one line, not too long, whatever it is."""
+    try:
+        text = " ".join(_SHORT.repr(given).split())
+    except FAILURES:  # it is somebody else's, and broken
+        return f"an object of type {type(given).__name__}"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text that may be long."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

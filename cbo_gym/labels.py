@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shortened, shown
 
 MOST_CHARACTERS = 10_000  # of a label; a parser of deeper texts would end the process
 
@@ -41,11 +41,13 @@ class Spec:
             if any(isinstance(part, ast.Set) for part in ast.walk(call)):
                 raise ValueError("sets have no order, so they name nothing twice the same; write a list")
             named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+            spec = cls(name, tuple(sorted(named.items())))
+            str(spec)  # as it is known by
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
             raise ArgumentError(
-                f"cannot read {text!r}; write NAME or NAME(key=value, ...) with literal values ({error})"
+                f"cannot read {shown(text)}; write NAME or NAME(key=value, ...) with literal values ({error})"
             ) from error
-        return cls(name, tuple(sorted(named.items())))
+        return spec
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -55,7 +57,15 @@ class Spec:
         return hash(str(self))
 
     def __str__(self) -> str:
-        inner = ", ".join(f"{key}={value!r}" for key, value in self.parameters)
+        return self._written(repr)
+
+    @property
+    def shown(self) -> str:
+        """The text for messages, which is not too long."""
+        return shortened(self._written(shown))
+
+    def _written(self, write: Callable[[Any], str]) -> str:
+        inner = ", ".join(f"{key}={write(value)}" for key, value in self.parameters)
         return f"{self.name}({inner})" if inner else self.name
 
 

@@ -38,11 +38,11 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
     try:
         return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
     except CBOGymError as error:
-        raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
+        raise ArgumentError(f"cannot make the environment {spec.shown}: {error}") from error
     except gym.error.UnregisteredEnv as error:
         hint = did_you_mean(spec.name, [entry.id for entry in entries()])
         raise ArgumentError(
-            f"cannot make the environment {spec}: no such id is registered{hint}; see cbo-gym list"
+            f"cannot make the environment {spec.shown}: no such id is registered{hint}; see cbo-gym list"
         ) from error
     except (gym.error.Error, TypeError, ValueError, ImportError) as error:
-        raise ArgumentError(f"cannot make the environment {spec}: {error}") from error
+        raise ArgumentError(f"cannot make the environment {spec.shown}: {error}") from error

@@ -15,8 +15,8 @@ from gymnasium.vector import VectorActionWrapper, VectorEnv, VectorObservationWr
 from cbo_gym.actions import BoxCodec, Codec, Domains, SparseBox
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import spread_points
-from cbo_gym.actions.reading import as_index, as_numbers, shown
-from cbo_gym.errors import ArgumentTypeError
+from cbo_gym.actions.reading import as_index, as_numbers
+from cbo_gym.errors import ArgumentTypeError, shown
 from cbo_gym.oracle import ConstrainedOracle, Oracle, oracle_of
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation, StepInfo

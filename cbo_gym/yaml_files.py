@@ -32,6 +32,8 @@ def read_yaml(path: Path) -> Any:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ArgumentError(str(error.strerror)) from error
+    except ValueError as error:  # a path that none can be
+        raise ArgumentError(str(error)) from error
     if len(data) > MOST_BYTES:
         raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
     try:

@@ -34,7 +34,7 @@ from gymnasium import spaces
 from cbo_gym.actions import Space
 from cbo_gym.actions.policies import PolicyActions
 from cbo_gym.agent import Agent
-from cbo_gym.agents.toolbox.arguments import require_word
+from cbo_gym.arguments import require_word
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 

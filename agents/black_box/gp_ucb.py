@@ -24,11 +24,11 @@ from torch import Tensor
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
-from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation, Round
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, CellModel, require_schedule
-from cbo_gym.agents.toolbox.arguments import require_probability
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import require_probability, whole_number
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
 

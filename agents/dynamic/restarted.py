@@ -23,7 +23,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.black_box.gp_ucb import GPUCB
 from cbo_gym.agents.dynamic.slice_cbo import SliceCBO
 from cbo_gym.agents.dynamic.slices import SliceAgent, SliceTask, sets_to_explore
-from cbo_gym.agents.toolbox.arguments import require_not_negative
+from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, Round
 
 

@@ -55,10 +55,9 @@ from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
 from cbo_gym.agents.surrogates.gp import is_noiseless
-from cbo_gym.agents.toolbox.arguments import require_positive, require_word
 from cbo_gym.agents.toolbox.initial import few_observations
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.arguments import require_positive, require_word, whole_number
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round
 
@@ -112,7 +111,7 @@ class CBO(Agent):
         if isinstance(targets, str) and targets not in NAMED_TARGETS:
             raise ArgumentError(
                 f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; "
-                f"given {targets!r}{did_you_mean(targets, NAMED_TARGETS)}"
+                f"given {shown(targets)}{did_you_mean(targets, NAMED_TARGETS)}"
             )
         self.targets: Collection[frozenset[str]] | str | None = (
             targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)

@@ -38,10 +38,9 @@ from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.surrogates.exogenous import Draws, ExogenousNetwork, MixtureSize
-from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.agents.toolbox.search import Acquisition, maximise
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.arguments import require_not_negative, whole_number
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 4
@@ -74,7 +73,7 @@ class EXCBO(NetworkAgent):
         if components != "bic" and not (isinstance(components, int) and components >= 1):
             raise ArgumentError(
                 "components must be a whole number of at least 1, or 'bic'; "
-                f"given {components!r}{did_you_mean(str(components), ['bic'])}"
+                f"given {shown(components)}{did_you_mean(str(components), ['bic'])}"
             )
         self.beta = beta
         self.components = components

@@ -42,9 +42,8 @@ from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.arguments import require_not_negative
 from cbo_gym.agents.toolbox.search import maximise, screen
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.task import Action
 
 GREEDY = 0.05  # the default's beta

@@ -23,7 +23,7 @@ import numpy as np
 
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
-from cbo_gym.agents.toolbox.arguments import require_probability
+from cbo_gym.arguments import require_probability
 from cbo_gym.task import Action, Info, Mode, Observation
 
 

@@ -56,8 +56,8 @@ from cbo_gym.agents.surrogates.separable_fit import (
     fit_jointly,
 )
 from cbo_gym.agents.surrogates.signal_moments import SignalMoments
-from cbo_gym.agents.toolbox.arguments import require_not_negative, require_positive, require_word
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.arguments import require_not_negative, require_positive, require_word
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.task import Action, Info, Observation
 
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
@@ -116,13 +116,13 @@ class SSEMUCB(SuperArmAgent):
         if degree != "search" and degree not in range(1, MAX_DEGREE + 1):
             raise ArgumentError(
                 f"degree must be a whole number from 1 to {MAX_DEGREE}, or 'search'; "
-                f"given {degree!r}{did_you_mean(str(degree), ['search'])}"
+                f"given {shown(degree)}{did_you_mean(str(degree), ['search'])}"
             )
         require_word("external", external, sorted(EXTERNAL))
         if centre is not None and centre not in CENTRES:
             known = sorted(CENTRES)
             raise ArgumentError(
-                f"centre must be None or one of {known}; given {centre!r}{did_you_mean(str(centre), known)}"
+                f"centre must be None or one of {known}; given {shown(centre)}{did_you_mean(str(centre), known)}"
             )
         require_not_negative("internal_scale", internal_scale)
         require_not_negative("external_scale", external_scale)

@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import erf
 
 from cbo_gym.actions.cells import representative_points, require_points
-from cbo_gym.agents.toolbox.arguments import require_positive
+from cbo_gym.arguments import require_positive
 from cbo_gym.errors import ArgumentError
 
 SMALLEST_PIVOT = 1e-12  # of a new row's squared diagonal, relative to the cell's own variance

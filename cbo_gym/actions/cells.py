@@ -12,10 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from cbo_gym.arguments import is_whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import whole_number
 
 INTEGRAL_POINTS = 1021  # a prime; the mean over so many points stands for the integral over a cell
+MOST_POINTS = 10_000  # which take a second or two to choose in six dimensions
+MOST_PARTS = 100  # of a cell
 MULTIPLIERS = 256  # candidates tried for the generating vector of a lattice
 WEIGHT = 0.3  # of each coordinate; with 1 interactions of all coordinates at once would decide on small lattices
 
@@ -29,7 +30,7 @@ def split(cell: np.ndarray, arity: int) -> np.ndarray:
     """The cell cut along its longest edge (the first of equals) into equal parts, shape ``(arity, 2, d)``.
 
     Raises:
-        ArgumentError: if ``arity`` is below 2.
+        ArgumentError: if ``arity`` is below 2 or above ``MOST_PARTS``.
     """
     require_arity(arity)
     lower, upper = cell
@@ -59,13 +60,13 @@ def unit_points(count: int, dim: int) -> np.ndarray:
     taken (Sloan & Joe, Lattice Methods for Multiple Integration, 1994). A prime ``count`` gives the best choice.
 
     Raises:
-        ArgumentError: if ``count`` is below 1.
+        ArgumentError: if ``count`` is below 1 or above ``MOST_POINTS``.
     """
     require_points(count)
     steps = np.arange(count)[:, None]
     candidates = [a for a in range(1, count + 1) if math.gcd(a, count) == 1] if dim > 1 else [1]
     thinned = candidates[:: -(-len(candidates) // MULTIPLIERS)]
-    lattices = [steps * np.array([pow(a, j, count) for j in range(dim)]) % count for a in thinned]
+    lattices = (steps * np.array([pow(a, j, count) for j in range(dim)]) % count for a in thinned)
     points = (min(lattices, key=lambda lattice: _korobov_error(lattice / count)) + 0.5) / count
     points.flags.writeable = False  # shared by the cache
     return points
@@ -78,14 +79,10 @@ def _korobov_error(points: np.ndarray) -> float:
 
 
 def require_points(count: int) -> None:
-    """Raise ArgumentError unless ``count`` is a valid number of representative points."""
-    if not is_whole_number(count) or count < 1:
-        raise ArgumentError(
-            f"the number of representative points S must be a whole number of at least 1; given {count!r}"
-        )
+    """Raise ArgumentError unless ``count`` is a valid number of representative points, 1 to ``MOST_POINTS``."""
+    whole_number("the number of representative points S", count, at_least=1, at_most=MOST_POINTS)
 
 
 def require_arity(arity: int) -> None:
-    """Raise ArgumentError unless a cell can be split into ``arity`` parts."""
-    if not is_whole_number(arity) or arity < 2:
-        raise ArgumentError(f"the partition's arity K must be a whole number of at least 2; given {arity!r}")
+    """Raise ArgumentError unless a cell can be split into ``arity`` parts, 2 to ``MOST_PARTS``."""
+    whole_number("the partition's arity K", arity, at_least=2, at_most=MOST_PARTS)

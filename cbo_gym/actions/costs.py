@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.scm.values import is_finite_number
+from cbo_gym.arguments import is_finite_number
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 
 Prices = Mapping[str, float]  # what is priced -> its price
 Changed = Mapping[str, tuple[Any, Any]]  # item -> where it is set or changed, and to what native value
@@ -46,16 +46,19 @@ class Costs:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sets", {_members(key): price for key, price in _mapping("sets", self.sets).items()})
         if not (is_finite_number(self.base) and self.base >= 0.0):
-            raise ArgumentError(f"costs: base must be a finite number of at least 0; given {self.base!r}")
+            raise ArgumentError(f"costs: base must be a finite number of at least 0; given {shown(self.base)}")
         for part in ("variables", "sets", "per_unit", "observed"):
             for name, price in _mapping(part, getattr(self, part)).items():
                 if not (is_finite_number(price) and price > 0.0):
                     raise ArgumentError(
-                        f"costs: the price of {_shown(name)} in {part} must be a finite number above 0; given {price!r}"
+                        f"costs: the price of {_of(name)} in {part} must be a finite number above 0; "
+                        f"given {shown(price)}"
                     )
         for name, value in _mapping("reference", self.reference).items():
             if not is_finite_number(value):
-                raise ArgumentError(f"costs: the reference of {name!r} must be a finite number; given {value!r}")
+                raise ArgumentError(
+                    f"costs: the reference of {shown(name)} must be a finite number; given {shown(value)}"
+                )
         if not (self.base or self.variables or self.sets or self.per_unit or self.observed):
             raise ArgumentError("costs must price something; give None where nothing is paid")
 
@@ -70,7 +73,7 @@ class Costs:
             return given
         parts = [part.name for part in fields(cls)]
         if not isinstance(given, Mapping):
-            raise ArgumentError(f"costs map what is priced to prices, or are parts among {parts}; given {given!r}")
+            raise ArgumentError(f"costs map what is priced to prices, or are parts among {parts}; given {shown(given)}")
         if not set(given) & set(parts):
             return cls(variables=dict(given))
         if strangers := [name for name in given if name not in parts]:
@@ -113,7 +116,7 @@ class Costs:
         """Each price as people read it: ``X0 1``, ``{X0, X1} 3``, ``0.5 a unit of X0 from 2``."""
         lines = [f"a round {self.base:g}"] if self.base else []
         lines += [f"{name} {price:g}" for name, price in self.variables.items()]
-        lines += [f"{_shown(items)} {price:g}" for items, price in self.sets.items()]
+        lines += [f"{_of(items)} {price:g}" for items, price in self.sets.items()]
         lines += [f"{price:g} a unit of {name}{self._origin_of(name)}" for name, price in self.per_unit.items()]
         return lines + [f"seeing {name} {price:g}" for name, price in self.observed.items()]
 
@@ -138,18 +141,18 @@ def _members(given: Any) -> frozenset[str]:
     """A set of items: names with commas between them, or a collection of names."""
     names = given.split(",") if isinstance(given, str) else given
     if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
-        raise ArgumentError(f"costs: a set is names with commas between them, 'X1, X2', or a tuple; given {given!r}")
+        raise ArgumentError(f"costs: a set is names with commas, 'X1, X2', or a tuple of names; given {shown(given)}")
     members = frozenset(name.strip() for name in names)
     if not members or "" in members:
-        raise ArgumentError(f"costs: a set must name something, for setting nothing costs the base; given {given!r}")
+        raise ArgumentError(f"costs: a set must name something: setting nothing costs the base; given {shown(given)}")
     return members
 
 
 def _mapping(part: str, given: Any) -> Mapping[Any, float]:
     if not isinstance(given, Mapping):
-        raise ArgumentError(f"costs: {part} must map names to numbers; given {given!r}")
+        raise ArgumentError(f"costs: {part} must map names to numbers; given {shown(given)}")
     return given
 
 
-def _shown(name: Any) -> str:
-    return "{" + ", ".join(sorted(name)) + "}" if isinstance(name, frozenset) else repr(name)
+def _of(name: Any) -> str:
+    return "{" + ", ".join(sorted(name)) + "}" if isinstance(name, frozenset) else shown(name)

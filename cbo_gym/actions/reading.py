@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,13 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 from numpy import int64, ndarray
 
+from cbo_gym.errors import FAILURES, shown
+
 FLOAT = np.dtype(np.float64)
 DEEPEST = 4  # axes of nested lists that are followed; batches of cells have three
 MOST = 10_000_000  # numbers in an array
 MOST_IN_LISTS = 300_000  # which are looked at one by one
-LONGEST = 200  # characters of what was given that a message repeats
-FAILURES = (Exception, SystemExit, GeneratorExit)  # of what is somebody else's and may raise anything
 BYTES = (str, bytes, bytearray, memoryview)  # sequences to Python, but not of numbers
-_SHORT = Repr()  # looks at the beginning only, of each list in a list too
-_SHORT.maxlevel = DEEPEST
-_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxarray = 12
-_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = LONGEST
 
 
 def as_numbers(given: Any, what: str = "the action") -> np.ndarray:
@@ -112,15 +107,6 @@ def own_copy(space: spaces.Space[Any], given: Any, what: str = "the action") -> 
     if isinstance(space, spaces.MultiBinary) and ((numbers == 0.0) | (numbers == 1.0)).all():
         return numbers.astype(space.dtype)
     return numbers
-
-
-def shown(given: Any) -> str:
-    """What was given, for a message: one line, not too long."""
-    try:
-        text = " ".join(_SHORT.repr(given).split())
-    except FAILURES:  # it is somebody else's, and broken
-        return f"an object of type {type(given).__name__}"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _real(given: Any, allowed: str) -> np.ndarray:

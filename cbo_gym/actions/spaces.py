@@ -40,9 +40,7 @@ class SparseBox(spaces.Box):
     ) -> None:
         self.null = np.asarray(null, dtype=np.float64)
         q = len(self.null)
-        if isinstance(max_interventions, bool) or max_interventions not in range(1, q + 1):
-            raise ArgumentError(f"max_interventions must be a whole number from 1 to {q}; given {max_interventions!r}")
-        self.max_interventions = int(max_interventions)
+        self.max_interventions = whole_number("max_interventions", max_interventions, at_least=1, at_most=q)
         shape = (q,) if batch is None else (batch, q)
         super().__init__(0.0, 1.0, shape, np.float64, seed=seed)
 
@@ -190,11 +188,8 @@ class SuperArmSpace(spaces.MultiBinary):
     def __init__(
         self, arms: int, size: int, seed: int | np.random.Generator | None = None, batch: int | None = None
     ) -> None:
-        if isinstance(size, bool) or size not in range(1, arms + 1):
-            raise ArgumentError(
-                f"super_arm_size must be a whole number from 1 to {arms}, the base arms; given {size!r}"
-            )
-        self.arms, self.size = arms, int(size)
+        self.arms = arms
+        self.size = whole_number("super_arm_size", size, at_least=1, at_most=arms)
         super().__init__(arms if batch is None else (batch, arms), seed=seed)
 
     @property

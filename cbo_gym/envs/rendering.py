@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from cbo_gym.envs.snapshot import MISSING, Snapshot
-from cbo_gym.errors import ArgumentError, naming_the_extra
+from cbo_gym.errors import ArgumentError, naming_the_extra, shown
 
 RENDER_MODES = ("ansi", "rgb_array")
 
 
 def require_render_mode(render_mode: str | None) -> None:
     """Raise ArgumentError unless environments have this render mode."""
-    if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ArgumentError(f"render_mode must be None or one of {list(RENDER_MODES)}; given {render_mode!r}")
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in RENDER_MODES):
+        raise ArgumentError(f"render_mode must be None or one of {list(RENDER_MODES)}; given {shown(render_mode)}")
 
 
 def render(state: Snapshot, render_mode: str) -> str | np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean, shown
 from cbo_gym.exchange.opening import opened
 from cbo_gym.feedback import Feedback
 from cbo_gym.scm import Floats, Intervention
@@ -99,5 +99,5 @@ def _values(feedback: Feedback, name: str, given: Floats, n: int) -> Floats:
     except (TypeError, ValueError):
         values = np.array(np.nan)
     if values.shape not in ((), (n,)) or not np.isfinite(values).all():
-        raise ArgumentError(f"do sets {name} to a finite number, or to {n} of them; given {given!r}")
+        raise ArgumentError(f"do sets {name} to a finite number, or to {n} of them; given {shown(given)}")
     return values if values.ndim else float(values)

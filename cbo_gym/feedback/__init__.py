@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from cbo_gym.actions import Costs
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
@@ -27,9 +27,11 @@ def feedback_class(mode: Mode | str) -> type[Feedback]:
     Raises:
         ArgumentError: if there is no such mode.
     """
-    if mode not in tuple(Mode):
-        known = [known.value for known in Mode]
-        raise ArgumentError(f"mode must be one of {', '.join(known)}; given {mode!r}{did_you_mean(str(mode), known)}")
+    known = [known.value for known in Mode]
+    if not isinstance(mode, str) or mode not in known:
+        raise ArgumentError(
+            f"mode must be one of {', '.join(known)}; given {shown(mode)}{did_you_mean(str(mode), known)}"
+        )
     return import_module(f"cbo_gym.feedback.{Mode(mode).value}").FEEDBACK
 
 
@@ -53,7 +55,7 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
-        hints = "".join(did_you_mean(name, known) for name in unknown)
+        hints = "".join(did_you_mean(name, [*known, *GRAPH_KEYWORDS, *OUTCOME_KEYWORDS]) for name in unknown)
         raise ArgumentError(
             f"{_name(problem)} in {mode} mode takes the parameters {sorted(known)}; given also {unknown}{hints}"
         )

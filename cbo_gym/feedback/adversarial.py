@@ -11,9 +11,9 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import Domains, GridBox, GridCodec
 from cbo_gym.actions.codec import Actions
-from cbo_gym.actions.reading import as_numbers, shown
+from cbo_gym.actions.reading import as_numbers
 from cbo_gym.actions.spaces import ON_GRID
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.feedback.base import Entry, Memory, Region
 from cbo_gym.feedback.parametric import MISSING, short_numbers, widest_of
 from cbo_gym.feedback.soft import SoftFeedback

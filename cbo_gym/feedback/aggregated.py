@@ -13,7 +13,7 @@ from cbo_gym.actions.cells import INTEGRAL_POINTS, representative_points, requir
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.domains import Interval
 from cbo_gym.actions.reading import as_numbers
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import require_truth_value
 from cbo_gym.feedback.base import Description, Entry, Region
 from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
 from cbo_gym.problems import Problem
@@ -57,8 +57,8 @@ class AggregatedFeedback(ParametricFeedback):
     supremum over cells, approached by small ones.
 
     ## Arguments
-    ``points``: the number S of representative points, at least 1; ``arity``: the number K of parts into which agents
-    split a cell, at least 2; ``integral``: feedback is the mean over the whole cell, computed on a lattice of
+    ``points``: the number S of representative points, 1 to 10,000; ``arity``: the number K of parts into which agents
+    split a cell, 2 to 100; ``integral``: feedback is the mean over the whole cell, computed on a lattice of
     1021 points, and ``points`` has no effect.
 
     ## References
@@ -72,8 +72,7 @@ class AggregatedFeedback(ParametricFeedback):
     def __init__(self, problem: Problem, *, points: int = 10, arity: int = 2, integral: bool = False) -> None:
         require_points(points)
         require_arity(arity)
-        if not isinstance(integral, bool):
-            raise ArgumentError(f"integral must be True or False; given {integral!r}")
+        require_truth_value("integral", integral)
         self.representative_points = points
         self.arity = arity
         self.integral = integral

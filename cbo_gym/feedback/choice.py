@@ -14,7 +14,8 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import ChoiceCodec, Domains, Interval
 from cbo_gym.actions.codec import UNSET, Actions
 from cbo_gym.actions.costs import Changed
-from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers, shown
+from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
+from cbo_gym.errors import shown
 from cbo_gym.feedback.base import Description, Feedback, Region
 from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems import Problem

@@ -25,6 +25,9 @@ from cbo_gym.task import DynamicTask, Mode, Observation, ToldGraph
 Hard = Mapping[str, tuple[Mask, Floats]]
 
 
+MOST_TRIALS = 10_000
+
+
 class Past(NamedTuple):
     """What a round depends on: how many were played before it, and what was implemented in the slices before its own.
 
@@ -67,10 +70,10 @@ class DynamicFeedback(ChoiceFeedback):
 
     Args:
         problem: with slices.
-        trials: the number K of rounds in a slice, at least 1.
+        trials: the number K of rounds in a slice, 1 to 10,000.
 
     Raises:
-        ArgumentError: if the problem has no slices, ``trials`` is no whole number of at least 1, or agents are to be
+        ArgumentError: if the problem has no slices, ``trials`` is no whole number from 1 to 10,000, or agents are to be
             told anything but the true graph.
     """
 
@@ -82,7 +85,7 @@ class DynamicFeedback(ChoiceFeedback):
     usual_initial_data = (10, 0)
 
     def __init__(self, problem: Problem, *, trials: int = 10) -> None:
-        self.trials = whole_number("trials", trials, at_least=1)
+        self.trials = whole_number("trials", trials, at_least=1, at_most=MOST_TRIALS)
         if problem.slices is None:
             raise ArgumentError(f"{problem.name} has no slices, so it has no dynamic mode")
         if problem.told is not None:

@@ -11,7 +11,8 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import SuperArmCodec, SuperArmSpace
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
-from cbo_gym.actions.reading import as_numbers, shown
+from cbo_gym.actions.reading import as_numbers
+from cbo_gym.errors import shown
 from cbo_gym.feedback.base import Description, Entry, Region
 from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
 from cbo_gym.feedback.pricing import Priceable

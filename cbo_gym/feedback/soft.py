@@ -11,7 +11,8 @@ from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import BoxCodec, SparseBox, SparseCodec
 from cbo_gym.actions.codec import Actions
-from cbo_gym.actions.reading import as_numbers, shown
+from cbo_gym.actions.reading import as_numbers
+from cbo_gym.errors import shown
 from cbo_gym.feedback.base import Description, Region
 from cbo_gym.feedback.parametric import ParametricFeedback
 from cbo_gym.problems import Problem

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym.actions import GridBox
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm import Floats
 
 JITTER = 0.2  # how often the adaptive adversary moves at random, as in the paper's code
@@ -144,7 +144,8 @@ class Listed(Strategy):
         found = _as_floats(moves)
         if found is None or found.ndim != 2 or found.shape[1] != count or not len(found) or not _in_box(found):
             raise ArgumentError(
-                f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; given {moves!r}"
+                f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; "
+                f"given {shown(moves)}"
             )
         self._moves = found
 
@@ -178,7 +179,7 @@ class Asked(Strategy):
         found, count = _as_floats(given), self.game.moves.shape[1]
         if found is None or found.shape != (count,) or not _in_box(found):
             raise ArgumentError(
-                f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given {given!r}"
+                f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given {shown(given)}"
             )
         return found
 
@@ -201,7 +202,7 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
         if adversary not in STRATEGIES:
             raise ArgumentError(
                 f"adversary must be one of {', '.join(STRATEGIES)}, a list of moves, or a function of the past "
-                f"actions; given {adversary!r}{did_you_mean(adversary, STRATEGIES)}"
+                f"actions; given {shown(adversary)}{did_you_mean(adversary, STRATEGIES)}"
             )
         return STRATEGIES[adversary](game)
     return Asked(game, adversary) if callable(adversary) else Listed(game, adversary)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cbo_gym.actions import Domains, Interval
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import is_finite_number, require_not_negative, require_positive, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.constraining import check_constraints
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.scm import (
@@ -29,12 +30,13 @@ from cbo_gym.scm import (
     Zero,
 )
 from cbo_gym.scm.scopes import Scope, minimal_intervention_sets, scope_diagram
-from cbo_gym.scm.values import Composition, is_finite_number
+from cbo_gym.scm.values import Composition
 from cbo_gym.task import ToldGraph
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
 MOST_TARGETS = 1024
 MOST_ARMS = 2**14
+MOST_COMPONENTS = 1000  # of a mixture
 MOST_PAIRS = 2**20  # of an action and a move of an adversarial problem
 MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
@@ -201,7 +203,7 @@ class Problem:
         if self.outcomes.objective != self.scm.reward:  # agents are told that the last node is the one to maximise
             raise ArgumentError(
                 f"{self.name}: the objective must be the system's reward {self.scm.reward!r}; "
-                f"given {self.outcomes.objective!r}"
+                f"given {shown(self.outcomes.objective)}"
             )
         check_constraints(self.name, self.outcomes.constraints, self.scm)
         if not self.null_action:
@@ -221,7 +223,7 @@ class Problem:
         if arms is not None and not (len(arms.exogenous) == q and arms.size in range(1, q + 1)):
             raise ArgumentError(
                 f"{self.name}: a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
-                f"signal; given the size {arms.size!r} and {len(arms.exogenous)} signals"
+                f"signal; given the size {shown(arms.size)} and {len(arms.exogenous)} signals"
             )
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
@@ -346,7 +348,7 @@ def require_interval(what: str, given: object) -> None:
     """
     pair = tuple(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else ()
     if not (len(pair) == 2 and all(map(is_finite_number, pair)) and 0 < pair[1] - pair[0] < math.inf):
-        raise ArgumentError(f"{what} must be low < high, two finite numbers; given {given!r}")
+        raise ArgumentError(f"{what} must be low < high, two finite numbers; given {shown(given)}")
 
 
 def minimal_targets(scm: System, manipulable: Iterable[str], limited: Iterable[str] = ()) -> list[frozenset[str]]:
@@ -371,8 +373,7 @@ def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
     Raises:
         ArgumentError: if ``std`` is negative or not finite; ``name`` is what the user knows it by.
     """
-    if not (is_finite_number(std) and std >= 0):
-        raise ArgumentError(f"{name} must be a finite number of at least 0; given {std!r}")
+    require_not_negative(name, std)
     return Normal(0.0, std) if std else Zero()
 
 
@@ -380,8 +381,8 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     """Noise with several modes, as Ren et al. (2024) write it, Eq. 6 and 15.
 
     Args:
-        components: ``(weight, mean, c)`` of each: a normal with that mean and the variance c sigma^2. Only the ratios
-            of the weights matter.
+        components: ``(weight, mean, c)`` of each, at most 1,000: a normal with that mean and the variance c sigma^2.
+            Only the ratios of the weights matter.
         noise_std: sigma.
         noise_scale: lambda, which multiplies the draws.
 
@@ -389,16 +390,22 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
         ArgumentError: if a component is not three finite numbers, weight and c above 0, or sigma or lambda not above 0.
     """
     for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
-        if not (is_finite_number(value) and value > 0):
-            raise ArgumentError(f"{name} must be a finite number above 0; given {value!r}")
-    table = np.array([list(component) if np.iterable(component) else [] for component in components], dtype=object)
-    if table.ndim != 2 or table.shape[1] != 3:
-        raise ArgumentError(f"components must be triples (weight, mean, c), at least one; given {components!r}")
-    if not (all(map(is_finite_number, table.flat)) and (table[:, [0, 2]] > 0).all()):
-        raise ArgumentError(f"components need finite numbers, weight and c above 0; given {components!r}")
-    weights, means, variances = table.astype(float).T
+        require_positive(name, value)
+    rows = components.tolist() if isinstance(components, np.ndarray) else components
+    if not (isinstance(rows, list | tuple) and 1 <= len(rows) <= MOST_COMPONENTS and all(map(_is_triple, rows))):
+        raise ArgumentError(
+            f"components must be triples (weight, mean, c), at least one and at most {MOST_COMPONENTS}; "
+            f"given {shown(components)}"
+        )
+    if not all(map(is_finite_number, chain(*rows))) or any(weight <= 0 or c <= 0 for weight, _, c in rows):
+        raise ArgumentError(f"components need finite numbers, weight and c above 0; given {shown(components)}")
+    weights, means, variances = np.array(rows, dtype=float).T
     stds = noise_scale * noise_std * np.sqrt(variances)
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)
+
+
+def _is_triple(given: object) -> bool:
+    return isinstance(given, list | tuple) and len(given) == 3
 
 
 def non_negative(x: Any) -> Floats:

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import whole_number
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
@@ -54,8 +54,7 @@ def binary_tree(depth: int = 2, noise_std: float = 0.0) -> Problem:
     Raises:
         ArgumentError: if ``depth`` is out of range.
     """
-    if not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
-        raise ArgumentError(f"depth must be a whole number from 1 to {MAX_DEPTH}; given {depth!r}")
+    depth = whole_number("depth", depth, at_least=1, at_most=MAX_DEPTH)
     noise = gaussian_noise(noise_std)
     size = 2 ** (depth + 1) - 1
     signs = {1: 1.0}

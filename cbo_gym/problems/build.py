@@ -7,9 +7,12 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean
+from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, shortened, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.problem_file import load_problem
+
+#: what comes of calling a function with what it is not made for
+FAULTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError, OSError)
 
 
 def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
@@ -32,10 +35,10 @@ def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
         built = builder_of(builder)(**parameters)
     except CBOGymError:
         raise
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise ArgumentError(f"cannot build {builder} with {parameters}: {error}") from error
+    except FAULTS as error:
+        raise ArgumentError(f"cannot build {builder} with {shown(parameters)}: {shortened(str(error))}") from error
     if not isinstance(built, Problem):
-        raise ArgumentError(f"{builder} must return a Problem; it returned a {type(built).__name__}")
+        raise ArgumentError(f"{shortened(builder)} must return a Problem; it returned a {type(built).__name__}")
     return built
 
 
@@ -47,7 +50,12 @@ def builder_parameters(builder: str | Problem) -> list[str]:
     """
     if isinstance(builder, Problem) or _is_file(builder):
         return []
-    return list(inspect.signature(builder_of(builder)).parameters)
+    try:
+        return list(inspect.signature(builder_of(builder)).parameters)
+    except (TypeError, ValueError) as error:  # nothing that can be called, or that tells its parameters
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{shown(builder)} names no function that builds a problem ({error})") from error
 
 
 def _is_file(builder: str | None) -> bool:
@@ -57,7 +65,9 @@ def _is_file(builder: str | None) -> bool:
             "file, or the import path 'package.module:function' of a builder"
         )
     if not isinstance(builder, str):
-        raise ArgumentError(f"a problem is a Problem, an import path or the path of a YAML file; given {builder!r}")
+        raise ArgumentError(
+            f"a problem is a Problem, an import path or the path of a YAML file; given {shown(builder)}"
+        )
     return is_yaml_file(builder)
 
 
@@ -75,5 +85,7 @@ def builder_of(path: str) -> Callable[..., Problem]:
     module_name, _, attribute = path.partition(":")
     try:
         return getattr(import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ArgumentError(f"no problem builder at {path!r}; give 'package.module:function' ({error})") from error
+    except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: a relative path
+        raise ArgumentError(
+            f"no problem builder at {shown(path)}; give 'package.module:function' ({shortened(str(error))})"
+        ) from error

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import is_finite_number, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Discrete, Floats, StructuralCausalModel, Variable, own_noise
-from cbo_gym.scm.values import is_finite_number
 
 LATTIMORE = "Lattimore, Lattimore & Reid (2016), Causal bandits: learning good interventions via causal inference"
 LEE = "Lee & Bareinboim (2018), Structural causal bandits: where to intervene?"
 Arm = dict[str, float]
+MOST_CAUSES = 1000
 
 
 def _bernoulli(probability: float) -> Discrete:
@@ -51,12 +51,12 @@ def _reward_of_first(causes: list[str], share: float, epsilon: float) -> Variabl
 
 
 def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
-    whole_number("causes", causes, at_least=2)
+    whole_number("causes", causes, at_least=2, at_most=MOST_CAUSES)
     whole_number("rare", rare, at_least=1)
     if rare >= causes:
-        raise ArgumentError(f"rare must be less than the number of causes, {causes}; given {rare}")
+        raise ArgumentError(f"rare must be less than the number of causes, {causes}; given {shown(rare)}")
     if not (is_finite_number(epsilon) and 0.0 < epsilon <= 0.5):
-        raise ArgumentError(f"epsilon must be a number above 0 and at most 0.5; given {epsilon!r}")
+        raise ArgumentError(f"epsilon must be a number above 0 and at most 0.5; given {shown(epsilon)}")
     return [f"X{i}" for i in range(1, causes + 1)]
 
 
@@ -68,7 +68,7 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
     other arm earns 1/2, or less if it sets X1 to 0.
 
     Args:
-        causes: number N, at least 2.
+        causes: number N, 2 to 1,000.
         rare: number of rare causes, at least 1 and less than ``causes``.
         q: P(X = 1) of each of them, from 0 to 1/2.
         epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
@@ -78,7 +78,7 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
     """
     names = _check_causes(causes, rare, epsilon)
     if not (is_finite_number(q) and 0.0 <= q <= 0.5):
-        raise ArgumentError(f"q must be a number from 0 to 0.5; given {q!r}")
+        raise ArgumentError(f"q must be a number from 0 to 0.5; given {shown(q)}")
     shares = [q] * rare + [0.5] * (causes - rare)
     variables = [
         *(Variable(name, own_noise, noise=_bernoulli(share)) for name, share in zip(names, shares, strict=True)),
@@ -106,7 +106,7 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
     where Z = 1. The reward is that of :func:`parallel_bandit`.
 
     Args:
-        causes: number N, at least 2.
+        causes: number N, 2 to 1,000.
         rare: number of rare causes, at least 1 and less than ``causes``.
         epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
 

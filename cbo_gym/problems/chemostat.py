@@ -19,8 +19,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from cbo_gym.arguments import is_whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError, shortened, shown
 from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.exogenous import PAPER
@@ -129,11 +129,11 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
     try:
         return Coefficients.model_validate(read_yaml(source))
     except ArgumentError as error:
-        raise ArgumentError(f"cannot read the coefficients {source}: {error}") from error
+        raise ArgumentError(f"cannot read the coefficients {shortened(str(source))}: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "(the file)"
-        raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {first['input']!r}") from error
+        raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {shown(first['input'])}") from error
 
 
 def _algae_uptake(nitrogen: Floats) -> Floats:
@@ -310,6 +310,9 @@ def chemostat(coefficients: str | None = None) -> Problem:
     )
 
 
+MOST_DAYS = 100
+
+
 def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
     """Chemostat over some days: choose nitrogen supply and predators day by day so that few animals die on average.
 
@@ -325,14 +328,13 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
     does not matter there. Since the experimenter defines Y, agents are told how it depends on D1, D2, ...
 
     Args:
-        days: their number.
+        days: their number, 1 to 100.
         coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
 
     Raises:
-        ArgumentError: if the number of days is no whole number of at least 1, or the file cannot be read or is invalid.
+        ArgumentError: if the number of days is no whole number from 1 to 100, or the file cannot be read or is invalid.
     """
-    if not is_whole_number(days) or days < 1:
-        raise ArgumentError(f"days must be a whole number of at least 1; given {days!r}")
+    days = whole_number("days", days, at_least=1, at_most=MOST_DAYS)
     fitted = load_coefficients(coefficients)
     typical = _typical(fitted)
     return Problem(

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.arguments import is_finite_number
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.scm import System
-from cbo_gym.scm.values import is_finite_number
 from cbo_gym.task import Constraint, ToldGraph
 
 SIDES = ("<=", ">=")
@@ -34,7 +34,7 @@ def constrain(outcomes: Outcomes, constraints: object = None) -> Outcomes:
     if constraints is None:
         return outcomes
     if not isinstance(constraints, list | tuple):
-        raise ArgumentError(f"constraints must be a list of texts such as 'X <= 1.5'; given {constraints!r}")
+        raise ArgumentError(f"constraints must be a list of texts such as 'X <= 1.5'; given {shown(constraints)}")
     return replace(outcomes, constraints=tuple(map(read_constraint, constraints)))
 
 
@@ -46,11 +46,13 @@ def read_constraint(text: object) -> Constraint:
     """
     found = FORM.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise ArgumentError(f"cannot read the constraint {text!r}; write 'NODE <= NUMBER' or 'NODE >= NUMBER'")
+        raise ArgumentError(f"cannot read the constraint {shown(text)}; write 'NODE <= NUMBER' or 'NODE >= NUMBER'")
     try:
         threshold = float(found["threshold"])
     except ValueError as error:
-        raise ArgumentError(f"the threshold of the constraint {text!r} is no number: {found['threshold']!r}") from error
+        raise ArgumentError(
+            f"the threshold of the constraint {shown(text)} is no number: {shown(found['threshold'])}"
+        ) from error
     return Constraint(found["node"], "<=" if found["side"] == "<=" else ">=", threshold)
 
 
@@ -63,17 +65,17 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> Non
     allowed = [node for node in scm.nodes if node != scm.reward]
     for one in constraints:
         if not isinstance(one, Constraint):
-            raise ArgumentError(f"{name}: constraints must be of type Constraint; given {one!r}")
+            raise ArgumentError(f"{name}: constraints must be of type Constraint; given {shown(one)}")
         if one.node not in allowed:
             what = "is latent" if one.node in {v.name for v in scm.variables} else "is unknown"
             what = "is the reward, which is maximised" if one.node == scm.reward else what
             raise ArgumentError(
-                f"{name}: a constraint is on the expected value of an observed node; {one.node!r} {what}; choose from "
-                f"{allowed}{did_you_mean(one.node, allowed)}"
+                f"{name}: a constraint is on the expected value of an observed node; {shown(one.node)} {what}; choose "
+                f"from {allowed}{did_you_mean(one.node, allowed)}"
             )
         if one.side not in SIDES or not is_finite_number(one.threshold):
             raise ArgumentError(
-                f"{name}: a constraint has a side, '<=' or '>=', and a finite threshold; given {one.side!r} and "
+                f"{name}: a constraint has a side, '<=' or '>=', and a finite threshold; given {shown(one.side)} and "
                 f"{one.threshold!r}"
             )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.abduction import Abduction
 from cbo_gym.problems.base import Columns, Contexts, Problem, gaussian_noise, minimal_targets, require_interval
 from cbo_gym.scm import CausalDiagram, Distribution, Floats, GuardedModel, Variable, Zero
@@ -86,7 +86,7 @@ def custom_problem(
     hidden, seen = _names("latent", latent), _names("contexts", contexts)
     for what, text in (("reward", reward), ("name", name), ("description", description)):
         if not isinstance(text, str):
-            raise ArgumentError(f"{what} must be a text; given {text!r}")
+            raise ArgumentError(f"{what} must be a text; given {shown(text)}")
     _require_known("reward", [reward], mechanisms)
     for what, named in (("noise", noise), ("latent", hidden), ("contexts", seen), ("manipulable", manipulable)):
         _require_known(what, named, mechanisms)
@@ -122,7 +122,7 @@ def custom_problem(
 
 def _mapping(what: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(given, Mapping | None):
-        raise ArgumentError(f"{what} must be a mapping by name, {{name: ...}}; given {given!r}")
+        raise ArgumentError(f"{what} must be a mapping by name, {{name: ...}}; given {shown(given)}")
     found = dict(given or {})
     _names(f"the keys of {what}", list(found))
     return found
@@ -139,19 +139,19 @@ def _names(what: str, given: Iterable[str]) -> list[str]:
     listed = isinstance(given, Iterable) and not isinstance(given, str)
     names = list(given) if listed else []
     if not listed or not all(isinstance(name, str) and name for name in names):
-        raise ArgumentError(f"{what} must be a list of names; given {given!r}")
+        raise ArgumentError(f"{what} must be a list of names; given {shown(given)}")
     return names
 
 
 def _targets(given: Iterable[Iterable[str]]) -> list[frozenset[str]]:
     if not isinstance(given, Iterable) or isinstance(given, str):
-        raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {given!r}")
+        raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {shown(given)}")
     return [frozenset(_names("every set of targets", target)) for target in given]
 
 
 def _arms(given: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-        raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {given!r}")
+        raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {shown(given)}")
     return [_mapping("every arm", arm) for arm in given]
 
 
@@ -214,7 +214,7 @@ def _variable(
 def _arguments(name: str, function: Callable[..., Floats]) -> list[str]:
     advice = "give a function whose argument names say what it depends on"
     if not callable(function):
-        raise ArgumentError(f"the mechanism of {name} must be a function; given {function!r}; {advice}")
+        raise ArgumentError(f"the mechanism of {name} must be a function; given {shown(function)}; {advice}")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:
@@ -267,14 +267,14 @@ def _contexts(
     if len(set(seen)) < len(seen):
         raise ArgumentError(f"contexts must be different; given {list(seen)}")
     if not callable(noise_given) and noise_given is not None:
-        raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {noise_given!r}")
+        raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {shown(noise_given)}")
     chosen = _usual_scopes(scm, seen, targets) if scopes is None else _scopes(scopes)
     return Contexts(tuple(seen), chosen, noise_given or Abduction(scm, seen))
 
 
 def _scopes(given: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-        raise ArgumentError(f"scopes must be a list of mappings, as [{{'X': ['context']}}, {{}}]; given {given!r}")
+        raise ArgumentError(f"scopes must be a list of mappings, as [{{'X': ['context']}}, {{}}]; given {shown(given)}")
     return [
         frozenset(
             (variable, frozenset(_names(f"the contexts of {variable}", followed)))

@@ -13,21 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 
 from cbo_gym.actions import Interval
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.problems.base import Problem, Slices, non_negative
 from cbo_gym.problems.outcomes import PlayedSlice
 from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Variable, Zero, own_noise
-from cbo_gym.scm.values import is_finite_number
 
 AGLIETTI = "Aglietti, Dhir, Gonzalez & Damoulas (2021), Dynamic causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
+MOST_SLICES = 100  # a step takes a third of a millisecond then
 CHAIN_DOMAINS = {"X": (-4.0, 1.0), "Z": (-3.0, 3.0)}
 
 
@@ -62,7 +60,7 @@ def dynamic_problem(
         section: of the paper.
         equations: slice, from 0 -> its equations.
         manipulable: variable of a slice -> native ``(low, high)``.
-        slices: the number T of slices, at least 1.
+        slices: the number T of slices, 1 to 100.
         trial_noise: factor of the noise in trials, finite and at least 0.
         noise: variable of a slice -> its noise, where that is not standard normal; of standard deviation 0 for none.
         measured: in how many slices, the first ones, there are observational data; None for all.
@@ -70,9 +68,8 @@ def dynamic_problem(
     Raises:
         ArgumentError: if ``slices`` or ``trial_noise`` is out of range.
     """
-    count = whole_number("slices", slices, at_least=1)
-    if not (is_finite_number(trial_noise) and isfinite(trial_noise) and trial_noise >= 0):
-        raise ArgumentError(f"trial_noise must be a finite number of at least 0; given {trial_noise!r}")
+    count = whole_number("slices", slices, at_least=1, at_most=MOST_SLICES)
+    require_not_negative("trial_noise", trial_noise)
     own = noise or {}
     names = tuple(equations(0))
 

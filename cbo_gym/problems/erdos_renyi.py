@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import is_finite_number, require_truth_value, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Component, Floats, Linear, Normal, Periodic, StructuralCausalModel, Tanh, Variable
-from cbo_gym.scm.values import is_finite_number
 
 REWARD = "Y"
 WEIGHTS = (0.5, 1.5)  # absolute values, times the square root of the number of parents
 FREQUENCIES = (0.05, 0.2)
 SLOPES = (0.5, 1.5)
 SPREADS = 2.0  # standard deviations to each side that a variable can be set to
+MOST_NODES = 1000
 SAMPLES = 10_000  # from which means and standard deviations are taken
 
 
@@ -46,7 +46,7 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
     deviations of its mean. Names and their order are independent of the graph.
 
     Args:
-        nodes: number of variables, the reward included, at least 2.
+        nodes: number of variables, the reward included, 2 to 1,000.
         density: expected number of edges a variable, above 0; at most that of a complete graph, (nodes - 1) / 2.
         nonlinear: sines and tanh in place of linear functions.
         instance_seed: of the graph and the functions, at least 0.
@@ -54,11 +54,10 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
     Raises:
         ArgumentError: if an argument is out of range.
     """
-    count = whole_number("nodes", nodes, at_least=2)
+    count = whole_number("nodes", nodes, at_least=2, at_most=MOST_NODES)
     if not (is_finite_number(density) and 0 < density <= (count - 1) / 2):
-        raise ArgumentError(f"density must lie above 0 and be at most {(count - 1) / 2:g}; given {density!r}")
-    if not isinstance(nonlinear, bool):
-        raise ArgumentError(f"nonlinear must be True or False; given {nonlinear!r}")
+        raise ArgumentError(f"density must lie above 0 and be at most {(count - 1) / 2:g}; given {shown(density)}")
+    require_truth_value("nonlinear", nonlinear)
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     parents = _draw_graph(rng, count, 2.0 * density / (count - 1))
     variables = [

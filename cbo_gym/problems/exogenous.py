@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import require_positive
 from cbo_gym.problems.base import MixtureComponents, Problem, mixture_noise, non_negative
 from cbo_gym.problems.function_networks import alpine_factor, norm, ripple
 from cbo_gym.scm import Distribution, Floats, StructuralCausalModel, Variable
@@ -102,8 +102,7 @@ def alpine2_dgm(*, noise: MixtureComponents, noise_std: float, noise_scale: floa
     Raises:
         ArgumentError: if the noise is invalid.
     """
-    if not (np.isfinite(noise_scale) and noise_scale > 0):
-        raise ArgumentError(f"noise_scale must be a finite number above 0; given {noise_scale!r}")
+    require_positive("noise_scale", noise_scale)
     return _alpine2(
         "Alpine2-DGM",
         "Alpine2 whose noise, a fourth power, is scaled by a function of action and parent.",

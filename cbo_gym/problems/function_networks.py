@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
@@ -27,6 +27,7 @@ CITATION = (
 ALPINE2_PEAK = 7.917052684666207
 ALPINE2_TROUGH = 4.815842317845935
 TURN = 2.0 * math.pi
+MOST_ACTIONS = 50  # of Rosenbrock: finding the intervention sets of twice as many takes five seconds
 
 
 def norm(x: Floats, y: Floats, u: Floats) -> Floats:
@@ -56,6 +57,7 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
             noise then is a latent common cause of the observed radius and the reward.
     """
     noise = gaussian_noise(noise_std)
+    require_truth_value("noise_free_parent", noise_free_parent)
     if noise_free_parent:
         variables = [
             Variable("U0", own_noise, noise=noise, observed=False),
@@ -142,12 +144,12 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
 
     Args:
         noise_std: standard deviation of the noise on each node (1 in the paper's noisy version).
-        dim: number of actions, at least 2 (5 in the paper; Huang et al. 2026 have 3 and 7 as well).
+        dim: number of actions, 2 to 50 (5 in the paper; Huang et al. 2026 have 3 and 7 as well).
 
     Raises:
-        ArgumentError: if ``dim`` is no whole number of at least 2.
+        ArgumentError: if ``dim`` is no whole number from 2 to 50.
     """
-    dim = whole_number("dim", dim, at_least=2)
+    dim = whole_number("dim", dim, at_least=2, at_most=MOST_ACTIONS)
     noise = gaussian_noise(noise_std)
     names = [*(f"X{i}" for i in range(dim - 2)), "Y"]
     reachable = {name: (valley(-2.0, -2.0) * i, 0.0) for i, name in enumerate(names[:-1], start=1)}
@@ -193,6 +195,7 @@ def ackley(known_composition: bool = False) -> Problem:
     Args:
         known_composition: tell agents how the reward depends on X0 and X1 (for composite methods).
     """
+    require_truth_value("known_composition", known_composition)
     every = tuple(range(6))
     reachable = {"X0": (0.0, 4.0), "X1": (-1.0, 1.0)}
     variables = [

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions.domains import Number
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems import compositions
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
 from cbo_gym.problems.exogenous import PAPER
@@ -60,7 +60,7 @@ class PooledTest:
         for name, (text, holds) in allowed.items():
             value = getattr(self, name)
             if not (holds and np.isfinite(value)):
-                raise ArgumentError(f"{name} must be a finite number {text}; given {value!r}")
+                raise ArgumentError(f"{name} must be a finite number {text}; given {shown(value)}")
 
     def infectious(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
         """Percent infectious in the week after, those who are infected in this one."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shortened
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.custom import OWN_NOISE, custom_problem
 from cbo_gym.problems.expression import RESERVED, Equation
@@ -60,12 +60,13 @@ def load_problem(path: str | Path) -> Problem:
         ArgumentError: naming the file and what is wrong in it.
     """
     path = Path(path)
+    failed = f"cannot load the problem {shortened(str(path))}"
     try:
         return _build(_ProblemFile.model_validate(read_yaml(path)))
     except ValidationError as error:
-        raise ArgumentError(f"cannot load the problem {path}: {field_errors(error, _ProblemFile)}") from error
+        raise ArgumentError(f"{failed}: {field_errors(error, _ProblemFile)}") from error
     except ArgumentError as error:
-        raise ArgumentError(f"cannot load the problem {path}: {error}") from error
+        raise ArgumentError(f"{failed}: {error}") from error
 
 
 def _build(parsed: _ProblemFile) -> Problem:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import require_word, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Interval, Problem, SuperArms, gaussian_noise
 from cbo_gym.scm import (
     Arcsine,
@@ -158,14 +159,12 @@ def _problem(
     feedback: Feedback,
     model_noise_std: float,
 ) -> Problem:
-    if isinstance(instance_seed, bool) or not isinstance(instance_seed, int) or instance_seed < 0:
-        raise ArgumentError(f"instance_seed must be a whole number of at least 0; given {instance_seed!r}")
-    if centre not in _FAMILIES:
-        raise ArgumentError(f"nonlinear_about must be one of {sorted(_FAMILIES)}; given {centre!r}")
+    instance_seed = whole_number("instance_seed", instance_seed, at_least=0)
+    require_word("nonlinear_about", centre, sorted(_FAMILIES))
     family = _FAMILIES[centre][name]
     for argument, function in (("activation", activation), ("payoff", payoff)):
         if not isinstance(function, Component | None):
-            raise ArgumentError(f"{argument} must be None or a Component such as Tanh(); given {function!r}")
+            raise ArgumentError(f"{argument} must be None or a Component such as Tanh(); given {shown(function)}")
     instance = _instance(family, instance_seed)
     sem = SeparableSEM(
         instance.signals,

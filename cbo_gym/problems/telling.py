@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.arguments import is_whole_number, whole_number
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.arguments import is_whole_number, require_word, whole_number
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import MOST_TARGETS, Problem
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.scm.equivalence import markov_equivalents
@@ -42,6 +42,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
 MOST_CANDIDATES = 64
 TRIES = 1000
+LEAST_TRIES, SEARCHED_EDGES = 100, 200_000  # in great graphs there are fewer tries, for each takes longer
 
 Change = int | Sequence[Any]  # how many, drawn at random, or which
 
@@ -56,8 +57,8 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
         keywords: of ``"wrong"``: ``graph_missing``, ``graph_added``, ``graph_reversed`` (numbers of directed edges, or
             lists of edges ``(cause, effect)``) and ``graph_omitted`` (a number of variables that no action sets or
             enters, or a list of them; their edges go with them), by default one missing edge; and ``graph_seed``, at
-            least 0, of what is drawn. Of ``"partial"``: ``graph_candidates``: None for the Markov equivalence class
-            with the reward as a sink, at most ``MOST_CANDIDATES`` of it; a number of diagrams, of which all but the
+            least 0, of what is drawn. Of ``"partial"``: ``graph_candidates``, at most 64: None for the Markov
+            equivalence class with the reward as a sink, or so many of it; a number of diagrams, of which all but the
             true one have an edge missing, added or reversed; or a list of diagrams or of lists of edges; and
             ``graph_seed``. A list without the true one is allowed, and said in a warning.
 
@@ -65,10 +66,7 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
         ArgumentError: if the kind or a keyword is unknown; for more changes than there are edges or variables; if the
             diagram would have a cycle, an edge out of the reward, or nothing left to act on that affects the reward.
     """
-    if graph not in TAKEN:
-        raise ArgumentError(
-            f"graph must be one of {', '.join(map(repr, TAKEN))}; given {graph!r}{did_you_mean(graph, TAKEN)}"
-        )
+    require_word("graph", graph, TAKEN)
     if strangers := sorted(set(keywords) - set(TAKEN[graph])):
         raise ArgumentError(f"graph={graph!r} takes the keywords {list(TAKEN[graph])}; given also {strangers}")
     if graph == "known":
@@ -110,13 +108,16 @@ def _partial(
             raise ArgumentError(f"{problem.name} has a cyclic graph, so no equivalence class; list the candidates")
         found = markov_equivalents(truth, [problem.scm.reward], MOST_CANDIDATES)
     elif is_whole_number(graph_candidates):
-        found = _alternatives(problem, rng, whole_number("graph_candidates", graph_candidates, at_least=1))
-    elif isinstance(graph_candidates, list | tuple) and graph_candidates:
+        found = _alternatives(problem, rng, whole_number("graph_candidates", graph_candidates, 1, MOST_CANDIDATES))
+    elif isinstance(graph_candidates, list | tuple) and 1 <= len(graph_candidates) <= MOST_CANDIDATES:
         found = [_as_diagram(problem, given) for given in graph_candidates]
         if truth not in found:
             warnings.warn(f"the true graph of {problem.name} is not among the candidates", stacklevel=2)
     else:
-        raise ArgumentError(f"graph_candidates is a number or a list of diagrams; given {graph_candidates!r}")
+        raise ArgumentError(
+            f"graph_candidates is a number from 1 to {MOST_CANDIDATES} or a list of so many diagrams; "
+            f"given {shown(graph_candidates)}"
+        )
     candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in found)
     return ToldGraph(nodes, candidates=tuple(sorted(candidates, key=repr)))
 
@@ -127,13 +128,16 @@ _TELLERS: dict[str, Callable[..., ToldGraph]] = {"hidden": _hidden, "wrong": _wr
 def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
     """The true diagram and others with one edge changed."""
     found = [problem.scm.diagram]
-    kinds = rng.permuted(np.arange(TRIES) % 3)
-    for kind in kinds:
+    impossible: set[str] = set()
+    for change in np.array(CHANGES)[rng.permuted(np.arange(TRIES) % 3)]:
         if len(found) >= count:
             return found
+        if change in impossible:
+            continue
         try:
-            diagram = wrong_diagram(problem, rng, **{CHANGES[kind]: 1})
+            diagram = wrong_diagram(problem, rng, **{change: 1})
         except ArgumentError:
+            impossible.add(change)
             continue
         if diagram not in found:
             found.append(diagram)
@@ -156,16 +160,20 @@ def wrong_diagram(
         ArgumentError: as :func:`tell`.
     """
     changes = (graph_missing, graph_added, graph_reversed, graph_omitted)
-    if all(not change and is_whole_number(change) for change in changes):
+    if all(is_whole_number(change) and not change for change in changes):
         raise ArgumentError(f"a wrong graph needs a change; give one of {', '.join(CHANGES)} above 0")
     drawn = any(is_whole_number(change) and change for change in changes)
     problems: dict[str, None] = {}
-    for _ in range(TRIES if drawn else 1):
+    for _ in range(_tries(problem) if drawn else 1):
         diagram = _changed(problem, rng, *changes)
         if (what := _unfit(problem, diagram)) is None:
             return _in_order(problem, diagram)
         problems[what] = None
     raise ArgumentError(f"no such change of the graph of {problem.name} will do: {'; '.join(problems)}")
+
+
+def _tries(problem: Problem) -> int:
+    return max(LEAST_TRIES, min(TRIES, SEARCHED_EDGES // (len(problem.scm.diagram.directed) or 1)))
 
 
 def _changed(
@@ -181,7 +189,7 @@ def _changed(
     if problem.super_arms:
         fixed |= set(scm.nodes)
     gone = _pick(rng, omitted, [n for n in scm.nodes if n not in fixed], "graph_omitted", "variables no action enters")
-    kept = scm.diagram.subgraph(set(scm.nodes) - set(gone))
+    kept = scm.diagram.subgraph(set(scm.nodes) - set(gone)) if gone else scm.diagram
     edges = sorted(kept.directed)
     dropped = _pick(rng, missing, edges, "graph_missing", "edges")
     inner = [edge for edge in edges if edge[1] != reward and edge not in dropped]
@@ -208,14 +216,21 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
     if is_whole_number(wanted):
         count = whole_number(keyword, wanted, at_least=0)
         if count > len(known):
-            raise ArgumentError(f"{keyword} must be at most {len(known)}, for there are so many {what}; given {count}")
+            raise ArgumentError(
+                f"{keyword} must be at most {len(known)}, for there are so many {what}; given {shown(count)}"
+            )
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
-        raise ArgumentError(f"{keyword} is a number or a list; given {wanted!r}")
+        raise ArgumentError(f"{keyword} is a number or a list; given {shown(wanted)}")
     named = [tuple(one) if isinstance(one, list) else one for one in wanted]
-    if strangers := [one for one in named if one not in known]:
-        raise ArgumentError(f"{keyword} names {strangers}; choose from the {what} {list(known)}")
+    if strangers := [one for one in named if not _names(one) or one not in known]:
+        raise ArgumentError(f"{keyword} names {shown(strangers)}; choose from the {what} {list(known)}")
     return list(dict.fromkeys(named))
+
+
+def _names(given: object) -> bool:
+    """Whether it is a variable's name, or names in a tuple, as an edge is: nothing else may be compared with them."""
+    return isinstance(given, str) or (isinstance(given, tuple) and all(isinstance(name, str) for name in given))
 
 
 def _built(nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]) -> CausalDiagram:
@@ -251,18 +266,20 @@ def _as_diagram(problem: Problem, given: Any) -> CausalDiagram:
     """A candidate that the user lists, as a diagram or as its directed edges."""
     truth = problem.scm.diagram
     if not isinstance(given, CausalDiagram):
-        try:
-            edges = [(str(cause), str(effect)) for cause, effect in given]
-        except (TypeError, ValueError):
-            raise ArgumentError(
-                f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {given!r}"
-            ) from None
-        given = _built(truth.nodes, edges, truth.bidirected)
+        given = _built(truth.nodes, _edges(given), truth.bidirected)
     if set(given.nodes) != set(truth.nodes):
         raise ArgumentError(f"a candidate needs the nodes {list(truth.nodes)}; given {list(given.nodes)}")
     if what := _unfit(problem, given):
         raise ArgumentError(f"{given} is no candidate for the graph of {problem.name}: {what}")
     return given
+
+
+def _edges(given: Any) -> list[Edge]:
+    edges = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
+    edges = [tuple(edge) if isinstance(edge, list) else edge for edge in edges]
+    if not all(isinstance(edge, tuple) and len(edge) == 2 and _names(edge) for edge in edges):
+        raise ArgumentError(f"a candidate is a CausalDiagram or a list of edges (cause, effect); given {shown(given)}")
+    return edges
 
 
 def _listed(problem: Problem) -> tuple[str, ...]:

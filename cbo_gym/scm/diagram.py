@@ -159,7 +159,8 @@ class CausalDiagram:
             repeated = sorted({name for name in self.nodes if self.nodes.count(name) > 1})
             raise ArgumentError(f"nodes must be distinct; repeated: {repeated}")
         for pair in [*self.directed, *self.bidirected]:
-            self._require(pair)
+            if not known.issuperset(pair):
+                self._require(pair)
             if len(set(pair)) != 2:
                 raise ArgumentError(f"an edge joins two different nodes; given a self loop at {set(pair)}")
         if not self.allow_cycles and not self.is_acyclic:

@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
-from cbo_gym.scm.values import is_finite_number
+from cbo_gym.arguments import is_finite_number
+from cbo_gym.errors import ArgumentError, shown
 
 Array = np.ndarray
 
@@ -29,12 +29,12 @@ def _normal_quantile(uniforms: Array) -> Array:
 
 def _require_positive(name: str, value: float) -> None:
     if not (is_finite_number(value) and value > 0):
-        raise ArgumentError(f"{name} must be a finite number above 0; given {value!r}")
+        raise ArgumentError(f"{name} must be a finite number above 0; given {shown(value)}")
 
 
 def _require_finite(name: str, value: float) -> None:
     if not is_finite_number(value):
-        raise ArgumentError(f"{name} must be a finite number; given {value!r}")
+        raise ArgumentError(f"{name} must be a finite number; given {shown(value)}")
 
 
 def _require_ends(low: float, high: float) -> None:
@@ -50,7 +50,7 @@ def _require_weights(weights: Sequence[float]) -> None:
 
 def _finite_numbers(name: str, values: Sequence[float]) -> tuple[float, ...]:
     if isinstance(values, str) or not np.iterable(values) or not all(map(is_finite_number, values)):
-        raise ArgumentError(f"{name} must be a list of finite numbers; given {values!r}")
+        raise ArgumentError(f"{name} must be a list of finite numbers; given {shown(values)}")
     return tuple(map(float, values))
 
 

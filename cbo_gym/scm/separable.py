@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.components import Component, Linear, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
@@ -297,10 +298,8 @@ def _check(
         raise ArgumentError(f"give one name for each of {count} nodes; given {len(names)}")
     if activations is not None and len(activations) != count:
         raise ArgumentError(f"give one activation for each of {count} nodes; given {len(activations)}")
-    if mask not in ("exogenous", "endogenous"):
-        raise ArgumentError(f"mask must be 'exogenous' or 'endogenous'; given {mask!r}")
-    if feedback not in ("all", "selected"):
-        raise ArgumentError(f"feedback must be 'all' or 'selected'; given {feedback!r}")
+    require_word("mask", mask, ("exogenous", "endogenous"))
+    require_word("feedback", feedback, ("all", "selected"))
 
 
 class _Functions:

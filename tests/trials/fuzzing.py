@@ -1,0 +1,228 @@
+"""A process in which keywords are tried, one case after the other, for the trial of keywords.
+
+A case is a way of making something, its name and keyword arguments whose values are texts of Python: it can be sent,
+printed and typed in again. What happens to the process, that it hangs, dies or wants too much memory, happens to no
+other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import selectors
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+MEMORY = 2**31  # bytes that a case may add to the process
+REFUSAL, MAKING = 2.0, 10.0  # seconds of the processor's time
+PATIENCE = 20.0  # seconds of the clock, on a machine that others use as well
+LONGEST = 4000  # characters of a message: values are shown in short
+OF_GYMNASIUM = ("render_mode", "max_episode_steps", "num_envs")  # it looks at these itself, before or after us
+
+
+class Case(NamedTuple):
+    """``way`` is ``make``, ``make_vec``, ``make_env`` or ``create_agent``."""
+
+    way: str
+    name: str
+    keywords: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.way} {self.name}({', '.join(f'{key}={text}' for key, text in self.keywords.items())})"
+
+
+class Answer(NamedTuple):
+    """``made`` and played, ``refused`` by a named error, or what went ``wrong``, and what was said."""
+
+    outcome: str
+    said: str = ""
+    seconds: float = 0.0
+
+
+class Workplace:
+    """The process, started anew where a case was its end."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Workplace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def ask(self, case: Case) -> Answer:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(case).encode() + b"\n")
+        process.stdin.flush()
+        line = self._line(process, PATIENCE)
+        if line is None:
+            self._end()
+            return Answer("wrong", f"hangs: more than {PATIENCE:g} s", PATIENCE)
+        if not line:
+            status = process.wait()
+            self._end()
+            return Answer("wrong", f"the process ended with {status}")
+        return Answer(*json.loads(line))
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "tests.trials.fuzzing"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT, env=variables
+        )
+        assert self._line(self._process, 10 * PATIENCE) == b"ready\n"
+        return self._process
+
+    @staticmethod
+    def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
+        """What the process says, nothing where it has ended, None where it says nothing for so long."""
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            return process.stdout.readline() if selector.select(seconds) else None
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def answer(case: Case) -> Answer:
+    """Try a case, here and now."""
+    from cbo_gym.errors import CBOGymError
+
+    start = time.process_time()
+    try:
+        given = {keyword: eval(text, names()) for keyword, text in case.keywords.items()}
+        start = time.process_time()  # some values take a while to make
+        WAYS[case.way](case.name, given)
+    except CBOGymError as error:
+        return _judged(error, time.process_time() - start)
+    except BaseException as error:
+        seconds = time.process_time() - start
+        if _is_gymnasiums_own(error, case):
+            return Answer("refused", "by Gymnasium", seconds)
+        return Answer("wrong", f"{type(error).__name__}: {_text(error)[:300]} ({_place(error)})", seconds)
+    seconds = time.process_time() - start
+    return Answer("made" if seconds <= MAKING else "wrong", f"made in {seconds:.1f} s", seconds)
+
+
+def _judged(error: BaseException, seconds: float) -> Answer:
+    """A named error, unless it took too long, too much memory or too many words."""
+    said = _text(error)
+    if seconds > REFUSAL:
+        return Answer("wrong", f"refused in {seconds:.1f} s: {said[:300]}", seconds)
+    if any(isinstance(one, MemoryError) for one in _chain(error)):
+        return Answer("wrong", f"out of memory: {said[:300]}", seconds)
+    if not said or len(said) > LONGEST:
+        return Answer("wrong", f"says {len(said)} characters: {said[:300]}", seconds)
+    return Answer("refused", said[:300], seconds)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "without a text"
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    return [] if error is None else [error, *_chain(error.__cause__ or error.__context__)]
+
+
+def _place(error: BaseException) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}:{last.lineno}"
+
+
+def _is_gymnasiums_own(error: BaseException, case: Case) -> bool:
+    """Whether it is raised by Gymnasium itself, of a keyword that it looks at."""
+    import gymnasium
+
+    home = str(Path(gymnasium.__file__).parent)
+    raised_there = traceback.extract_tb(error.__traceback__)[-1].filename.startswith(home)
+    return raised_there and case.way != "make_env" and not set(OF_GYMNASIUM).isdisjoint(case.keywords)
+
+
+def _make(name: str, keywords: dict[str, Any]) -> None:
+    import gymnasium as gym
+
+    _play(gym.make(name, **keywords))
+
+
+def _make_vec(name: str, keywords: dict[str, Any]) -> None:
+    import gymnasium as gym
+
+    _play(gym.make_vec(name, **{"num_envs": 2, "vectorization_mode": "vector_entry_point", **keywords}))
+
+
+def _make_env(name: str, keywords: dict[str, Any]) -> None:
+    from cbo_gym.specs import Spec, make_env
+
+    _play(make_env(Spec(name, tuple(keywords.items()))))
+
+
+def _create_agent(name: str, keywords: dict[str, Any]) -> None:
+    from cbo_gym.specs import Spec, create_agent
+
+    create_agent(Spec(name, tuple(keywords.items())))
+
+
+def _play(env: Any) -> None:
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    env.step(env.action_space.sample())
+    env.close()
+
+
+WAYS = {"make": _make, "make_vec": _make_vec, "make_env": _make_env, "create_agent": _create_agent}
+
+
+def deep(levels: int) -> list[Any]:
+    """A list in a list in a list ..."""
+    nested: list[Any] = []
+    for _ in range(levels):
+        nested = [nested]
+    return nested
+
+
+def names() -> dict[str, Any]:
+    """What the texts of values may speak of."""
+    found = {"deep": deep, **vars(importlib.import_module("cbo_gym.scm"))}
+    found |= {"np": importlib.import_module("numpy"), "nan": float("nan"), "inf": float("inf")}
+    found |= {name: getattr(importlib.import_module(module), name)
+              for module, name in (("decimal", "Decimal"), ("fractions", "Fraction"), ("collections", "UserDict"))}  # fmt: skip
+    return found
+
+
+def main() -> None:
+    """Answer cases, one a line, until there are no more."""
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what others print is no answer
+    warnings.simplefilter("ignore")
+    import cbo_gym.specs
+
+    for agent in cbo_gym.specs.usable_agents():
+        cbo_gym.specs.find_agent(agent)  # libraries are loaded before memory is counted
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
+    limit = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    print("ready", file=out)
+    for line in sys.stdin:
+        print(json.dumps(answer(Case(*json.loads(line)))), file=out)
+
+
+if __name__ == "__main__":
+    main()
