@@ -22,10 +22,15 @@ from cbo_gym.feedback import OUTCOME_KEYWORDS, feedback_class
 from cbo_gym.labels import Spec
 from cbo_gym.problems.build import builder_of
 from cbo_gym.problems.telling import GRAPH_KEYWORDS
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 from cbo_gym.registry import EnvEntry, entries, find_entry
 
 Declared = Mapping[str, Any]  # keyword -> its type, Any where none is declared
-GENERAL = (*GRAPH_KEYWORDS, *OUTCOME_KEYWORDS)  # keywords of every environment, checked by what reads them
+GENERAL = (
+    *GRAPH_KEYWORDS,
+    *OUTCOME_KEYWORDS,
+    INSTANCE_KEYWORD,
+)  # keywords of every environment, checked by what reads them
 _LOOSE = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 

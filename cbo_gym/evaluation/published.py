@@ -512,9 +512,7 @@ def _doubled(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _table(
-    rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]
-) -> pl.DataFrame:
+def _table(rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]) -> pl.DataFrame:
     """The table of a finished run: a row a round."""
     kept = {**kept, **{name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}}
     follows = _follows(optimum, _double(kept))

@@ -14,6 +14,7 @@ from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
 from cbo_gym.problems.constraining import constrain, require_told
 from cbo_gym.problems.telling import GRAPH_KEYWORDS, tell
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, turned
 from cbo_gym.task import Mode
 
 OUTCOME_KEYWORDS = ("constraints", "costs")  # what is asked of rounds, of any problem
@@ -43,13 +44,15 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
         mode: how it is played.
         parameters: keyword arguments of the mode, of the problem's builder, of
             :func:`cbo_gym.problems.constraining.constrain`: what an action must meet, and of
-            :func:`cbo_gym.problems.telling.tell`: what agents are told of the graph; and ``costs`` of rounds, as
-            :meth:`cbo_gym.actions.Costs.read` takes them, None for none.
+            :func:`cbo_gym.problems.telling.tell`: what agents are told of the graph; ``costs`` of rounds, as
+            :meth:`cbo_gym.actions.Costs.read` takes them, None for none; and ``instance``, see
+            :mod:`cbo_gym.problems.variations.instance`.
 
     Raises:
         ArgumentError: if the problem cannot be built or does not fit the mode, or a parameter is neither's.
     """
     kind = feedback_class(mode)
+    instance = parameters.pop(INSTANCE_KEYWORD, 0)
     of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
     asked = {name: parameters.pop(name) for name in OUTCOME_KEYWORDS if name in parameters}
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
@@ -67,10 +70,10 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
             f"constraints are on E[node | action]; in {mode} mode what an action does depends on the round as well, so "
             f"none can be put on {built.name}"
         )
-    truth = kind(built, **of_mode)
+    truth = kind(turned(built, kind.mode, instance), **of_mode)
     if (told := tell(built, **of_graph)) is built:
         return truth
-    feedback = kind(told, **of_mode)
+    feedback = kind(turned(told, kind.mode, instance), **of_mode)
     require_told(told.outcomes, feedback.told)
     feedback.truth = truth
     return feedback

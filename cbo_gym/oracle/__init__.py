@@ -12,6 +12,7 @@ from cbo_gym.oracle.contextual import ContextualOracle
 from cbo_gym.oracle.dynamic import DynamicOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
 from cbo_gym.problems.telling import GRAPH_KEYWORDS
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, turn_of
 from cbo_gym.registry import RecordedOptimum, find_entry
 from cbo_gym.task import Mode
 
@@ -54,7 +55,7 @@ def oracle_of(env: Any) -> Oracle:
     feedback = getattr(base, "feedback", None)
     if not isinstance(feedback, Feedback):
         raise ArgumentTypeError(f"an oracle needs an environment of cbo_gym; given {type(base).__name__}")
-    return oracle_for(feedback, _recorded(base.spec))
+    return oracle_for(feedback, _turned(_recorded(base.spec), feedback))
 
 
 def _recorded(spec: Any) -> RecordedOptimum | None:
@@ -62,8 +63,31 @@ def _recorded(spec: Any) -> RecordedOptimum | None:
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
         return None
-    aside = (*OF_THE_SESSION, *GRAPH_KEYWORDS, "costs")  # neither what is told of the graph nor costs change it
+    aside = (
+        *OF_THE_SESSION,
+        *GRAPH_KEYWORDS,
+        "costs",
+        INSTANCE_KEYWORD,
+    )  # which change nothing, or in a way that is known
     made_with, registered = (
         {key: value for key, value in one.items() if key not in aside} for one in (spec.kwargs, entry.made_with)
     )
     return entry.optimum if made_with == registered else None
+
+
+def _turned(recorded: RecordedOptimum | None, feedback: Feedback) -> RecordedOptimum | None:
+    """The optimum of an instance, from that of the problem as published."""
+    turn = turn_of(feedback.truth.problem)
+    if recorded is None or turn is None:
+        return recorded
+    scale, place = turn.reward.slope, turn.reward.to_new
+    names = [old for old, new in turn.names.items() if new in feedback.problem.action_names]
+    told = {
+        "value": float(place(recorded.value)),
+        "action": turn.record(recorded.action, feedback.mode, names),
+        "standard_error": scale * recorded.standard_error,
+        # what is bent changes how random actions are spread, so that theirs is estimated anew
+        "random_value": float(place(recorded.random_value)) if turn.keeps_measure else None,
+        "random_standard_error": scale * recorded.random_standard_error,
+    }
+    return recorded.model_copy(update=told)

@@ -285,12 +285,11 @@ class Oracle:
         recorded = self._recorded
         if recorded is None:
             return self.find_optimum()
+        random: tuple[float, float] = recorded.random_value, recorded.random_standard_error
+        if recorded.random_value is None:  # of an instance
+            random = self._random_value()
         return Optimum(
-            recorded.value,
-            self.feedback.codec.from_record(recorded.action),
-            recorded.standard_error,
-            recorded.random_value,
-            recorded.random_standard_error,
+            recorded.value, self.feedback.codec.from_record(recorded.action), recorded.standard_error, *random
         )
 
     def find_optimum(self) -> Optimum:

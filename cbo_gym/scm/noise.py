@@ -313,3 +313,31 @@ class DistributionFamily:
     def draw(self, rng: np.random.Generator) -> Distribution:
         """One distribution of the family."""
         return self.kind(**{name: rng.uniform(low, high) for name, (low, high) in self.ranges.items()})
+
+
+def scaled(distribution: Distribution, factor: float) -> Distribution | None:
+    """The distribution of ``factor`` times a draw; None where it is of a kind that cannot be told so.
+
+    Args:
+        distribution: of this module.
+        factor: not 0.
+    """
+    match distribution:
+        case Zero():
+            return distribution
+        case Normal(mean, std):
+            return Normal(factor * mean, abs(factor) * std)
+        case Uniform(low, high):
+            return Uniform(*sorted((factor * low, factor * high)))
+        case GaussianMixture(weights, means, stds):
+            return GaussianMixture(weights, [factor * mean for mean in means], [abs(factor) * std for std in stds])
+        case Arcsine(mean, std):
+            return Arcsine(factor * mean, abs(factor) * std)
+        case TruncatedNormal(location, scale, low, high):
+            ends = sorted((factor * low, factor * high))
+            return TruncatedNormal(factor * location, abs(factor) * scale, *ends)
+        case Empirical(quantiles):
+            return Empirical(sorted(factor * quantile for quantile in quantiles))
+        case Discrete(values, weights):
+            return Discrete([factor * value for value in values], weights)
+    return None

@@ -1,0 +1,92 @@
+"""Other units for a number: scaled, shifted, reflected and gently bent, one to one on the whole line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cbo_gym.actions.domains import Interval, Number
+from cbo_gym.scm.values import Composition
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A map of the line that takes the ends of one interval to those of another.
+
+    The bend is that of Jones & Pewsey (2009), Sinh-arcsinh distributions, sec. 2: smooth, rising, and with an inverse in
+    closed form.
+
+    Args:
+        old: the interval in the old unit.
+        new: the same in the new one.
+        reflected: whether its lower end becomes the upper one.
+        bend: how much it is bent; 0 for a straight line.
+    """
+
+    old: Interval
+    new: Interval
+    reflected: bool = False
+    bend: float = 0.0
+
+    @cached_property
+    def slope(self) -> float:
+        """New units a unit, of a straight one; below 0 where it is reflected."""
+        size = (self.new[1] - self.new[0]) / (self.old[1] - self.old[0])
+        return -size if self.reflected else size
+
+    @cached_property
+    def origin(self) -> float:
+        """What 0 becomes, of a straight one."""
+        return (self.new[1] if self.reflected else self.new[0]) - self.slope * self.old[0]
+
+    @cached_property
+    def _ends(self) -> Interval:
+        return math.sinh(math.asinh(-1.0) + self.bend), math.sinh(math.asinh(1.0) + self.bend)
+
+    def to_new(self, value: Number) -> Number:
+        """The value in the new unit; of a straight one tensors are taken as well."""
+        if not self.bend:
+            return self.slope * value + self.origin
+        low, high = self._ends
+        share = 2.0 * (value - self.old[0]) / (self.old[1] - self.old[0]) - 1.0
+        return self._placed((np.sinh(np.arcsinh(share) + self.bend) - low) / (high - low), self.new)
+
+    def to_old(self, value: Number) -> Number:
+        """The value in the old unit."""
+        if not self.bend:
+            return (value - self.origin) / self.slope
+        low, high = self._ends
+        share = (value - self.new[0]) / (self.new[1] - self.new[0])
+        share = 1.0 - share if self.reflected else share
+        unbent = np.sinh(np.arcsinh(low + (high - low) * share) - self.bend)
+        return self.old[0] + (self.old[1] - self.old[0]) * 0.5 * (unbent + 1.0)
+
+    def _placed(self, share: Number, interval: Interval) -> Number:
+        share = 1.0 - share if self.reflected else share
+        return interval[0] + (interval[1] - interval[0]) * share
+
+
+SAME = Unit((0.0, 1.0), (0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class TurnedComposition:
+    """A known function of nodes, of the same nodes by other names and in other units.
+
+    Args:
+        known: the function as it was.
+        nodes: name -> new name and unit, a straight one.
+        reward: unit of what it gives, a straight one.
+    """
+
+    known: Composition
+    nodes: Mapping[str, tuple[str, Unit]]
+    reward: Unit
+
+    def __call__(self, nodes: Mapping[str, Number]) -> Number:
+        old = {name: unit.to_old(nodes[new]) for name, (new, unit) in self.nodes.items() if new in nodes}
+        return self.reward.to_new(self.known(old))

@@ -1,0 +1,1 @@
+"""Variations of problems: the same system, given otherwise."""

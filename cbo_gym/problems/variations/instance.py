@@ -1,0 +1,458 @@
+"""Instances: the same task turned by symmetries that are known, so that nobody can know where its optimum lies.
+
+As in COCO (Hansen, Auger, Ros, Mersmann, Tusar & Brockhoff 2021), an instance is drawn by its number; instance 0 is the
+problem as published. All others have
+
+* nodes by neutral names, in another topological order, and in other units: scaled, shifted, and but for the reward
+  reflected. Variables that are set are bent as well, where nothing that is told becomes false by that;
+* soft parameters in another order, in other units, reflected and bent;
+* target sets, scopes and arms in another order;
+* rewards in other units: s times the reward plus t, s above 0; but in discrete and adversarial mode, where they lie in
+  [0, 1], and where agents are told from which Gaussian process the reward function is drawn.
+
+What agents are told goes with it: the distribution of the noise of scaled nodes, known compositions, constraints and
+costs. So the greatest expected reward is s times that of the problem plus t, without an error. What a random action
+earns is so too where nothing is bent.
+
+Masked systems keep the nodes' units, as the families of their equations are told; base arms change places. In discrete
+mode values are reflected alone. In dynamic mode variables keep their order in a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.actions.costs import Costs
+from cbo_gym.actions.units import SAME, TurnedComposition, Unit
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import Adversary, Contexts, Problem, Slices, SuperArms
+from cbo_gym.problems.masking import with_random_signals
+from cbo_gym.problems.outcomes import Outcomes, PlayedSlice
+from cbo_gym.scm import Zero
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.noise import Distribution, scaled
+from cbo_gym.scm.scopes import Scope
+from cbo_gym.scm.turned import Turned, renamed
+from cbo_gym.task import Constraint, Mode, ToldGraph
+
+INSTANCE_KEYWORD = "instance"
+MOST = 2**32 - 1
+REWARD = "R"
+SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)  # of scales, and of shifts in units of what is shifted
+BEND = 0.6  # at most: slopes differ by a factor of 2.6 then
+WITHIN = (Mode.DISCRETE, Mode.ADVERSARIAL)  # modes whose rewards lie in [0, 1]
+SETTING = (Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC)  # modes in which variables are set to any value
+Record = Any  # an action as the registry writes it
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How an instance differs from its problem.
+
+    Attributes:
+        names: name of every variable, and of a soft parameter with a name of its own -> its new one.
+        units: old name of a node -> its unit.
+        reward: unit of the reward.
+        coordinates: for each old soft parameter its new place and its unit.
+        masked: whether soft parameters are a super arm.
+    """
+
+    names: Mapping[str, str]
+    units: Mapping[str, Unit]
+    reward: Unit
+    coordinates: tuple[tuple[int, Unit], ...]
+    masked: bool = False
+
+    @property
+    def keeps_measure(self) -> bool:
+        """Whether random actions earn what they earned, in the reward's new unit."""
+        return not any(unit.bend for unit in (*self.units.values(), *(unit for _, unit in self.coordinates)))
+
+    def unit(self, name: str) -> Unit:
+        return self.units.get(name, SAME)
+
+    def point(self, point: Sequence[float]) -> tuple[float, ...]:
+        """Soft parameters in [0, 1], each at its new place."""
+        turned = [0.0] * len(point)
+        for value, (place, unit) in zip(point, self.coordinates, strict=True):
+            (low, high), (first, last) = unit.old, unit.new
+            share = (unit.to_new(low + (high - low) * value) - first) / (last - first) if unit is not SAME else value
+            turned[place] = min(max(float(share), 0.0), 1.0)
+        return tuple(turned)
+
+    def assigned(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Native values by variable."""
+        return {self.names[name]: float(self.unit(name).to_new(value)) for name, value in values.items()}
+
+    def record(self, record: Record, mode: Mode, parameters: Sequence[str]) -> Record:
+        """An action as the registry writes it.
+
+        Args:
+            record: of the problem itself.
+            mode: in which it is played.
+            parameters: names of the soft parameters, where they have any of their own.
+        """
+        if isinstance(record, str):
+            return f"as in instance 0, turned: {record}"
+        if isinstance(record, Mapping):
+            own = dict(zip(parameters, self.coordinates, strict=False)) if mode not in SETTING else {}
+            soft = {
+                self.names[name]: float(own[name][1].to_new(value)) for name, value in record.items() if name in own
+            }
+            return soft | self.assigned({name: value for name, value in record.items() if name not in own})
+        if mode is Mode.AGGREGATED:
+            ends = np.sort([self.point(end) for end in np.reshape(record, (2, -1))], axis=0)
+            return ends.ravel().tolist()
+        return list(self.point(record))
+
+
+def turned(problem: Problem, mode: Mode, instance: int = 0) -> Problem:
+    """An instance of a problem.
+
+    Args:
+        problem: as it is published; what is told of its graph may be anything.
+        mode: in which it is played.
+        instance: its number, 0 to 2**32 - 1; 0 is the problem itself.
+
+    Raises:
+        ArgumentError: for another number.
+    """
+    number = whole_number(INSTANCE_KEYWORD, instance, at_least=0, at_most=MOST)
+    if number == 0:
+        return problem
+    if mode is Mode.MASKED and problem.super_arms is None:
+        problem = with_random_signals(problem)
+    draw = _Draw(problem, mode, np.random.default_rng(np.random.SeedSequence(number, spawn_key=(7,))))
+    return _Turning(problem, mode, draw.turn(), draw.rng).problem()
+
+
+def turn_of(problem: Problem) -> Turn | None:
+    """How an instance differs from its problem; None of one that is as published."""
+    return getattr(problem.scm, "turn", None)
+
+
+class TurnedInstance(Turned):
+    """A system that knows how it was turned."""
+
+    turn: Turn
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _with_turn, (super().__reduce__()[1], self.turn)
+
+
+def _with_turn(arguments: tuple[Any, ...], turn: Turn) -> TurnedInstance:
+    system = TurnedInstance(*arguments)
+    system.turn = turn
+    return system
+
+
+class _Draw:
+    """Draws a turn: what may be turned follows from the mode and from what agents are told."""
+
+    def __init__(self, problem: Problem, mode: Mode, rng: np.random.Generator) -> None:
+        self.problem, self.mode, self.rng = problem, mode, rng
+        self.priced = problem.outcomes.costs is not None
+        self.masked = problem.super_arms is not None
+
+    def turn(self) -> Turn:
+        names = self._names()
+        units = self._units()
+        coordinates = self._coordinates()
+        names |= self._parameter_names(coordinates)
+        reward = self._straight((0.0, 1.0)) if self._reward_turns() else SAME
+        units |= {name: reward for name in self._rewards() if reward is not SAME}
+        return Turn(names, units, reward, coordinates, self.masked)
+
+    def _bare(self) -> list[str]:
+        """The observed variables, those of a slice once, the reward last."""
+        slices = self.problem.slices
+        return list(slices.names if slices and self.mode is Mode.DYNAMIC else self.problem.scm.nodes)
+
+    def _of_slices(self, name: str) -> list[str]:
+        """What a variable is called in the system."""
+        slices = self.problem.slices
+        if slices is None or self.mode is not Mode.DYNAMIC:
+            return [name]
+        return [name, *(f"{name}_{place}" for place in range(slices.count))]
+
+    def _rewards(self) -> list[str]:
+        return self._of_slices(self._bare()[-1])
+
+    def _names(self) -> dict[str, str]:
+        *others, reward = self._bare()
+        numbers = self.rng.permutation(len(others)) + 1
+        bare = {name: f"V{number}" for name, number in zip(others, numbers, strict=True)} | {reward: REWARD}
+        names: dict[str, str] = {}
+        for old, new in bare.items():
+            own = self._of_slices(old)
+            names |= dict(zip(own, [new] if own == [old] else [new, *(new + one[len(old) :] for one in own[1:])],
+                              strict=True))  # fmt: skip
+        signals = list(self.problem.super_arms.exogenous) if self.problem.super_arms else []
+        latents = [v.name for v in self.problem.scm.variables if v.name not in names]
+        latents += [name for name in signals if name not in (*names, *latents)]
+        return names | {name: f"U{place}" for place, name in enumerate(latents, start=1)}
+
+    def _units(self) -> dict[str, Unit]:
+        """Of the nodes but the reward."""
+        if self.masked:
+            return {}
+        if self.mode is Mode.DISCRETE:
+            return self._reflections()
+        units: dict[str, Unit] = {}
+        for name in self._bare()[:-1]:
+            domain = self._domain(name)
+            bend = self.rng.uniform(-BEND, BEND) if self._may_bend(name) else 0.0
+            straight = self._straight(domain or (0.0, 1.0))
+            unit = replace(straight, reflected=bool(self.rng.random() < 0.5), bend=bend)
+            units |= dict.fromkeys(self._of_slices(name), unit)
+        return units
+
+    def _domain(self, name: str) -> tuple[float, float] | None:
+        slices = self.problem.slices
+        domains = slices.manipulable if slices and self.mode is Mode.DYNAMIC else self.problem.manipulable
+        return tuple(domains[name]) if name in domains else None  # type: ignore[return-value]
+
+    def _may_bend(self, name: str) -> bool:
+        """A variable that is set, where nothing that is told of it, or of what follows from it, is of straight units."""
+        told = self.problem.composition is not None or self.priced
+        limited = {constraint.node for constraint in self.problem.outcomes.constraints}
+        silent = all(isinstance(v.noise, Zero) for v in self.problem.scm.variables if v.name in self._of_slices(name))
+        free = self.mode in SETTING and self._domain(name) is not None
+        return free and not told and name not in limited and (silent or not self.problem.noise_known)
+
+    def _reflections(self) -> dict[str, Unit]:
+        """Of variables that arms set, between the least and the largest value that they are set to."""
+        values: dict[str, list[float]] = {}
+        for arm in self.problem.arms:
+            for name, value in arm.items():
+                values.setdefault(name, []).append(value)
+        spans = {name: (min(own), max(own)) for name, own in values.items() if max(own) > min(own)}
+        return {name: Unit(span, span, True) for name, span in spans.items() if self.rng.random() < 0.5}
+
+    def _straight(self, domain: tuple[float, float]) -> Unit:
+        low, high = domain
+        size = float(np.exp(self.rng.uniform(*np.log(SIZES))))
+        first = round(float(size * (high - low) * self.rng.uniform(*SHIFTS)), 3)
+        return Unit((float(low), float(high)), (first, first + round(size * (high - low), 3)))
+
+    def _reward_turns(self) -> bool:
+        return self.mode not in WITHIN and not (self.mode is Mode.AGGREGATED and self.problem.kernel)
+
+    def _coordinates(self) -> tuple[tuple[int, Unit], ...]:
+        domains = self.problem.action_domains
+        own = len(domains) - (self.problem.adversary.coordinates if self._is_game() else 0)
+        places = [*self.rng.permutation(own).tolist(), *range(own, len(domains))]
+        return tuple((place, self._soft_unit(domain)) for place, domain in zip(places, domains, strict=True))
+
+    def _is_game(self) -> Any:
+        return self.problem.adversary if self.mode is Mode.ADVERSARIAL else None
+
+    def _soft_unit(self, domain: Sequence[float]) -> Unit:
+        if self.masked:
+            return SAME
+        straight = self._straight((domain[0], domain[1]))
+        bends = not (self.mode is Mode.ADVERSARIAL or self.priced or self.problem.kernel)
+        bend = self.rng.uniform(-BEND, BEND) if bends else 0.0
+        return replace(straight, reflected=bool(self.rng.random() < 0.5), bend=bend)
+
+    def _parameter_names(self, coordinates: Sequence[tuple[int, Unit]]) -> dict[str, str]:
+        """New names of soft parameters: those of their places."""
+        names = self.problem.domains.names
+        form = "P{}" if self.problem.action_names else "a{}"
+        start = 1 if self.problem.action_names else 0
+        return {name: form.format(place + start) for name, (place, _) in zip(names, coordinates, strict=True)}
+
+
+class _Turning:
+    """Makes the problem that a turn gives, field by field."""
+
+    def __init__(self, problem: Problem, mode: Mode, turn: Turn, rng: np.random.Generator) -> None:
+        self.old, self.mode, self.turn, self.rng = problem, mode, turn, rng
+        self.names = turn.names
+
+    def problem(self) -> Problem:
+        old, turn = self.old, self.turn
+        return replace(
+            old,
+            scm=self._system(old.scm),
+            action_domains=self._placed([unit.new if unit is not SAME else domain for (_, unit), domain
+                                         in zip(turn.coordinates, old.action_domains, strict=True)]),
+            action_names=self._placed([self.names[name] for name in old.action_names]) if old.action_names else (),
+            null_action=turn.point(old.null_action),
+            manipulable=self._domains(old.manipulable),
+            targets=self._shuffled([self._set(target) for target in old.targets]),
+            optimal_action=None if old.optimal_action is None else turn.point(old.optimal_action),
+            optimal_do=None if old.optimal_do is None else turn.assigned(old.optimal_do),
+            composition=None if old.composition is None else self._composition(old.composition),
+            noise_known=old.noise_known and self._noise_can_be_told(),
+            super_arms=None if old.super_arms is None else self._super_arms(old.super_arms),
+            contexts=None if old.contexts is None else self._contexts(old.contexts),
+            arms=self._shuffled([turn.assigned(arm) for arm in old.arms]),
+            adversary=None if old.adversary is None else self._adversary(old.adversary),
+            outcomes=self._outcomes(old.outcomes),
+            told=None if old.told is None else self._told(old.told),
+            slices=None if old.slices is None or self.mode is not Mode.DYNAMIC else self._slices(old.slices),
+        )  # fmt: skip
+
+    def _placed(self, items: Sequence[Any]) -> list[Any]:
+        """Items of the soft parameters, each at its new place."""
+        places = [place for place, _ in self.turn.coordinates]
+        return [items[places.index(place)] for place in range(len(items))]
+
+    def _shuffled(self, items: Sequence[Any]) -> list[Any]:
+        return [items[place] for place in self.rng.permutation(len(items))]
+
+    def _set(self, names: frozenset[str]) -> frozenset[str]:
+        return frozenset(self.names[name] for name in names)
+
+    def _domains(self, domains: Mapping[str, Any]) -> dict[str, Any]:
+        pairs = [(self.names[name], self._interval(name, domain)) for name, domain in domains.items()]
+        return dict(self._shuffled(pairs))
+
+    def _interval(self, name: str, domain: Sequence[float]) -> tuple[float, float]:
+        unit = self.turn.units.get(name)
+        if unit is None:
+            return domain[0], domain[1]
+        low, high = sorted((float(unit.to_new(domain[0])), float(unit.to_new(domain[1]))))
+        return low, high
+
+    def _system(self, system: Any) -> TurnedInstance:
+        nodes = self._order(system.nodes, system.diagram)
+        coordinates = self.turn.coordinates if self.old.action_domains else ()
+        arguments = (system, self.names, self.turn.units, nodes, coordinates, self._told_noise(system))
+        return _with_turn(arguments, self.turn)
+
+    def _order(self, nodes: Sequence[str], diagram: CausalDiagram) -> list[str]:
+        """Old names in another topological order, the reward last; where nodes go with base arms, in that of the arms."""
+        *others, reward = nodes
+        if self.turn.masked and not diagram.is_acyclic or self._arms_are_nodes():
+            return [*self._placed(others), reward]
+        if self.mode is Mode.DYNAMIC:
+            return list(nodes)
+        found: list[str] = []
+        while len(found) < len(others):
+            free = [one for one in others if one not in found and set(diagram.parents(one)) <= set(found)]
+            found.append(free[self.rng.integers(len(free))])
+        return [*found, reward]
+
+    def _arms_are_nodes(self) -> bool:
+        """Whether base arm i belongs to node i, as in separable systems."""
+        return self.turn.masked and len(self.old.scm.nodes) == len(self.turn.coordinates) + 1 and bool(
+            self.old.super_arms and self.old.super_arms.components or type(self.old.scm).__name__ == "SeparableSEM"
+        )  # fmt: skip
+
+    def _told_noise(self, system: Any) -> dict[str, Distribution]:
+        slopes = {name: unit.slope for name, unit in self.turn.units.items() if not unit.bend}
+        told = {v.name: scaled(v.noise, slopes[v.name]) for v in system.variables if v.name in slopes}
+        return {name: noise for name, noise in told.items() if noise is not None}
+
+    def _noise_can_be_told(self) -> bool:
+        turned_ones = [v for v in self.old.scm.variables if v.observed and v.name in self.turn.units]
+        return all(scaled(v.noise, 1.0) is not None for v in turned_ones)
+
+    def _composition(self, known: Callable[..., Any]) -> TurnedComposition:
+        nodes = {name: (self.names[name], self.turn.unit(name)) for name in self.old.scm.nodes[:-1]}
+        return TurnedComposition(known, nodes, self.turn.reward)
+
+    def _super_arms(self, arms: SuperArms) -> SuperArms:
+        return replace(arms, exogenous=self._placed([self.names[name] for name in arms.exogenous]))
+
+    def _adversary(self, adversary: Adversary) -> Adversary:
+        return replace(adversary, luck=self.names[adversary.luck])
+
+    def _scope(self, scope: Scope) -> Scope:
+        return frozenset((self.names[variable], self._set(given)) for variable, given in scope)
+
+    def _contexts(self, contexts: Contexts) -> Contexts:
+        policy = _Policy(self.turn, contexts)
+        return replace(
+            contexts,
+            names=self._shuffled([self.names[name] for name in contexts.names]),
+            scopes=self._shuffled([self._scope(scope) for scope in contexts.scopes]),
+            noise_given=policy.noise_given,
+            best_response=policy.best_response if contexts.best_response else None,
+            policy=None if contexts.policy is None else self.turn.record(contexts.policy, self.mode, ()),
+            value=None if contexts.value is None else float(self.turn.reward.to_new(contexts.value)),
+        )
+
+    def _outcomes(self, outcomes: Outcomes) -> Outcomes:
+        changed = {
+            "objective": self.names[outcomes.objective],
+            "constraints": tuple(map(self._constraint, outcomes.constraints)),
+            "costs": None if outcomes.costs is None else self._costs(outcomes.costs),
+        }
+        if isinstance(outcomes, PlayedSlice):
+            changed["bare"] = self.names[outcomes.bare]
+        return replace(outcomes, **changed)
+
+    def _constraint(self, constraint: Constraint) -> Constraint:
+        unit = self.turn.unit(constraint.node)
+        flipped = {"<=": ">=", ">=": "<="}[constraint.side] if unit.reflected else constraint.side
+        threshold = float(unit.to_new(constraint.threshold))
+        return Constraint(self.names[constraint.node], flipped, threshold)  # type: ignore[arg-type]
+
+    def _costs(self, costs: Costs) -> Costs:
+        units = dict(zip(self.old.domains.names, (unit for _, unit in self.turn.coordinates), strict=True))
+        units |= self.turn.units
+
+        def by_name(prices: Mapping[str, float]) -> dict[str, float]:
+            return {self.names[name]: price for name, price in prices.items()}
+
+        def unit(name: str) -> Unit:
+            return units.get(name, SAME)
+
+        return replace(
+            costs,
+            variables=by_name(costs.variables),
+            sets={self._set(names): price for names, price in costs.sets.items()},
+            per_unit=by_name({name: price / abs(unit(name).slope) for name, price in costs.per_unit.items()}),
+            reference=by_name({name: float(unit(name).to_new(value)) for name, value in costs.reference.items()}),
+            observed=by_name(costs.observed),
+        )
+
+    def _told(self, told: ToldGraph) -> ToldGraph:
+        *others, reward = told.nodes
+        if told.diagram is not None and not self.turn.masked:
+            order = self._order(told.diagram.nodes, told.diagram)
+        elif self.turn.masked:
+            order = [*self._placed(others), reward] if len(others) == len(self.turn.coordinates) else [*others, reward]
+        else:
+            order = [*sorted(others, key=self.names.__getitem__), reward]
+        nodes = tuple(self.names[name] for name in order)
+        diagram = None if told.diagram is None else renamed(told.diagram, self.names, nodes)
+        return ToldGraph(nodes, diagram, tuple(renamed(one, self.names, nodes) for one in told.candidates))
+
+    def _slices(self, slices: Slices) -> Slices:
+        return replace(
+            slices,
+            names=[self.names[name] for name in slices.names],
+            manipulable=self._domains(slices.manipulable),
+            targets=self._shuffled([self._set(target) for target in slices.targets]),
+            history=self._system(slices.history),
+        )
+
+
+@dataclass(frozen=True)
+class _Policy:
+    """What contexts tell, and what is best in them, by new names and in new units."""
+
+    turn: Turn
+    known: Contexts
+
+    def _old(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.turn.unit(name).to_old(columns[self.turn.names[name]]) for name in self.known.names}
+
+    def noise_given(self, contexts: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[str, Any]:
+        back = {new: old for old, new in self.turn.names.items()}
+        found = self.known.noise_given(self._old(contexts), {back[name]: row for name, row in numbers.items()})
+        return {self.turn.names[name]: draws for name, draws in found.items()}
+
+    def best_response(self, contexts: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.known.best_response is not None
+        found = self.known.best_response(self._old(contexts))
+        return {self.turn.names[name]: self.turn.unit(name).to_new(value) for name, value in found.items()}

@@ -1,0 +1,112 @@
+"""A system in other names, units and coordinates: the same draws, the same effects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbo_gym.actions.units import SAME, Unit
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.intervention import Intervention
+from cbo_gym.scm.noise import Distribution
+from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
+from cbo_gym.scm.values import Floats
+
+
+@dataclass(frozen=True)
+class Named:
+    """A variable with an exogenous part, by another name."""
+
+    name: str
+    noise: Distribution
+    observed: bool
+
+
+class Turned(System):
+    """Another view of a system: its variables by other names, in other units and another order, its soft parameters too.
+
+    Args:
+        system: the system itself.
+        names: name of each variable -> its new one.
+        units: old name -> unit, of those that have another one.
+        nodes: old names of the observed variables in their new order, the reward last.
+        coordinates: for each old soft parameter its new place and its unit; empty where there are none, or where they
+            are what a mode makes of them.
+        told: old name -> the distribution of its noise that agents are told.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        names: Mapping[str, str],
+        units: Mapping[str, Unit],
+        nodes: Sequence[str],
+        coordinates: Sequence[tuple[int, Unit]],
+        told: Mapping[str, Distribution],
+    ) -> None:
+        self.system, self.names, self.units, self.coordinates = system, names, units, tuple(coordinates)
+        self.reward = names[system.reward]
+        self.nodes = tuple(names[name] for name in nodes)
+        self.diagram = renamed(system.diagram, names, self.nodes)
+        self.action_dim = system.action_dim
+        places = [place for place, _ in self.coordinates] or list(range(system.action_dim))
+        entering = {names[name]: tuple(places[i] for i in own) for name, own in system.action_nodes.items()}
+        self.action_nodes = {name: entering[name] for name in self.nodes if name in entering}
+        self.variables = tuple(Named(names[v.name], told.get(v.name, v.noise), v.observed) for v in system.variables)
+        self.noisy = tuple(Named(names[v.name], v.noise, v.observed) for v in system.noisy)
+        self._old = {new: old for old, new in names.items()}
+
+    @property
+    def driven(self) -> Collection[str]:
+        return frozenset(self.names[name] for name in self.system.driven)
+
+    @property
+    def noise_of_reward(self) -> frozenset[str]:
+        return frozenset(self.names[name] for name in self.system.noise_of_reward)
+
+    def draw_noise(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> tuple[np.ndarray, ...]:
+        return self.system.draw_noise(rng, size)
+
+    def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
+        """Values of all variables by their new names; what is set has the very value that it is set to."""
+        found = self.system.propagate(noise, self.as_it_was(intervention))
+        values = {self.names.get(name, name): self._to_new(name, value) for name, value in found.items()}
+        for name, (mask, value) in intervention.hard.items():
+            values[name] = value if mask is True else np.where(mask, value, values[name])
+        return values
+
+    def as_it_was(self, intervention: Intervention) -> Intervention:
+        """An intervention in the names, units and coordinates of the system itself."""
+        soft = intervention.soft
+        if self.coordinates and soft:
+            soft = [unit.to_old(soft[place]) for place, unit in self.coordinates]
+        hard = {}
+        for new, (mask, value) in intervention.hard.items():
+            old = self._old[new]
+            hard[old] = (mask, self.units[old].to_old(value) if old in self.units else value)
+        return Intervention(soft, hard)
+
+    def _to_new(self, name: str, value: Floats) -> Floats:
+        unit = self.units.get(name, SAME)
+        return value if unit is SAME else unit.to_new(value)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        told = {old: v.noise for old, v in zip((v.name for v in self.system.variables), self.variables, strict=True)}
+        nodes = [self._old[name] for name in self.nodes]
+        return type(self), (self.system, self.names, self.units, nodes, self.coordinates, told)
+
+
+def renamed(diagram: CausalDiagram, names: Mapping[str, str], nodes: Sequence[str]) -> CausalDiagram:
+    """A diagram by other names.
+
+    Args:
+        diagram: any.
+        names: old name -> new one.
+        nodes: new names, in the order of the new diagram.
+    """
+    directed = [(names[a], names[b]) for a, b in diagram.directed]
+    pairs = [sorted(names[one] for one in pair) for pair in diagram.bidirected]
+    bidirected = [(a, b) for a, b in pairs]
+    return CausalDiagram(nodes, directed, bidirected, allow_cycles=diagram.allow_cycles)
