@@ -115,7 +115,7 @@ class BoxCodec(Codec):
 
     def from_record(self, record: Record) -> Action:
         if isinstance(record, dict):
-            record = _by_name(self.domains, record)
+            record = np.clip(_by_name(self.domains, record), 0.0, 1.0)  # from native units, a digit may go over
         return np.array(record, dtype=np.float64)
 
     def to_text(self, record: Record) -> str:

@@ -17,8 +17,8 @@ from cbo_gym.scm.values import Composition
 class Unit:
     """A map of the line that takes the ends of one interval to those of another.
 
-    The bend is that of Jones & Pewsey (2009), Sinh-arcsinh distributions, sec. 2: smooth, rising, and with an inverse in
-    closed form.
+    The bend is that of Jones & Pewsey (2009), Sinh-arcsinh distributions, sec. 2: smooth, rising, and with an inverse
+    in closed form.
 
     Args:
         old: the interval in the old unit.

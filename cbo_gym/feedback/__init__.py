@@ -73,7 +73,7 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     truth = kind(turned(built, kind.mode, instance), **of_mode)
     if (told := tell(built, **of_graph)) is built:
         return truth
-    feedback = kind(turned(told, kind.mode, instance), **of_mode)
+    feedback = kind(turned(told, kind.mode, instance, built), **of_mode)
     require_told(told.outcomes, feedback.told)
     feedback.truth = truth
     return feedback

@@ -25,7 +25,7 @@ class Named:
 
 
 class Turned(System):
-    """Another view of a system: its variables by other names, in other units and another order, its soft parameters too.
+    """Another view of a system: variables by other names, in other units and another order, soft parameters too.
 
     Args:
         system: the system itself.
@@ -81,11 +81,11 @@ class Turned(System):
         """An intervention in the names, units and coordinates of the system itself."""
         soft = intervention.soft
         if self.coordinates and soft:
-            soft = [unit.to_old(soft[place]) for place, unit in self.coordinates]
+            soft = [_old_value(unit, soft[place]) for place, unit in self.coordinates]
         hard = {}
         for new, (mask, value) in intervention.hard.items():
             old = self._old[new]
-            hard[old] = (mask, self.units[old].to_old(value) if old in self.units else value)
+            hard[old] = (mask, _old_value(self.units[old], value) if old in self.units else value)
         return Intervention(soft, hard)
 
     def _to_new(self, name: str, value: Floats) -> Floats:
@@ -96,6 +96,15 @@ class Turned(System):
         told = {old: v.noise for old, v in zip((v.name for v in self.system.variables), self.variables, strict=True)}
         nodes = [self._old[name] for name in self.nodes]
         return type(self), (self.system, self.names, self.units, nodes, self.coordinates, told)
+
+
+def _old_value(unit: Unit, value: Floats) -> Floats:
+    """What is set, in the old unit: rounding must not lead out of the interval in which the mechanisms are sound."""
+    if unit is SAME:
+        return value
+    low, high = unit.old
+    old = unit.to_old(value)
+    return np.clip(old, low, high) if isinstance(old, np.ndarray) else min(max(float(old), low), high)
 
 
 def renamed(diagram: CausalDiagram, names: Mapping[str, str], nodes: Sequence[str]) -> CausalDiagram:

@@ -29,7 +29,6 @@ import numpy as np
 from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.units import SAME, TurnedComposition, Unit
 from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.base import Adversary, Contexts, Problem, Slices, SuperArms
 from cbo_gym.problems.masking import with_random_signals
 from cbo_gym.problems.outcomes import Outcomes, PlayedSlice
@@ -37,12 +36,15 @@ from cbo_gym.scm import Zero
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import Distribution, scaled
 from cbo_gym.scm.scopes import Scope
+from cbo_gym.scm.separable import SeparableSEM
 from cbo_gym.scm.turned import Turned, renamed
 from cbo_gym.task import Constraint, Mode, ToldGraph
 
 INSTANCE_KEYWORD = "instance"
 MOST = 2**32 - 1
 REWARD = "R"
+INSTANCE_STREAM = 7  # keeps instances apart from all else that is drawn from small numbers
+TURN, NODES, DOMAINS, SETS, ARMS, CONTEXTS = range(6)  # random streams of an instance
 SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)  # of scales, and of shifts in units of what is shifted
 BEND = 0.6  # at most: slopes differ by a factor of 2.6 then
 WITHIN = (Mode.DISCRETE, Mode.ADVERSARIAL)  # modes whose rewards lie in [0, 1]
@@ -111,13 +113,14 @@ class Turn:
         return list(self.point(record))
 
 
-def turned(problem: Problem, mode: Mode, instance: int = 0) -> Problem:
+def turned(problem: Problem, mode: Mode, instance: int = 0, truth: Problem | None = None) -> Problem:
     """An instance of a problem.
 
     Args:
         problem: as it is published; what is told of its graph may be anything.
         mode: in which it is played.
         instance: its number, 0 to 2**32 - 1; 0 is the problem itself.
+        truth: the same with its graph known, from which it follows what may be turned; None for ``problem``.
 
     Raises:
         ArgumentError: for another number.
@@ -127,8 +130,13 @@ def turned(problem: Problem, mode: Mode, instance: int = 0) -> Problem:
         return problem
     if mode is Mode.MASKED and problem.super_arms is None:
         problem = with_random_signals(problem)
-    draw = _Draw(problem, mode, np.random.default_rng(np.random.SeedSequence(number, spawn_key=(7,))))
-    return _Turning(problem, mode, draw.turn(), draw.rng).problem()
+        truth = None
+    turn = _Draw(truth or problem, mode, _generator(number, TURN)).turn()
+    return _Turning(problem, mode, turn, number).problem()
+
+
+def _generator(instance: int, stream: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(instance, spawn_key=(INSTANCE_STREAM, stream)))
 
 
 def turn_of(problem: Problem) -> Turn | None:
@@ -218,7 +226,7 @@ class _Draw:
         return tuple(domains[name]) if name in domains else None  # type: ignore[return-value]
 
     def _may_bend(self, name: str) -> bool:
-        """A variable that is set, where nothing that is told of it, or of what follows from it, is of straight units."""
+        """A variable that is set, where nothing is told that would become false."""
         told = self.problem.composition is not None or self.priced
         limited = {constraint.node for constraint in self.problem.outcomes.constraints}
         silent = all(isinstance(v.noise, Zero) for v in self.problem.scm.variables if v.name in self._of_slices(name))
@@ -271,8 +279,8 @@ class _Draw:
 class _Turning:
     """Makes the problem that a turn gives, field by field."""
 
-    def __init__(self, problem: Problem, mode: Mode, turn: Turn, rng: np.random.Generator) -> None:
-        self.old, self.mode, self.turn, self.rng = problem, mode, turn, rng
+    def __init__(self, problem: Problem, mode: Mode, turn: Turn, instance: int) -> None:
+        self.old, self.mode, self.turn, self.instance = problem, mode, turn, instance
         self.names = turn.names
 
     def problem(self) -> Problem:
@@ -285,14 +293,14 @@ class _Turning:
             action_names=self._placed([self.names[name] for name in old.action_names]) if old.action_names else (),
             null_action=turn.point(old.null_action),
             manipulable=self._domains(old.manipulable),
-            targets=self._shuffled([self._set(target) for target in old.targets]),
+            targets=self._shuffled([self._set(target) for target in old.targets], SETS),
             optimal_action=None if old.optimal_action is None else turn.point(old.optimal_action),
             optimal_do=None if old.optimal_do is None else turn.assigned(old.optimal_do),
             composition=None if old.composition is None else self._composition(old.composition),
             noise_known=old.noise_known and self._noise_can_be_told(),
             super_arms=None if old.super_arms is None else self._super_arms(old.super_arms),
             contexts=None if old.contexts is None else self._contexts(old.contexts),
-            arms=self._shuffled([turn.assigned(arm) for arm in old.arms]),
+            arms=self._shuffled([turn.assigned(arm) for arm in old.arms], ARMS),
             adversary=None if old.adversary is None else self._adversary(old.adversary),
             outcomes=self._outcomes(old.outcomes),
             told=None if old.told is None else self._told(old.told),
@@ -304,15 +312,15 @@ class _Turning:
         places = [place for place, _ in self.turn.coordinates]
         return [items[places.index(place)] for place in range(len(items))]
 
-    def _shuffled(self, items: Sequence[Any]) -> list[Any]:
-        return [items[place] for place in self.rng.permutation(len(items))]
+    def _shuffled(self, items: Sequence[Any], stream: int) -> list[Any]:
+        return [items[place] for place in _generator(self.instance, stream).permutation(len(items))]
 
     def _set(self, names: frozenset[str]) -> frozenset[str]:
         return frozenset(self.names[name] for name in names)
 
     def _domains(self, domains: Mapping[str, Any]) -> dict[str, Any]:
         pairs = [(self.names[name], self._interval(name, domain)) for name, domain in domains.items()]
-        return dict(self._shuffled(pairs))
+        return dict(self._shuffled(pairs, DOMAINS))
 
     def _interval(self, name: str, domain: Sequence[float]) -> tuple[float, float]:
         unit = self.turn.units.get(name)
@@ -328,23 +336,18 @@ class _Turning:
         return _with_turn(arguments, self.turn)
 
     def _order(self, nodes: Sequence[str], diagram: CausalDiagram) -> list[str]:
-        """Old names in another topological order, the reward last; where nodes go with base arms, in that of the arms."""
+        """Old names in another topological order, the reward last; where nodes go with base arms, in their order."""
         *others, reward = nodes
-        if self.turn.masked and not diagram.is_acyclic or self._arms_are_nodes():
+        if isinstance(self.old.scm, SeparableSEM):
             return [*self._placed(others), reward]
         if self.mode is Mode.DYNAMIC:
             return list(nodes)
         found: list[str] = []
+        rng = _generator(self.instance, NODES)
         while len(found) < len(others):
             free = [one for one in others if one not in found and set(diagram.parents(one)) <= set(found)]
-            found.append(free[self.rng.integers(len(free))])
+            found.append(free[rng.integers(len(free))])
         return [*found, reward]
-
-    def _arms_are_nodes(self) -> bool:
-        """Whether base arm i belongs to node i, as in separable systems."""
-        return self.turn.masked and len(self.old.scm.nodes) == len(self.turn.coordinates) + 1 and bool(
-            self.old.super_arms and self.old.super_arms.components or type(self.old.scm).__name__ == "SeparableSEM"
-        )  # fmt: skip
 
     def _told_noise(self, system: Any) -> dict[str, Distribution]:
         slopes = {name: unit.slope for name, unit in self.turn.units.items() if not unit.bend}
@@ -372,8 +375,8 @@ class _Turning:
         policy = _Policy(self.turn, contexts)
         return replace(
             contexts,
-            names=self._shuffled([self.names[name] for name in contexts.names]),
-            scopes=self._shuffled([self._scope(scope) for scope in contexts.scopes]),
+            names=self._shuffled([self.names[name] for name in contexts.names], CONTEXTS),
+            scopes=self._shuffled([self._scope(scope) for scope in contexts.scopes], SETS),
             noise_given=policy.noise_given,
             best_response=policy.best_response if contexts.best_response else None,
             policy=None if contexts.policy is None else self.turn.record(contexts.policy, self.mode, ()),
@@ -432,7 +435,7 @@ class _Turning:
             slices,
             names=[self.names[name] for name in slices.names],
             manipulable=self._domains(slices.manipulable),
-            targets=self._shuffled([self._set(target) for target in slices.targets]),
+            targets=self._shuffled([self._set(target) for target in slices.targets], SETS),
             history=self._system(slices.history),
         )
 
