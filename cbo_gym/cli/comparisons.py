@@ -193,6 +193,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 def _print_board(board: Leaderboard) -> None:
     from cbo_gym.evaluation.graph_loss import graph_loss_tables
+    from cbo_gym.evaluation.instances import instance_tables
     from cbo_gym.evaluation.leaderboard import METRICS
     from cbo_gym.evaluation.results import last_line
     from cbo_gym.evaluation.tables import (
@@ -219,6 +220,8 @@ def _print_board(board: Leaderboard) -> None:
         gone += print_table(f"{group.capitalize()}, over environments", *overall_table(board, group), droppable=numbers)
     for env, losses in graph_loss_tables(board).items():
         gone += print_table(f"Score lost without the true graph, {printable(env)}", *losses)
+    for env, losses in instance_tables(board).items():
+        gone += print_table(f"Score lost on instances, {printable(env)}", *losses)
     if incomplete := completeness(board):
         say(incomplete, "yellow")
     for what, why in incomplete_rows(board):

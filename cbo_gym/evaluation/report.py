@@ -17,6 +17,8 @@ from cbo_gym.evaluation.charts import Chart, choice_chart, profile_chart, regret
 from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.horizontal import CostPaid, Horizontal, Rounds, has_costs
+from cbo_gym.evaluation.instances import NOTE as INSTANCES_NOTE
+from cbo_gym.evaluation.instances import instance_tables
 from cbo_gym.evaluation.labels import file_names, shortened
 from cbo_gym.evaluation.latex import latex
 from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, env_label
@@ -218,7 +220,7 @@ def _page(board: Leaderboard, names: _Names, formats: Sequence[str]) -> str:
         envs=[{"name": printable(env), "mode": modes[env]} for env in names.envs],
         modes=sorted(set(modes.values())),
         groups=[page.group(group) for group in names.groups],
-        extra=[part for part in (page.gaps(), page.graph_losses()) if part["tables"]],
+        extra=[part for part in (page.gaps(), page.graph_losses(), page.instances()) if part["tables"]],
         sections=[page.env(env) for env in names.envs if env in set(board.per_env["env"])],
         coverage=page.coverage(),
         unfinished=incomplete_rows(board),
@@ -286,6 +288,11 @@ class _Page:
         """What agents lose where they are not told the true graph."""
         tables = [self.matrix(env, table) for env, table in graph_loss_tables(self.board).items()]
         return {"id": "graph-loss", "title": "Without the true graph", "note": GRAPH_LOSS_NOTE, "tables": tables}
+
+    def instances(self) -> dict[str, Any]:
+        """What agents lose on systems that are turned."""
+        tables = [self.matrix(env, table) for env, table in instance_tables(self.board).items()]
+        return {"id": "instances", "title": "On instances", "note": INSTANCES_NOTE, "tables": tables}
 
     def env(self, env: str) -> dict[str, Any]:
         """What is shown of an environment."""
