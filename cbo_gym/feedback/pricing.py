@@ -69,7 +69,7 @@ def fitted(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str],
 
 def _require_known(what: str, given: Collection[str], known: Collection[str]) -> None:
     if strangers := [name for name in given if name not in known]:
-        hint = did_you_mean(str(strangers[0]), known)
+        hint = did_you_mean(strangers[0], known)
         raise ArgumentError(f"{what}: {strangers} cannot be priced; choose from {list(known)}{hint}")
 
 
