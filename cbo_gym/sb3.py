@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv as BaseVecEnv
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import PolicyActions
 from cbo_gym.envs import CausalBanditVectorEnv
+from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import StepInfo
+
+with naming_the_extra("cbo_gym.sb3"):
+    from stable_baselines3.common.vec_env import VecEnv as BaseVecEnv
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices

@@ -28,12 +28,14 @@ def read_yaml(path: Path) -> Any:
             the file is for.
     """
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe might never be written to
+            raise ArgumentError("it is no file but a device or a pipe")
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ArgumentError(str(error.strerror)) from error
     except ValueError as error:  # a path that none can be
-        raise ArgumentError(str(error)) from error
+        raise error if isinstance(error, ArgumentError) else ArgumentError(str(error)) from error
     if len(data) > MOST_BYTES:
         raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
     try:

@@ -37,6 +37,8 @@ PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "MCBO": ("cbo_gym.agents.networks.mcbo", "MCBO", {}),
 }
 
+MOST_OBSERVATIONS = 10_000
+
 
 class LearnedGraph(Agent):
     """CBO or MCBO on a graph that PC has learned. Plays hard tasks, whatever is told of their graph.
@@ -47,7 +49,7 @@ class LearnedGraph(Agent):
 
     Args:
         player: "CBO", on the minimal intervention sets of the diagram, or "MCBO".
-        observations: rounds without intervention before the graph is learned, at least 10.
+        observations: rounds without intervention before the graph is learned, 10 to 10,000.
         alpha: level of the tests of independence, between 0 and 1.
 
     Attributes:
@@ -68,7 +70,7 @@ class LearnedGraph(Agent):
         with naming_the_extra("LearnedGraph"):
             importlib.import_module("causallearn")
         self.player = player
-        self.observations = whole_number("observations", observations, at_least=10)
+        self.observations = whole_number("observations", observations, at_least=10, at_most=MOST_OBSERVATIONS)
         self.alpha = alpha
 
     def setup(self, seed: int) -> None:

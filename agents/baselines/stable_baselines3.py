@@ -32,9 +32,10 @@ import torch
 from gymnasium import spaces
 
 from cbo_gym.actions import Space
-from cbo_gym.actions.policies import PolicyActions
+from cbo_gym.actions.policies import MOST_CHOICES, PolicyActions
 from cbo_gym.agent import Agent
-from cbo_gym.arguments import require_word
+from cbo_gym.agents.toolbox.limits import require_device
+from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 
@@ -97,12 +98,12 @@ class StableBaselines3(Agent):
 
     Args:
         algorithm: its class name there: ``"PPO"``, ``"SAC"``, ``"DQN"``, ``"A2C"``, ``"TD3"``, ``"DDPG"``.
-        actions: number of evenly spread actions among which DQN chooses; no other algorithm uses it.
+        actions: number of evenly spread actions among which DQN chooses, 2 to 65,536; no other algorithm uses it.
         device: torch device.
         parameters: more keyword arguments of the algorithm; they go before this module's own defaults.
 
     Raises:
-        ArgumentError: for an unknown algorithm.
+        ArgumentError: for an unknown algorithm, or if an argument is out of range.
         MissingExtraError: if Stable-Baselines3 is not installed.
     """
 
@@ -110,12 +111,14 @@ class StableBaselines3(Agent):
 
     def __init__(self, algorithm: str = "PPO", actions: int = 64, device: str = "cpu", **parameters: Any) -> None:
         require_word("algorithm", algorithm, SHORT_RUN)
+        count = whole_number("actions", actions, at_least=2, at_most=MOST_CHOICES)
+        require_device(device)
         with naming_the_extra("the agent StableBaselines3"):
             import stable_baselines3  # late, so that the other agents do not need it
 
         self._algorithm = getattr(stable_baselines3, algorithm)
         self._parameters = {"gamma": 0.0, "device": device, **SHORT_RUN[algorithm], **parameters}
-        self._count = actions if algorithm == "DQN" else None
+        self._count = count if algorithm == "DQN" else None
 
     def setup(self, seed: int) -> None:
         self._stop()

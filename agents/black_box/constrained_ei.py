@@ -32,7 +32,7 @@ class ConstrainedEI(NodeImprovement):
     """Expected improvement times the probability of feasibility. Plays soft and hard tasks, without constraints too.
 
     Args:
-        samples: Sobol samples of the posterior, at least 1.
+        samples: Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
 
     Attributes:

@@ -34,7 +34,7 @@ class EICF(NodeImprovement):
     this is plain Monte Carlo expected improvement.
 
     Args:
-        samples: Sobol samples of the posterior, at least 1.
+        samples: Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
 
     Attributes:

@@ -26,6 +26,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.arguments import require_not_negative
@@ -53,6 +54,7 @@ class GPUCB(Agent):
 
     def __init__(self, beta: float = 2.0, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
+        require_device(device)
         self.beta = beta
         self.device = device
 

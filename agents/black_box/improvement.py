@@ -15,6 +15,7 @@ from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.independent import IndependentGPs
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import best_first, maximise
 from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.arguments import whole_number
@@ -25,7 +26,7 @@ class NodeImprovement(Agent):
     """Plays the action with the greatest expected improvement, by a GP for each of some nodes. The graph is ignored.
 
     Args:
-        samples: Sobol samples of the posterior, at least 1.
+        samples: Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
 
     Attributes:
@@ -40,7 +41,8 @@ class NodeImprovement(Agent):
     modes = frozenset({Mode.SOFT, Mode.HARD})
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
-        self.samples = whole_number("samples", samples, at_least=1)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        require_device(device)
         self.device = device
 
     @abstractmethod

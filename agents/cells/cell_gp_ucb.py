@@ -19,7 +19,8 @@ import numpy as np
 from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, CellModel, require_schedule
-from cbo_gym.arguments import require_probability, whole_number
+from cbo_gym.agents.toolbox.limits import MOST_CELLS
+from cbo_gym.arguments import require_probability, require_truth_value, whole_number
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 
 
@@ -29,7 +30,7 @@ class CellGPUCB(Agent):
     Args:
         beta: schedule of beta_t, ``"practical"`` or ``"theory"``.
         error: theta in beta_t, between 0 and 1.
-        max_cells: at most so many candidates, at least 1.
+        max_cells: at most so many candidates, 1 to 16,384.
         fit: fit the kernel even where the task tells it.
 
     Raises:
@@ -42,8 +43,9 @@ class CellGPUCB(Agent):
     def __init__(self, beta: str = "practical", error: float = 0.1, max_cells: int = 2048, fit: bool = False) -> None:
         require_schedule(beta)
         require_probability("error", error)
+        require_truth_value("fit", fit)
         self.beta, self.error, self.fit = beta, error, fit
-        self.max_cells = whole_number("max_cells", max_cells, at_least=1)
+        self.max_cells = whole_number("max_cells", max_cells, at_least=1, at_most=MOST_CELLS)
 
     def setup(self, seed: int) -> None:
         arity = self.task.arity

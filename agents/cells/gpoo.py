@@ -31,6 +31,7 @@ from cbo_gym.arguments import require_positive, require_probability
 from cbo_gym.scm.values import Floats
 
 KNOWN_VARIATION = 14.0
+MOST_COUNTED = 2**900  # cells, which floats can count
 GRID_SHARE = 0.5  # of the budget that an even grid would take
 GRID_VARIATION = 0.5  # of its cells, in standard deviations of the rewards
 
@@ -67,7 +68,8 @@ class GPOO(GPTreeSearch):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self._count = sum(self.task.arity**h for h in range(self.max_depth * self._dim + 1))
+        cells = sum(self.task.arity**h for h in range(self.max_depth * self._dim + 1))
+        self._count = min(cells, MOST_COUNTED)
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         beta = BETA_SCHEDULES[self.beta](t, self.error, self._count)

@@ -34,7 +34,8 @@ import math
 import numpy as np
 
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
-from cbo_gym.arguments import require_positive
+from cbo_gym.agents.toolbox.limits import MOST_CELLS
+from cbo_gym.arguments import require_positive, whole_number
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, Observation
 
@@ -49,7 +50,7 @@ class GPTree(GPTreeSearch):
         scale: multiplies ``beta_n``, above 0.
         slope: multiplies the metric, above 0.
         confidence: u, above 0; the bounds hold with probability ``1 - exp(-u)``.
-        max_nodes: the tree is not grown beyond this, at least 1.
+        max_nodes: the tree is not grown beyond this, 1 to 16,384.
         fit: fit the kernel even where the task tells it.
 
     Raises:
@@ -68,8 +69,8 @@ class GPTree(GPTreeSearch):
         require_positive("scale", scale)
         require_positive("slope", slope)
         require_positive("confidence", confidence)
-        require_positive("max_nodes", max_nodes)
-        self.scale, self.slope, self.confidence, self.max_nodes = scale, slope, confidence, max_nodes
+        self.max_nodes = whole_number("max_nodes", max_nodes, at_least=1, at_most=MOST_CELLS)
+        self.scale, self.slope, self.confidence = scale, slope, confidence
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

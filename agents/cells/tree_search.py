@@ -17,16 +17,18 @@ import numpy as np
 from cbo_gym.agent import Agent
 from cbo_gym.agents.cells.partition import PartitionTree
 from cbo_gym.agents.surrogates.cell_model import CellModel
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
+
+MOST_DEPTH = 100
 
 
 class TreeSearch(Agent):
     """Base class: the tree, its growth, and the choice of leaves. Plays aggregated tasks.
 
     Args:
-        max_depth: h_max in one dimension, at least 0: no edge is cut more often, so in d dimensions cells deeper than
+        max_depth: h_max in one dimension, 0 to 100: no edge is cut more often, so in d dimensions cells deeper than
             d times this are not split.
 
     Attributes:
@@ -43,7 +45,7 @@ class TreeSearch(Agent):
     draws: np.ndarray
 
     def __init__(self, max_depth: int) -> None:
-        self.max_depth = whole_number("max_depth", max_depth, at_least=0)
+        self.max_depth = whole_number("max_depth", max_depth, at_least=0, at_most=MOST_DEPTH)
 
     def setup(self, seed: int) -> None:
         self._dim = self.task.action_space.shape[-1]  # type: ignore[index]
@@ -125,6 +127,7 @@ class GPTreeSearch(TreeSearch):
 
     def __init__(self, max_depth: int, fit: bool) -> None:
         super().__init__(max_depth)
+        require_truth_value("fit", fit)
         self.fit = fit
 
     def setup(self, seed: int) -> None:

@@ -24,6 +24,7 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.agents.dynamic.slices import SliceAgent
 from cbo_gym.agents.intervention_sets.cbo import log_expected_improvement
 from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
+from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.task import Action, Round
 
 CANDIDATES = 256  # quasi-random points for every variable
@@ -42,6 +43,7 @@ class ABO(SliceAgent):
     """
 
     def __init__(self, device: str = "cpu") -> None:
+        require_device(device)
         self.device = device
 
     def setup(self, seed: int) -> None:

@@ -28,6 +28,7 @@ from cbo_gym.agents.dynamic.restarted import Restarted
 from cbo_gym.agents.dynamic.slice_cbo import SliceCBO
 from cbo_gym.agents.dynamic.slices import SliceTask, sets_to_explore
 from cbo_gym.agents.surrogates.unrolled import UnrolledModel
+from cbo_gym.agents.toolbox.limits import require_device
 
 
 class DCBO(Restarted):
@@ -38,6 +39,7 @@ class DCBO(Restarted):
     """
 
     def __init__(self, device: str = "cpu") -> None:
+        require_device(device)
         self.device = device
 
     def make(self) -> tuple[Agent, SliceTask]:

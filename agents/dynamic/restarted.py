@@ -23,6 +23,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.black_box.gp_ucb import GPUCB
 from cbo_gym.agents.dynamic.slice_cbo import SliceCBO
 from cbo_gym.agents.dynamic.slices import SliceAgent, SliceTask, sets_to_explore
+from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, Round
 
@@ -56,6 +57,7 @@ class CBORestarted(Restarted):
     """
 
     def __init__(self, device: str = "cpu") -> None:
+        require_device(device)
         self.device = device
 
     def make(self) -> tuple[Agent, SliceTask]:
@@ -76,6 +78,7 @@ class GPUCBRestarted(Restarted):
 
     def __init__(self, beta: float = 0.5, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
+        require_device(device)
         self.beta = beta
         self.device = device
 

@@ -27,7 +27,7 @@ class CaBO(Agent):
     """CBO on the possibly optimal minimal intervention sets, blind to contexts. Plays contextual tasks.
 
     Args:
-        max_observations: as for CBO; at least 1.
+        max_observations: as for CBO; 1 to 10,000.
         scaling: "divide" or "multiply" the coverage by N / N_max.
         device: torch device.
 

@@ -42,7 +42,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -56,6 +56,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
 from cbo_gym.agents.surrogates.gp import is_noiseless
 from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.arguments import require_positive, require_word, whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
@@ -72,7 +73,32 @@ SCALINGS: dict[str, Callable[[float, float], float]] = {
     "divide": lambda covered, progress: min(MOST_OFTEN, covered / progress),
     "multiply": lambda covered, progress: covered * progress,
 }
+LISTS = list | tuple | set | frozenset
+MOST_OBSERVATIONS = 10_000
 NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
+
+
+def _read_costs(given: Any) -> dict[str, float]:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ArgumentError(f"costs map variables to numbers, {{name: cost}}; given {shown(given)}")
+    for name, cost in given.items():
+        require_positive(f"the cost of {shown(name)}", cost)
+    return dict(given)
+
+
+def _read_targets(given: Any) -> Collection[frozenset[str]] | str | None:
+    if given is None or (isinstance(given, str) and given in NAMED_TARGETS):
+        return given
+    if not (isinstance(given, LISTS) and all(map(_are_names, given))):
+        raise ArgumentError(
+            f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets of names; "
+            f"given {shown(given)}{did_you_mean(given, NAMED_TARGETS)}"
+        )
+    return tuple(frozenset(target) for target in given)
+
+
+def _are_names(given: Any) -> bool:
+    return isinstance(given, str | LISTS) and all(isinstance(name, str) for name in given)
 
 
 class CBO(Agent):
@@ -84,7 +110,7 @@ class CBO(Agent):
         costs: variable -> cost of setting it, finite and above 0; 1 for a variable that is not named. None for the
             task's costs, or 1 for each variable where it has none.
         max_observations: N_max, the number of observations, the initial ones included, after which there are no
-            more; at least 1.
+            more; 1 to 10,000.
         scaling: "divide" or "multiply" the coverage by N / N_max.
         device: torch device.
 
@@ -105,19 +131,13 @@ class CBO(Agent):
         scaling: Scaling = "divide",
         device: str = "cpu",
     ) -> None:
-        for name, cost in (costs or {}).items():
-            require_positive(f"the cost of {name}", cost)
+        self.costs = None if costs is None else _read_costs(costs)
         require_word("scaling", scaling, SCALINGS)
-        if isinstance(targets, str) and targets not in NAMED_TARGETS:
-            raise ArgumentError(
-                f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets; "
-                f"given {shown(targets)}{did_you_mean(targets, NAMED_TARGETS)}"
-            )
-        self.targets: Collection[frozenset[str]] | str | None = (
-            targets if targets is None or isinstance(targets, str) else tuple(frozenset(target) for target in targets)
+        require_device(device)
+        self.targets = _read_targets(targets)
+        self.max_observations = whole_number(
+            "max_observations", max_observations, at_least=1, at_most=MOST_OBSERVATIONS
         )
-        self.costs = None if costs is None else dict(costs)
-        self.max_observations = whole_number("max_observations", max_observations, at_least=1)
         self.scaling: Scaling = scaling
         self.device = device
 

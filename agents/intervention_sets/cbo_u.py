@@ -25,8 +25,10 @@ import numpy as np
 
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.agents.surrogates.parent_posterior import ParentPosterior
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, Observation
+
+MOST_PARENTS = 100
 
 
 class CBOU(CBO):
@@ -34,7 +36,7 @@ class CBOU(CBO):
 
     Args:
         nonlinear: Gaussian processes in place of linear functions of the parents.
-        most_parents: sets of parents are no larger, at least 1.
+        most_parents: sets of parents are no larger, 1 to 100.
         costs: as for CBO.
         device: torch device.
 
@@ -57,8 +59,9 @@ class CBOU(CBO):
         device: str = "cpu",
     ) -> None:
         super().__init__(costs=costs, device=device)
+        require_truth_value("nonlinear", nonlinear)
         self.nonlinear = nonlinear
-        self.most_parents = whole_number("most_parents", most_parents, at_least=1)
+        self.most_parents = whole_number("most_parents", most_parents, at_least=1, at_most=MOST_PARENTS)
 
     def make_model(self) -> ParentPosterior:
         self.posterior = ParentPosterior(self.task, self.nonlinear, self.most_parents, self.device)

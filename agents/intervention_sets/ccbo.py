@@ -44,6 +44,7 @@ from cbo_gym.agents.intervention_sets.cbo import CBO, EmptySetArm, SetArm, log_e
 from cbo_gym.agents.surrogates.causal_prior import Effect, ObservationalModel
 from cbo_gym.agents.surrogates.multi_task import MultiTaskGPs, OutcomeModel, Priors, SeparateGPs
 from cbo_gym.agents.toolbox.feasibility import CAUTION, log_feasibility, standardised_slack, violations
+from cbo_gym.arguments import require_truth_value
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, Constraint, HardTask, Info, Observation
 
@@ -65,6 +66,8 @@ class CCBO(CBO):
 
     def __init__(self, multi_task: bool = False, causal_prior: bool = True, device: str = "cpu") -> None:
         super().__init__(device=device)
+        require_truth_value("multi_task", multi_task)
+        require_truth_value("causal_prior", causal_prior)
         self.multi_task = multi_task
         self.causal_prior = causal_prior
         self.learns_from_interventions = not causal_prior  # constant prior means are those of all rounds

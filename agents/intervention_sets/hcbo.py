@@ -34,14 +34,15 @@ BETA = 0.1  # of the upper confidence bound, the square of its factor
 UPDATED = 50  # rounds after which alpha is chosen anew
 LEAST_WEIGHT = 0.01  # of the worst variable, in units of the range of all
 TINY = 1e-7
+MOST_ROUNDS = 10_000
 
 
 class HCBO(CBO):
     """One target set for each size, chosen by coverage. Plays hard tasks.
 
     Args:
-        weighing: rounds with each variable set alone before the sets are chosen, initial ones included; at least 1.
-        starts: rounds with each set that is chosen before they compete, initial ones included; at least 1.
+        weighing: rounds with each variable set alone before the sets are chosen, initial ones included; 1 to 10,000.
+        starts: rounds with each set that is chosen before they compete, initial ones included; 1 to 10,000.
         device: torch device.
 
     Raises:
@@ -52,8 +53,8 @@ class HCBO(CBO):
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
         super().__init__(device=device)
-        self.weighing = whole_number("weighing", weighing, at_least=1)
-        self.starts = whole_number("starts", starts, at_least=1)
+        self.weighing = whole_number("weighing", weighing, at_least=1, at_most=MOST_ROUNDS)
+        self.starts = whole_number("starts", starts, at_least=1, at_most=MOST_ROUNDS)
 
     def setup(self, seed: int) -> None:
         self._diagram = self.task.diagram  # asked for at once: it is needed, and may not be told

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.toolbox.limits import MOST_SAMPLES
 from cbo_gym.agents.toolbox.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, AdversarialTask, Mode, Observation, SoftTask
@@ -39,7 +40,7 @@ class CBOMW(MultiplicativeWeights):
     Args:
         beta: width of the confidence bounds in standard deviations; finite, at least 0.
         rate: the learning rate; None for ``sqrt(8 log(n) / T)``.
-        samples: of the noise, for the expectation; at least 1.
+        samples: of the noise, for the expectation; 1 to 4,096.
         device: torch device.
 
     Attributes:
@@ -51,7 +52,7 @@ class CBOMW(MultiplicativeWeights):
 
     def __init__(self, beta: float = 0.5, rate: float | None = None, samples: int = 16, device: str = "cpu") -> None:
         super().__init__(beta, rate, device)
-        self.samples = whole_number("samples", samples, at_least=1)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
 
     def setup(self, seed: int) -> None:
         super().setup(seed)

@@ -26,8 +26,9 @@ from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.network_model import GPNetworkModel
+from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import maximise
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 8
@@ -38,7 +39,7 @@ class EIFN(NetworkAgent):
     """Expected improvement on a network of GPs. Plays soft, hard and adversarial tasks.
 
     Args:
-        samples: Sobol samples of the posterior, at least 1 (128 as in the paper).
+        samples: Sobol samples of the posterior, 1 to 4,096 (128 as in the paper).
         explore: whether at most ``2 sqrt(t)`` of t rounds go elsewhere once the action teaches nothing; False is the
             paper's method.
         device: torch device.
@@ -47,11 +48,13 @@ class EIFN(NetworkAgent):
         network: the GPs of the nodes.
 
     Raises:
-        ArgumentError: if ``samples`` is out of range.
+        ArgumentError: if an argument is out of range.
     """
 
     def __init__(self, samples: int = 128, explore: bool = True, device: str = "cpu") -> None:
-        self.samples = whole_number("samples", samples, at_least=1)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        require_truth_value("explore", explore)
+        require_device(device)
         self.explore = explore
         self.device = device
 

@@ -38,13 +38,15 @@ from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.surrogates.exogenous import Draws, ExogenousNetwork, MixtureSize
+from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import Acquisition, maximise
-from cbo_gym.arguments import require_not_negative, whole_number
+from cbo_gym.arguments import is_whole_number, require_not_negative, whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 4
 RESTARTS = 6
+MOST_COMPONENTS = 20
 
 
 class EXCBO(NetworkAgent):
@@ -54,9 +56,9 @@ class EXCBO(NetworkAgent):
 
     Args:
         beta: weight of the expected standard deviation; finite, at least 0.
-        components: of each Gaussian mixture (2 in the paper, 3 and 4 in its sec. 11.8), or ``"bic"`` to choose from
-            1 to 4 by the Bayesian information criterion, anew in each round.
-        samples: quasi-random draws of the exogenous variables, at least 1.
+        components: of each Gaussian mixture, 1 to 20 (2 in the paper, 3 and 4 in its sec. 11.8), or ``"bic"`` to choose
+            from 1 to 4 by the Bayesian information criterion, anew in each round.
+        samples: quasi-random draws of the exogenous variables, 1 to 4,096.
         device: torch device.
 
     Attributes:
@@ -70,14 +72,16 @@ class EXCBO(NetworkAgent):
 
     def __init__(self, beta: float = 2.0, components: MixtureSize = 2, samples: int = 16, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
-        if components != "bic" and not (isinstance(components, int) and components >= 1):
+        is_number = is_whole_number(components) and 1 <= int(components) <= MOST_COMPONENTS
+        if not is_number and not (isinstance(components, str) and components == "bic"):
             raise ArgumentError(
-                "components must be a whole number of at least 1, or 'bic'; "
-                f"given {shown(components)}{did_you_mean(str(components), ['bic'])}"
+                f"components must be a whole number from 1 to {MOST_COMPONENTS}, or 'bic'; "
+                f"given {shown(components)}{did_you_mean(components, ['bic'])}"
             )
+        require_device(device)
         self.beta = beta
         self.components = components
-        self.samples = whole_number("samples", samples, at_least=1)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
         self.device = device
 
     def setup(self, seed: int) -> None:

@@ -42,10 +42,12 @@ from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import maximise, screen
 from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.task import Action
 
+MOST_RESTARTS = 1024
 GREEDY = 0.05  # the default's beta
 CONSTRAINED = 0.5  # the default's beta where there are constraints
 SCOUTING = 8  # steps of Adam from all starts
@@ -80,8 +82,9 @@ class MCBO(NetworkAgent):
             with exploration when the action teaches nothing. The paper picks it from {0.05, 0.5, 5}; over its nine
             tasks the least earned most while learning, the greatest found the best actions
             (examples/chosen_beta.yaml).
-        samples: of the noise, for the expectation in the acquisition function (32 in the paper, 128 for Dropwave).
-        restarts: starts of the joint optimisation of action and networks, at least 1; only with noise.
+        samples: of the noise, for the expectation in the acquisition function (32 in the paper, 128 for Dropwave); 1
+            to 4,096.
+        restarts: starts of the joint optimisation of action and networks, 1 to 1,024; only with noise.
         device: torch device.
 
     Attributes:
@@ -95,9 +98,10 @@ class MCBO(NetworkAgent):
     def __init__(self, beta: float | None = None, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
         if beta is not None:
             require_not_negative("beta", beta)
+        require_device(device)
         self.beta = beta
-        self.samples = whole_number("samples", samples, at_least=1)
-        self.restarts = whole_number("restarts", restarts, at_least=1)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        self.restarts = whole_number("restarts", restarts, at_least=1, at_most=MOST_RESTARTS)
         self.device = device
 
     def setup(self, seed: int) -> None:

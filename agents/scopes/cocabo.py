@@ -50,8 +50,9 @@ import numpy as np
 from cbo_gym.agent import Agent
 from cbo_gym.agents.scopes.arm_index import ArmIndex, HighestBounds, RunningAverages
 from cbo_gym.agents.scopes.scope_arm import BACKENDS, Backend, ScopeArm
+from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.agents.toolbox.policy_scopes import Members, members
-from cbo_gym.arguments import require_not_negative, require_word
+from cbo_gym.arguments import require_not_negative, require_truth_value, require_word
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import pomps
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
@@ -99,6 +100,8 @@ class CoCaBO(Agent):
         require_not_negative("rho", rho)
         require_word("index", index, INDICES)
         require_word("backend", backend, BACKENDS)
+        require_truth_value("use_contexts", use_contexts)
+        require_device(device)
         self.beta = beta
         self.rho = rho
         self.index: Index = index

@@ -56,7 +56,7 @@ from cbo_gym.agents.surrogates.separable_fit import (
     fit_jointly,
 )
 from cbo_gym.agents.surrogates.signal_moments import SignalMoments
-from cbo_gym.arguments import require_not_negative, require_positive, require_word
+from cbo_gym.arguments import is_whole_number, require_not_negative, require_positive, require_truth_value, require_word
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.task import Action, Info, Observation
 
@@ -113,20 +113,22 @@ class SSEMUCB(SuperArmAgent):
         reach: float = 1.0,
         corrected: bool = True,
     ) -> None:
-        if degree != "search" and degree not in range(1, MAX_DEGREE + 1):
+        is_degree = is_whole_number(degree) and 1 <= int(degree) <= MAX_DEGREE
+        if not is_degree and not (isinstance(degree, str) and degree == "search"):
             raise ArgumentError(
                 f"degree must be a whole number from 1 to {MAX_DEGREE}, or 'search'; "
-                f"given {shown(degree)}{did_you_mean(str(degree), ['search'])}"
+                f"given {shown(degree)}{did_you_mean(degree, ['search'])}"
             )
         require_word("external", external, sorted(EXTERNAL))
-        if centre is not None and centre not in CENTRES:
+        if centre is not None and not (isinstance(centre, str) and centre in CENTRES):
             known = sorted(CENTRES)
             raise ArgumentError(
-                f"centre must be None or one of {known}; given {shown(centre)}{did_you_mean(str(centre), known)}"
+                f"centre must be None or one of {known}; given {shown(centre)}{did_you_mean(centre, known)}"
             )
         require_not_negative("internal_scale", internal_scale)
         require_not_negative("external_scale", external_scale)
         require_positive("reach", reach)
+        require_truth_value("corrected", corrected)
         self.degree, self.centre, self.reach, self.corrected = degree, centre, reach, corrected
         self.internal_scale, self.external_scale, self.external = internal_scale, external_scale, external
 

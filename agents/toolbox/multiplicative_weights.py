@@ -16,6 +16,7 @@ from torch import Tensor
 
 from cbo_gym.actions import GridBox
 from cbo_gym.agent import Agent
+from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, AdversarialTask, Info, Mode, Observation
 
@@ -44,6 +45,7 @@ class MultiplicativeWeights(Agent):
         require_not_negative("beta", beta)
         if rate is not None:
             require_not_negative("rate", rate)
+        require_device(device)
         self.beta = beta
         self.rate = rate
         self.device = device

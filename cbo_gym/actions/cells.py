@@ -78,11 +78,11 @@ def _korobov_error(points: np.ndarray) -> float:
     return float((1.0 + WEIGHT * 2.0 * np.pi**2 * bernoulli).prod(axis=-1).mean())
 
 
-def require_points(count: int) -> None:
-    """Raise ArgumentError unless ``count`` is a valid number of representative points, 1 to ``MOST_POINTS``."""
-    whole_number("the number of representative points S", count, at_least=1, at_most=MOST_POINTS)
+def require_points(count: int) -> int:
+    """A number of representative points as Python's int; ArgumentError unless it is 1 to ``MOST_POINTS``."""
+    return whole_number("the number of representative points S", count, at_least=1, at_most=MOST_POINTS)
 
 
-def require_arity(arity: int) -> None:
-    """Raise ArgumentError unless a cell can be split into ``arity`` parts, 2 to ``MOST_PARTS``."""
-    whole_number("the partition's arity K", arity, at_least=2, at_most=MOST_PARTS)
+def require_arity(arity: int) -> int:
+    """A number of parts of a cell as Python's int; ArgumentError unless it is 2 to ``MOST_PARTS``."""
+    return whole_number("the partition's arity K", arity, at_least=2, at_most=MOST_PARTS)

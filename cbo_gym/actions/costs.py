@@ -78,8 +78,8 @@ class Costs:
             return cls(variables=dict(given))
         if strangers := [name for name in given if name not in parts]:
             raise ArgumentError(
-                f"costs with parts have no others than {parts}; given also {strangers}"
-                f"{did_you_mean(str(strangers[0]), parts)}"
+                f"costs with parts have no others than {parts}; given also {shown(strangers)}"
+                f"{did_you_mean(strangers[0], parts)}"
             )
         return cls(**given)
 

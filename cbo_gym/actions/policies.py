@@ -9,6 +9,8 @@ from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.actions.spaces import Space
 from cbo_gym.arguments import whole_number
 
+MOST_CHOICES = 2**16  # actions of a policy that chooses among some
+
 
 class PolicyActions:
     """What the policies of Stable-Baselines3 choose, as actions of any mode.
@@ -22,7 +24,7 @@ class PolicyActions:
         space: what the policies choose from.
 
     Raises:
-        ArgumentError: if ``count`` is below 2.
+        ArgumentError: if ``count`` is below 2 or above ``MOST_CHOICES``.
     """
 
     def __init__(self, codec: Codec, count: int | None = None) -> None:
@@ -45,9 +47,9 @@ def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
     """``count`` points that fill [0, 1]^dim evenly: a scrambled Sobol sequence, shape ``(count, dim)``.
 
     Raises:
-        ArgumentError: if ``count`` is no whole number of at least 2, or ``seed`` none of at least 0.
+        ArgumentError: if ``count`` is no whole number from 2 to ``MOST_CHOICES``, or ``seed`` none of at least 0.
     """
-    count, seed = whole_number("count", count, at_least=2), whole_number("seed", seed, at_least=0)
+    count, seed = whole_number("count", count, 2, at_most=MOST_CHOICES), whole_number("seed", seed, at_least=0)
     from scipy.stats import qmc  # late: slow to import, and needed only here
 
     power = (count - 1).bit_length()  # a full power of two keeps the sequence balanced

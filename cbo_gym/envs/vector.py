@@ -32,6 +32,7 @@ from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Mode, StepInfo
 
 Observations = dict[str, np.ndarray]
+MOST_DRAWS = 2**26  # of noise that are kept at once, in half a gigabyte
 
 
 class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
@@ -43,7 +44,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     and matrix products in mechanisms of one's own may be added up in another order.
 
     Args:
-        num_envs: number of sub-environments, at least 1.
+        num_envs: number of sub-environments, at least 1 and at most 262,144 divided by the number of variables that
+            have noise: the noise of a block of rounds then takes half a gigabyte.
         problem: as for the scalar environment.
         mode: the feedback mode.
         max_episode_steps: rounds after which every sub-environment is truncated; None for never.
@@ -51,8 +53,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         parameters: as for the scalar environment.
 
     Raises:
-        ArgumentError: if ``num_envs`` or ``max_episode_steps`` is no whole number of at least 1, or as the scalar
-            environment.
+        ArgumentError: if ``num_envs`` or ``max_episode_steps`` is out of range, or as the scalar environment.
     """
 
     metadata: dict[str, Any] = {
@@ -71,7 +72,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         **parameters: Any,
     ) -> None:
         require_render_mode(render_mode)
-        self.num_envs = whole_number("num_envs", num_envs, at_least=1)
+        whole_number("num_envs", num_envs, at_least=1)
         self.max_episode_steps = (
             None if max_episode_steps is None else whole_number("max_episode_steps", max_episode_steps, at_least=1)
         )
@@ -81,6 +82,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self.mode = self.feedback.mode
         self.problem = self.feedback.problem
         self.scm = self.feedback.scm
+        most = MOST_DRAWS // (NOISE_BLOCK * max(1, len(self.scm.noisy)))
+        self.num_envs = whole_number("num_envs", num_envs, at_least=1, at_most=most)
         self.single_action_space = self.feedback.action_space
         self.single_observation_space = self.feedback.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from cbo_gym.actions import Costs
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
@@ -30,9 +30,7 @@ def feedback_class(mode: Mode | str) -> type[Feedback]:
     """
     known = [known.value for known in Mode]
     if not isinstance(mode, str) or mode not in known:
-        raise ArgumentError(
-            f"mode must be one of {', '.join(known)}; given {shown(mode)}{did_you_mean(str(mode), known)}"
-        )
+        raise ArgumentError(f"mode must be one of {', '.join(known)}; given {shown(mode)}{did_you_mean(mode, known)}")
     return import_module(f"cbo_gym.feedback.{Mode(mode).value}").FEEDBACK
 
 
@@ -88,4 +86,4 @@ def _asking(problem: Problem, asked: dict[str, Any]) -> Problem:
 
 
 def _name(problem: str | Problem) -> str:
-    return problem if isinstance(problem, str) else problem.name
+    return shortened(problem) if isinstance(problem, str) else problem.name

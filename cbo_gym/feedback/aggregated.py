@@ -70,13 +70,11 @@ class AggregatedFeedback(ParametricFeedback):
     own_axes = 1  # the representative points
 
     def __init__(self, problem: Problem, *, points: int = 10, arity: int = 2, integral: bool = False) -> None:
-        require_points(points)
-        require_arity(arity)
         require_truth_value("integral", integral)
-        self.representative_points = points
-        self.arity = arity
+        self.representative_points = require_points(points)
+        self.arity = require_arity(arity)
         self.integral = integral
-        self._points = INTEGRAL_POINTS if integral else points
+        self._points = INTEGRAL_POINTS if integral else self.representative_points
         super().__init__(problem)
         self._averaged = tuple(self.scm.driven)
         self._scales = self.domains.scales

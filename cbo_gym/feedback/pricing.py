@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cbo_gym.actions import Costs
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
 
 
 class Priceable(NamedTuple):
@@ -69,8 +69,8 @@ def fitted(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str],
 
 def _require_known(what: str, given: Collection[str], known: Collection[str]) -> None:
     if strangers := [name for name in given if name not in known]:
-        hint = did_you_mean(str(strangers[0]), known)
-        raise ArgumentError(f"{what}: {strangers} cannot be priced; choose from {list(known)}{hint}")
+        hint = did_you_mean(strangers[0], known)
+        raise ArgumentError(f"{what}: {shown(strangers)} cannot be priced; choose from {shown(list(known))}{hint}")
 
 
 def _by_item(where: str, prices: Mapping[str, float], priceable: Priceable) -> dict[str, float]:

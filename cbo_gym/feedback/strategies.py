@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import GridBox
+from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm import Floats
 
@@ -175,7 +177,12 @@ class Asked(Strategy):
         return self._checked(memory)
 
     def _checked(self, past: np.ndarray) -> np.ndarray:
-        given = self._mover(past.copy())
+        try:
+            given = self._mover(past.copy())
+        except Exception as error:  # whatever it raises: it is the user's own
+            raise ArgumentError(
+                f"the adversary's function failed in round {len(past) + 1}: {type(error).__name__}: {error}"
+            ) from error
         found, count = _as_floats(given), self.game.moves.shape[1]
         if found is None or found.shape != (count,) or not _in_box(found):
             raise ArgumentError(
@@ -222,8 +229,8 @@ def _worst(rewards: np.ndarray) -> np.ndarray:
 
 def _as_floats(given: Any) -> np.ndarray | None:
     try:
-        return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+        return as_numbers(given).copy()
+    except InvalidAction:
         return None
 
 

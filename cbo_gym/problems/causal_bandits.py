@@ -16,7 +16,7 @@ from cbo_gym.scm import Discrete, Floats, StructuralCausalModel, Variable, own_n
 LATTIMORE = "Lattimore, Lattimore & Reid (2016), Causal bandits: learning good interventions via causal inference"
 LEE = "Lee & Bareinboim (2018), Structural causal bandits: where to intervene?"
 Arm = dict[str, float]
-MOST_CAUSES = 1000
+MOST_CAUSES = 200
 
 
 def _bernoulli(probability: float) -> Discrete:
@@ -68,7 +68,7 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
     other arm earns 1/2, or less if it sets X1 to 0.
 
     Args:
-        causes: number N, 2 to 1,000.
+        causes: number N, 2 to 200.
         rare: number of rare causes, at least 1 and less than ``causes``.
         q: P(X = 1) of each of them, from 0 to 1/2.
         epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
@@ -106,7 +106,7 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
     where Z = 1. The reward is that of :func:`parallel_bandit`.
 
     Args:
-        causes: number N, 2 to 1,000.
+        causes: number N, 2 to 200.
         rare: number of rare causes, at least 1 and less than ``causes``.
         epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
 

@@ -17,6 +17,7 @@ from cbo_gym.scm import System
 from cbo_gym.task import Constraint, ToldGraph
 
 SIDES = ("<=", ">=")
+MOST_CONSTRAINTS = 100
 FORM = re.compile(r"\s*(?P<node>[^<>=]*[^<>=\s])\s*(?P<side><=|>=)\s*(?P<threshold>[^<>=\s]+)\s*")
 
 
@@ -25,16 +26,19 @@ def constrain(outcomes: Outcomes, constraints: object = None) -> Outcomes:
 
     Args:
         outcomes: of the problem.
-        constraints: texts ``"node <= number"`` or ``"node >= number"``, one a constraint; ``[]`` for none; None for
-            the problem's own.
+        constraints: at most 100 texts ``"node <= number"`` or ``"node >= number"``, one a constraint; ``[]`` for none;
+            None for the problem's own.
 
     Raises:
         ArgumentError: if it is no list of such texts.
     """
     if constraints is None:
         return outcomes
-    if not isinstance(constraints, list | tuple):
-        raise ArgumentError(f"constraints must be a list of texts such as 'X <= 1.5'; given {shown(constraints)}")
+    if not isinstance(constraints, list | tuple) or len(constraints) > MOST_CONSTRAINTS:
+        raise ArgumentError(
+            f"constraints must be a list of at most {MOST_CONSTRAINTS} texts such as 'X <= 1.5'; "
+            f"given {shown(constraints)}"
+        )
     return replace(outcomes, constraints=tuple(map(read_constraint, constraints)))
 
 

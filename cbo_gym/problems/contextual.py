@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError
+from cbo_gym.arguments import is_whole_number, require_not_negative
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Columns, Contexts, Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
+from cbo_gym.problems.custom import read_scopes
 from cbo_gym.problems.hard_graphs import age_and_bmi, natural_doses, psa_variables
 from cbo_gym.scm import Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
@@ -317,13 +319,18 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
         citation=f"{COCA}, sec. A.3",
         manipulable=dict.fromkeys(("X1", "X2", *BYSTANDERS), (-2.0, 2.0)),
         noise_known=False,
-        contexts=Contexts(
-            contexts, [make_scope(one) for one in listed], _large_noise, _same_as_c1, "X2 = C1", value=1.0
-        ),
+        contexts=Contexts(contexts, read_scopes(listed), _large_noise, _same_as_c1, "X2 = C1", value=1.0),
     )
 
 
 # Function networks ------------------------------------------------------------------------------------------
+
+
+def _coordinates(given: Any, dim: int) -> list[int]:
+    listed = given if isinstance(given, list | tuple | range) and len(given) <= dim else ()
+    if not all(is_whole_number(i) and 0 <= i < dim for i in listed) or not 0 < len(set(listed)) < dim:
+        raise ArgumentError(f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {shown(given)}")
+    return sorted(set(listed))
 
 
 def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: float = 0.0) -> Problem:
@@ -340,15 +347,12 @@ def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: 
     Raises:
         ArgumentError: if the coordinates are not of that kind, or the network has no noisy version.
     """
+    require_not_negative("noise_std", noise_std)
     soft = build_problem(network, **({"noise_std": noise_std} if noise_std else {}))
     if not isinstance(soft.scm, StructuralCausalModel):
         raise ArgumentError(f"{network} must build a StructuralCausalModel; it builds a {type(soft.scm).__name__}")
     dim = soft.scm.action_dim
-    chosen = sorted(set(contexts))
-    if not chosen or not set(chosen) < set(range(dim)):
-        raise ArgumentError(
-            f"contexts must be some, not all, of the coordinates 0 to {dim - 1}; given {list(contexts)}"
-        )
+    chosen = _coordinates(contexts, dim)
     names = list(soft.action_names) or [f"A{i}" for i in range(dim)]
     domains: dict[str, Interval] = dict(zip(names, soft.action_domains, strict=True))
     seen = tuple(names[i] for i in chosen)

@@ -268,11 +268,16 @@ def _contexts(
         raise ArgumentError(f"contexts must be different; given {list(seen)}")
     if not callable(noise_given) and noise_given is not None:
         raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {shown(noise_given)}")
-    chosen = _usual_scopes(scm, seen, targets) if scopes is None else _scopes(scopes)
+    chosen = _usual_scopes(scm, seen, targets) if scopes is None else read_scopes(scopes)
     return Contexts(tuple(seen), chosen, noise_given or Abduction(scm, seen))
 
 
-def _scopes(given: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
+def read_scopes(given: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
+    """Scopes as they are written, each by the contexts of every variable that it sets.
+
+    Raises:
+        ArgumentError: if it is no list of such mappings.
+    """
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
         raise ArgumentError(f"scopes must be a list of mappings, as [{{'X': ['context']}}, {{}}]; given {shown(given)}")
     return [

@@ -19,7 +19,8 @@ WEIGHTS = (0.5, 1.5)  # absolute values, times the square root of the number of 
 FREQUENCIES = (0.05, 0.2)
 SLOPES = (0.5, 1.5)
 SPREADS = 2.0  # standard deviations to each side that a variable can be set to
-MOST_NODES = 1000
+MOST_NODES = 200
+MOST_EDGES = 5000  # as many as are expected
 SAMPLES = 10_000  # from which means and standard deviations are taken
 
 
@@ -46,8 +47,9 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
     deviations of its mean. Names and their order are independent of the graph.
 
     Args:
-        nodes: number of variables, the reward included, 2 to 1,000.
-        density: expected number of edges a variable, above 0; at most that of a complete graph, (nodes - 1) / 2.
+        nodes: number of variables, the reward included, 2 to 200.
+        density: expected number of edges a variable, above 0; at most that of a complete graph, (nodes - 1) / 2, and
+            5,000 / nodes.
         nonlinear: sines and tanh in place of linear functions.
         instance_seed: of the graph and the functions, at least 0.
 
@@ -55,8 +57,9 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
         ArgumentError: if an argument is out of range.
     """
     count = whole_number("nodes", nodes, at_least=2, at_most=MOST_NODES)
-    if not (is_finite_number(density) and 0 < density <= (count - 1) / 2):
-        raise ArgumentError(f"density must lie above 0 and be at most {(count - 1) / 2:g}; given {shown(density)}")
+    densest = min((count - 1) / 2, MOST_EDGES / count)
+    if not (is_finite_number(density) and 0 < density <= densest):
+        raise ArgumentError(f"density must lie above 0 and be at most {densest:g}; given {shown(density)}")
     require_truth_value("nonlinear", nonlinear)
     rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     parents = _draw_graph(rng, count, 2.0 * density / (count - 1))

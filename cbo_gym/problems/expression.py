@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.scm import Floats
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {  # with the number of arguments
@@ -33,7 +33,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {  # with the number of a
     "where": (np.where, 3),
 }
 CONSTANTS = {"pi": np.pi, "e": np.e}
-RESERVED = frozenset({*FUNCTIONS, *CONSTANTS})
+UNNAMEABLE = "__debug__"  # no argument of Python's can be called so
+RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, UNNAMEABLE})
 LONGEST = 5_000  # characters
 DEEPEST = 200  # parts within parts; a sum of n terms counts n
 SHOWN = 100  # characters of an equation in an error
@@ -96,7 +97,7 @@ class Equation:
 
 def _parse(text: str) -> ast.Expression:
     if not isinstance(text, str):
-        raise ArgumentError(f"an equation is a text; given {text!r}")
+        raise ArgumentError(f"an equation is a text; given {shown(text)}")
     if len(text) > LONGEST:
         raise ArgumentError(f"the equation {_shown(text)} has {len(text)} characters; at most {LONGEST} are allowed")
     try:
@@ -165,10 +166,17 @@ class _Folding(ast.NodeTransformer):
             value = math.nan
         if not math.isfinite(value):
             raise ArgumentError(
-                f"{ast.unparse(node)[:SHOWN]} in the equation {self._shown} is no finite number: it is too large, "
+                f"{_written(node)} in the equation {self._shown} is no finite number: it is too large, "
                 "divides by zero, or takes a logarithm or a root where there is none"
             )
         return value
+
+
+def _written(node: ast.expr) -> str:
+    try:
+        return ast.unparse(node)[:SHOWN]
+    except ValueError:  # a whole number of thousands of digits, which Python does not write
+        return "a number"
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
@@ -185,8 +193,10 @@ def _is_whole(exponent: ast.expr) -> bool:
 def _check(node: ast.AST, shown: str) -> None:
     if not isinstance(node, _ALLOWED):
         raise ArgumentError(f"{type(node).__name__} is not allowed in the equation {shown}; write arithmetic")
+    if isinstance(node, ast.Name) and node.id == UNNAMEABLE:
+        raise ArgumentError(f"{UNNAMEABLE} in the equation {shown} cannot be a name; call it something else")
     if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
-        raise ArgumentError(f"{node.value!r} in the equation {shown} is no number")
+        raise ArgumentError(f"{_written(node)} in the equation {shown} is no number")
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         raise ArgumentError(
             f"comparisons in the equation {shown} must be of two values: (a < x) * (x < b), not a < x < b"

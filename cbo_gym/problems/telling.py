@@ -47,6 +47,10 @@ LEAST_TRIES, SEARCHED_EDGES = 100, 200_000  # in great graphs there are fewer tr
 Change = int | Sequence[Any]  # how many, drawn at random, or which
 
 
+class _NoSuchChangeError(ArgumentError):
+    """Whatever was drawn would not do."""
+
+
 def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
     """The problem as agents are told of it.
 
@@ -128,16 +132,18 @@ _TELLERS: dict[str, Callable[..., ToldGraph]] = {"hidden": _hidden, "wrong": _wr
 def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
     """The true diagram and others with one edge changed."""
     found = [problem.scm.diagram]
-    impossible: set[str] = set()
+    patience = dict.fromkeys(CHANGES, _tries(problem) // LEAST_TRIES)
     for change in np.array(CHANGES)[rng.permuted(np.arange(TRIES) % 3)]:
         if len(found) >= count:
             return found
-        if change in impossible:
+        if not patience[change]:
             continue
         try:
             diagram = wrong_diagram(problem, rng, **{change: 1})
+        except _NoSuchChangeError:  # which takes long to find out
+            patience[change] -= 1
+            continue
         except ArgumentError:
-            impossible.add(change)
             continue
         if diagram not in found:
             found.append(diagram)
@@ -169,7 +175,7 @@ def wrong_diagram(
         if (what := _unfit(problem, diagram)) is None:
             return _in_order(problem, diagram)
         problems[what] = None
-    raise ArgumentError(f"no such change of the graph of {problem.name} will do: {'; '.join(problems)}")
+    raise _NoSuchChangeError(f"no such change of the graph of {problem.name} will do: {'; '.join(problems)}")
 
 
 def _tries(problem: Problem) -> int:
@@ -224,7 +230,7 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
         raise ArgumentError(f"{keyword} is a number or a list; given {shown(wanted)}")
     named = [tuple(one) if isinstance(one, list) else one for one in wanted]
     if strangers := [one for one in named if not _names(one) or one not in known]:
-        raise ArgumentError(f"{keyword} names {shown(strangers)}; choose from the {what} {list(known)}")
+        raise ArgumentError(f"{keyword} names {shown(strangers)}; choose from the {what} {shown(list(known))}")
     return list(dict.fromkeys(named))
 
 

@@ -152,7 +152,7 @@ def test_causes_are_as_frequent_as_they_should_be() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"causes": 1}, "causes must be .*from 2 to 1000"),
+        ({"causes": 1}, "causes must be .*from 2 to 200"),
         ({"rare": 0}, "rare must be .*at least 1"),
         ({"causes": 3, "rare": 3}, "rare must be less than the number of causes, 3; given 3"),
         ({"epsilon": 0.6}, "epsilon must be a number above 0 and at most 0.5; given 0.6"),

@@ -148,12 +148,9 @@ def _place(error: BaseException) -> str:
 
 
 def _is_gymnasiums_own(error: BaseException, case: Case) -> bool:
-    """Whether it is raised by Gymnasium itself, of a keyword that it looks at."""
-    import gymnasium
-
-    home = str(Path(gymnasium.__file__).parent)
-    raised_there = traceback.extract_tb(error.__traceback__)[-1].filename.startswith(home)
-    return raised_there and case.way != "make_env" and not set(OF_GYMNASIUM).isdisjoint(case.keywords)
+    """Whether Gymnasium raises it, of a keyword that it looks at itself: nothing of this package was called."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "/cbo_gym/" in frame.filename]
+    return not ours and not set(OF_GYMNASIUM).isdisjoint(case.keywords)
 
 
 def _make(name: str, keywords: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ NUMBERS = [
 TEXTS = [
     "''", "'x'", "'x' * 10_000", "'\\n\\x1b[31m'", "'\\0'", "b'x'", "bytearray(3)", "'1'", "'0.5'", "'[[0.5]]'", "'__class__'",
     "'known'", "'hidden'", "'wrong'", "'partial'", "'soft'", "'hard'", "'dynamic'", "'masked'", "'os:system'", "'os:'", "'.yaml'",
-    "'/dev/null'", "'/dev/zero'", "'/'", "'/dev/zero.yaml'", "'\\0.yaml'", "'x' * 10_000 + '.yaml'", "'..:x'", "'\\ud800'",
+    "'/dev/null'", "'/dev/zero'", "'/'", "'/dev/stdin'", "' ' * 10_000", "'\\0.yaml'", "'x' * 10_000 + '.yaml'", "'..:x'", "'\\ud800'",
     "'cbo_gym.problems.base:Problem'", "'cbo_gym.problems.base:non_negative'",
 ]  # fmt: skip
 COLLECTIONS = [
@@ -41,7 +41,7 @@ COLLECTIONS = [
     "[[nan, 0.0, 1.0]]", "[['1', 0, 1]]", "[[True, 0, 1]]", "[[10**400, 0, 1]]", "[[0.5] * 10_000]", "[[1.0, 0.0, 1.0]] * 100_000",
     "[[0.5, 0.5], [0.5]]", "[[[0.5, 0.5]] * 2] * 3", "[[[nan, 0.5]] * 2] * 3", "[0.5] * 1_000_000", "[[0, 1]] * 100_000",
     "deep(90)", "deep(5_000)", "range(3)", "range(10**9)", "iter([1])", "['x']", "['X0']", "['Y']", "[['X0', 'Y']]",
-    "[('X0', 'X1')]", "[['Y', 'X0']]", "[[['X0', 'Y']]]", "[[('X0', 'X1'), ('X1', 'Y')]]", "[[]] * 1_000", "[{}]", "[{'X': ['C']}]",
+    "[('X0', 'X1')]", "[['Y', 'X0']]", "[[['X0', 'Y']]]", "[[('X0', 'X1'), ('X1', 'Y')]]", "[[]] * 1_000", "[{}]", "[{}] * 10_000", "[{'X': ['C']}]",
     "[{'X': 3}]", "[{3: [3]}]", "['X0 <= 1']", "['X0 <= nan']", "['X0 <= 1e400']", "['<=']", "['X0 <= 1'] * 10_000",
     "['Y >= 0']", "['x' * 10_000 + ' <= 1']", "[[['X0', 'Y']]] * 1_000", "{'X0': 1}", "{'X0': nan}", "{'X0': 10**400}",
     "{'X0': '1'}", "{'X0': []}", "{3: 1}", "{'base': 1}", "{'base': []}", "{'base': 10**400}", "{'sets': {('X0',): 1}}",
@@ -119,6 +119,7 @@ def test_environments(workplace, name):
     """One keyword at a time, and some pairs; a sample of it natively vectorised, and as the evaluator makes it."""
     keywords = ENVIRONMENTS[name]
     cases = [*singles("make", name, keywords), *pairs("make", name, keywords)]
+    cases += singles("make_vec", name, ["num_envs"])
     again = random.Random(name).sample(cases, len(cases) // 10)
     cases += [case._replace(way=way) for case in again for way in ("make_vec", "make_env")]
     assert wrong(workplace, cases) == []

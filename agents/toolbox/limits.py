@@ -1,0 +1,20 @@
+"""What agents' keywords may be: checks and limits that several agents share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from cbo_gym.errors import ArgumentError, shown
+
+MOST_SAMPLES = 4096  # of an expectation
+MOST_CELLS = 2**14  # whose posterior is kept, in 1.6 GB
+
+
+def require_device(given: Any) -> None:
+    """Raise ArgumentError unless ``given`` names a device as torch does; it need not be on this machine."""
+    try:
+        torch.device(given)
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f"device must name a torch device, as 'cpu' or 'cuda:0'; given {shown(given)}") from error
