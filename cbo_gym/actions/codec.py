@@ -115,7 +115,8 @@ class BoxCodec(Codec):
 
     def from_record(self, record: Record) -> Action:
         if isinstance(record, dict):
-            record = np.clip(_by_name(self.domains, record), 0.0, 1.0)  # from native units, a digit may go over
+            native = _by_name(self.domains, record)
+            record = np.clip(native, 0.0, 1.0).tolist()  # from native units, a digit may go over
         return np.array(record, dtype=np.float64)
 
     def to_text(self, record: Record) -> str:

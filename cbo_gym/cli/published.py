@@ -15,6 +15,7 @@ from cbo_gym.cli.output import JsonOption, print_json, print_table, say
 from cbo_gym.errors import printable
 
 if TYPE_CHECKING:
+    from cbo_gym.evaluation.referee import Blind
     from cbo_gym.evaluation.replay import Replay
 
 STORE = Path("results")
@@ -43,6 +44,14 @@ def publish(
         ),
     ] = None,
     store: Annotated[Path, typer.Option(help="Folder of the published results.")] = STORE,
+    submission: Annotated[
+        bool,
+        typer.Option(
+            "--submission",
+            help="For somebody else's store: with the actions, from which a referee works out every number anew. "
+            "The runs are marked as unverified until then.",
+        ),
+    ] = False,
 ) -> None:
     """Put the runs of a sweep into the published results: one compact file a suite, for the repository.
 
@@ -55,7 +64,9 @@ def publish(
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
-        done = published(folder, store, suite, track=lambda paths: progress.track(paths, description="runs"))
+        done = published(
+            folder, store, suite, submission=submission, track=lambda paths: progress.track(paths, description="runs")
+        )
     say(
         f"{done.path}: {done.added} runs added, {done.replaced} replaced by newer ones, {done.unchanged} as before; "
         f"{done.bytes / 2**20:.2g} MiB",
@@ -132,38 +143,66 @@ def _counted(verdicts: Iterable[str]) -> str:
 
 @app.command("check-submission")
 def check_submission(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="One file that cbo-gym publish made.")],
-    card: Annotated[Path, typer.Option(metavar="CARD.yaml", help="Agent, paper, code, contact and hardware.")],
-    sample: SampleOption = 5,
-    seed: SampleSeed = 0,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="One file that cbo-gym publish --submission made.")],
+    card: Annotated[Path, typer.Option(metavar="CARD.yaml", help="Agent, suite, paper, code, contact and hardware.")],
+    sample: Annotated[
+        int, typer.Option(min=1, help="How many runs are played again at least; all where that is cheap.")
+    ] = 5,
+    blind: Annotated[int, typer.Option(min=2, help="With how many seeds each environment is played blind.")] = 3,
+    allow: AllowOption = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="STORE_FILE", help="Put what may enter into this file of a store: results/my-agent.parquet."
+        ),
+    ] = None,
 ) -> None:
-    """Check results that are to enter the store by a pull request: the status is 1 if they cannot.
+    """Judge results that are to enter a store: the status is 1 if they cannot.
 
-    The file's schema, keys and checksum; seeds counted from 0, five at least; ids of environments that are registered;
-    optima that are ours, and no regret below 0. If the agent is installed, some runs are played again.
+    Nothing in the file is taken on trust. It must have the whole suite, with its rounds and seeds. Every number is
+    worked out anew from the actions. The agent, in a process of its own, plays runs again that nobody can foresee; and
+    it plays blind, told neither which system it is nor how that is turned. An agent that is not installed, and not
+    allowed, stays unverified: shown apart and never ranked.
 
-    Example: [b]cbo-gym check-submission results/my_agent.parquet --card results/my_agent.yaml[/b]
+    Example: [b]cbo-gym check-submission my-agent.parquet --card my-agent.yaml --allow my_package:MyAgent[/b]
     """
     from cbo_gym.evaluation.submission import check_submission as checked
+    from cbo_gym.evaluation.submission import enter
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
-        bar = progress.add_task("runs played again", total=None)
+        bar = progress.add_task("runs", total=None)
         found = checked(
             file,
             card,
             sample,
-            seed,
-            on_start=lambda count: progress.update(bar, total=count),
+            blind,
+            allow=allow or (),
+            on_start=lambda what, count: progress.reset(bar, total=count, description=f"runs {what}"),
             on_run=lambda _: progress.advance(bar),
         )
     if found.replays:
         _print_replays(found.replays)
+    if found.blind:
+        _print_blind(found.blind)
     for remark in found.remarks:
         say(remark)
     for problem in found.problems:
-        say(problem, "red")
-    if found.problems:
+        say(printable(problem), "red")
+    if found.standing == "refused":
         say(f"{len(found.problems)} problems: {shlex.quote(str(file))} cannot enter as it is.", whole=True)
         raise typer.Exit(1)
-    say(f"{file} can enter.", whole=True)
+    apart = ": it is shown apart and never ranked" if found.standing == "unverified" else ""
+    say(f"{file} can enter, {found.standing}{apart}.", whole=True)
+    if into is not None:
+        done = enter(found, into)
+        say(f"{done.path}: {done.added} runs added, {done.replaced} replaced.", whole=True)
+
+
+def _print_blind(found: Sequence[Blind]) -> None:
+    header = ["environment", "told", "blind", "Random, blind", "runs"]
+    rows = [
+        [printable(one.env), *(f"{score:.2f}" for score in one.scores), f"{len(one.told)}, {len(one.runs)}"]
+        for one in found
+    ]
+    print_table("Mean scores of play", header, rows)

@@ -134,6 +134,14 @@ def sweep(
     memory_limit: Annotated[
         float | None, typer.Option(help="MiB of memory that a run may use; one that uses more counts as failed.")
     ] = None,
+    blind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            help="Play blind: instances and all noise follow from these words, which nobody but you should know; "
+            "agents are not told which environment it is. The same words give the same again.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -159,7 +167,7 @@ def sweep(
     when = cast("Recommend", recommend)  # which the sweep checks, as it does the backend
     chosen, counted = grid(suite, envs, seeds)
     if dry_run:
-        _print_plan(agents, chosen, counted, out, horizon, when, beyond, jobs if backend == "joblib" else None)
+        _print_plan(agents, chosen, counted, out, horizon, when, beyond, blind, jobs if backend == "joblib" else None)
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
@@ -188,6 +196,7 @@ def sweep(
                 address=address,
                 time_limit=time_limit,
                 memory_limit=memory_limit,
+                blind=blind,
                 on_start=start,
                 on_run=end,
             )
@@ -219,12 +228,13 @@ def _print_plan(
     horizon: int | None,
     recommend: Recommend,
     beyond: Path | None,
+    blind: str | None,
     jobs: int | None,
 ) -> None:
     from cbo_gym.evaluation.forecast import forecast
     from cbo_gym.evaluation.sweep import plan
 
-    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond))
+    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond, blind))
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
     rows = [_planned_row(pair) for pair in planned.pairs if pair.plays]
     left_out(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")

@@ -43,7 +43,7 @@ def instance_losses(board: Leaderboard) -> pl.DataFrame:
         kind), and how many runs there are of either.
     """
     found: dict[tuple[str, str], tuple[list[Run], list[Run]]] = defaultdict(lambda: ([], []))
-    for run in board.runs:
+    for run in (run for run in board.runs if not run.secret):
         env, instance = _split(run)
         found[env, run.agent][instance != 0].append(run)
     rows = [

@@ -20,7 +20,8 @@ from cbo_gym.evaluation.folder import load_runs
 from cbo_gym.evaluation.gap import GAPS, gaps_of
 from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score, selection_frequencies
 from cbo_gym.evaluation.results import SECONDS, Run, last_line
-from cbo_gym.specs import matches
+from cbo_gym.labels import Spec, matches
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
 BOOTSTRAP_DRAWS = 2000
 THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
@@ -79,6 +80,7 @@ class Leaderboard:
             ``error``.
         runs, failed, skipped: the runs by status.
         replaced: number of runs left out because another one of the same counts, see :func:`newest`.
+        unverified: runs that are somebody's word alone; they are in nothing of the above.
     """
 
     per_env: pl.DataFrame
@@ -91,6 +93,7 @@ class Leaderboard:
     failed: tuple[Run, ...]
     skipped: tuple[Run, ...]
     replaced: int
+    unverified: tuple[Run, ...] = ()
 
     @property
     def groups(self) -> list[str]:
@@ -114,7 +117,7 @@ def leaderboard(
 
     Scores are normalised to 0 for random play and 1 for the optimum, see
     :func:`cbo_gym.evaluation.regret.normalised_score`. Where several versions of the package played the same, the
-    newest counts.
+    newest counts. Runs that are unverified are never ranked.
 
     Args:
         source: a folder that a sweep wrote, or runs.
@@ -138,7 +141,12 @@ def leaderboard(
             f"none of the {len(found)} runs matches; there are the modes {_listed(run.mode for run in found)}, "
             f"the environments {_listed(run.env for run in found)} and the agents {_listed(run.agent for run in found)}"
         )
-    runs = newest(chosen)
+    counted = [run for run in chosen if not run.unverified]
+    if not counted and chosen:
+        raise ArgumentError(
+            f"all {len(chosen)} runs are unverified, and such runs are not ranked; cbo-gym check-submission judges them"
+        )
+    runs = newest(counted)
     if not any(run.status == "finished" for run in runs):
         raise ArgumentError(_why_nothing(source, runs))
     table = pl.DataFrame([final_numbers(run) for run in runs], infer_schema_length=None)
@@ -155,7 +163,8 @@ def leaderboard(
         runs=tuple(run for run in runs if run.status == "finished"),
         failed=tuple(run for run in runs if run.status == "failed"),
         skipped=tuple(run for run in runs if run.status == "skipped"),
-        replaced=len(chosen) - len(runs),
+        replaced=len(counted) - len(runs),
+        unverified=tuple(run for run in chosen if run.unverified),
     )
 
 
@@ -183,8 +192,15 @@ def newest(runs: Iterable[Run]) -> list[Run]:
 
 
 def env_label(run: Run) -> str:
-    """The environment with its horizon: runs of different lengths are not compared."""
-    return f"{run.env}, T={run.horizon}"
+    """The environment with its horizon, for runs of different lengths are not compared; blind ones are apart.
+
+    Of blind runs the instance is left out: each has its own.
+    """
+    if not run.secret:
+        return f"{run.env}, T={run.horizon}"
+    spec = Spec.parse(run.env)
+    others = tuple(pair for pair in spec.parameters if pair[0] != INSTANCE_KEYWORD)
+    return f"{Spec(spec.name, others)}, T={run.horizon}, blind"
 
 
 def final_numbers(run: Run) -> dict[str, object]:

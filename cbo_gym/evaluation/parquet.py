@@ -1,11 +1,11 @@
 """How large a Parquet file is once it is read, known before it is.
 
 A file of 11 kB may stand for gigabytes: what repeats is counted, not written, and what is written is compressed. Its
-footer says how much it holds, but may lie. The pages cannot: each has a header with the size that its bytes are unpacked
-to and the number of its values, by which whoever decodes it goes. So the headers of all pages are read, here as Apache
-Parquet's Thrift definition has them (parquet-format 2.10, ``parquet.thrift``, in the compact protocol), and what they
-say is added up. Encodings are left to those in which a value takes no more room than its bytes and its width: of
-incremental strings (``DELTA_BYTE_ARRAY``) each may be longer than all that is written of it.
+footer says how much it holds, but may lie. The pages cannot: each has a header with the size that its bytes are
+unpacked to and the number of its values, by which whoever decodes it goes. So the headers of all pages are read, here
+as Apache Parquet's Thrift definition has them (parquet-format 2.10, ``parquet.thrift``, in the compact protocol), and
+what they say is added up. Encodings are left to those in which a value takes no more room than its bytes and its
+width: of incremental strings (``DELTA_BYTE_ARRAY``) each may be longer than all that is written of it.
 """
 
 from __future__ import annotations

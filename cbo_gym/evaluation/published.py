@@ -42,6 +42,7 @@ from cbo_gym.evaluation.gap import gaps_of
 from cbo_gym.evaluation.leaderboard import newest
 from cbo_gym.evaluation.locking import locked
 from cbo_gym.evaluation.parquet import Contents, metadata_of
+from cbo_gym.evaluation.recorded import with_actions
 from cbo_gym.evaluation.results import (
     ALWAYS_KNOWN,
     COLUMNS,
@@ -67,7 +68,8 @@ from cbo_gym.specs import matches
 from cbo_gym.suites import load_all, suites_path
 from cbo_gym.validation import field_errors
 
-SCHEMA = 1  # raised when older versions of the package could not read what is written
+SCHEMA = 2  # raised when older versions of the package could not read what is written
+READ = (1, 2)  # schemas; the first lacks fields that have a default
 MOST_BYTES = 40 * 2**20  # of a store
 # What is read of a file: 100,000 runs of 100 rounds, or 5,000 of 2,000, take some 0.4 GiB, and their texts 0.15
 MOST_PART_BYTES = 2**30  # in memory
@@ -109,6 +111,7 @@ def publish(
     store: Path | str,
     suite: str | None = None,
     *,
+    submission: bool = False,
     track: Callable[[Sequence[Path]], Iterable[Path]] = lambda paths: paths,
 ) -> Published:
     """Put the runs of a folder into a store: those that it lacks, and those that are newer than its own.
@@ -122,6 +125,8 @@ def publish(
         store: folder of the published results; it is made where there is none.
         suite: name of the file. Of a suite of the package (see ``cbo_gym.suites``) only runs on its environments are
             taken, with any keywords. None for the name of the folder.
+        submission: whether the runs are to be judged by whoever has another store: they keep their actions, and are
+            marked as unverified until then.
         track: wraps the files that are read, to show how far it is.
 
     Raises:
@@ -140,13 +145,25 @@ def publish(
         where = f"; {len(found)} are on environments that the suite {name} has not" if found else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
     with locked(store):
-        return _merge(store, name, [_compact(run) for run in new], left_out=len(found) - len(new))
+        kept = [replace(with_actions(run), unverified=True) for run in new] if submission else new
+        return _merge(store, name, list(map(_compact, kept)), left_out=len(found) - len(new))
 
 
-def _merge(store: Path, name: str, new: Sequence[Run], left_out: int) -> Published:
-    """Read a file of the store, put runs into it, and write it again."""
+def put(path: Path, runs: Sequence[Run]) -> Published:
+    """Put runs into one file of a store, in the place of those that it has of the same; raises as :func:`publish`."""
+    if not NAME.fullmatch(path.stem) or path.suffix != ".parquet":
+        raise ArgumentError(f"name the file by lower case letters, digits, - and _, and .parquet; given {path.name!r}")
+    with locked(path.parent):
+        return _merge(path.parent, path.stem, list(map(_compact, runs)), left_out=0, overrule=True)
+
+
+def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: bool = False) -> Published:
+    """Read a file of the store, put runs into it, and write it again; of the same the newest, or all that are new."""
     path = store / f"{name}.parquet"
     old = read_part(path) if path.exists() else []
+    if overrule:
+        theirs = {(run.env, run.horizon, run.agent, run.seed) for run in new}
+        old = [run for run in old if (run.env, run.horizon, run.agent, run.seed) not in theirs]
     kept = newest([*new, *old])  # of two that are equally new the last counts
     content = _sealed(name, kept)
     others = sum(other.stat().st_size for other in _parts(store) if other != path)
@@ -336,7 +353,7 @@ def read_part(path: Path) -> list[Run]:
         about = from_json(held.metadata[METADATA_KEY])
         if "schema" not in about:
             raise ArgumentError("it is a single run; cbo-gym publish makes a file of published results from a folder")
-        if about["schema"] != SCHEMA:
+        if about["schema"] not in READ:
             raise ArgumentError(f"its schema is {about['schema']}, this version reads {SCHEMA}; install a newer one")
         described = _described(content, held)
         runs = _runs(described)

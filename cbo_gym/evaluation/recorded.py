@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from cbo_gym.actions.codec import Codec
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.results import COLUMNS, SECONDS, Run, last_line
+from cbo_gym.evaluation.results import COLUMNS, SECONDS, Run, asked_after, last_line
 from cbo_gym.task import Action, Info, Observation, Task
 
 #: by which what is worked out anew may differ, in units of the column's largest value or the optimum: stores keep
@@ -49,19 +50,47 @@ class Recorded:
         return self._codec.from_flat(said)
 
 
+def with_actions(run: Run) -> Run:
+    """A finished run that says in its fields what its table holds of actions and recommendations, for a submission.
+
+    Numbers of one round after the other as little-endian doubles, in base 64; recommendations of the rounds in which
+    the agent was asked for one.
+    """
+    if run.status != "finished":
+        return run
+    played = recorded(run)
+    asked = [said for said in played.recommended if said is not None]
+    return replace(run, actions=_packed([numbers for numbers, _ in played.actions]), recommendations=_packed(asked))
+
+
 def recorded(run: Run) -> Recorded:
-    """What a finished run played and recommended.
+    """What a finished run played and recommended, as its fields or its table have it.
 
     Raises:
-        ArgumentError: if that is not in its table.
+        ArgumentError: if that is not there, or not of its rounds.
     """
     table = run.table
-    for name in ("action", "recommended"):
-        if name not in table.columns or table[name].null_count() == table.height:
-            raise ArgumentError("it has no actions; publish it anew with cbo-gym publish --actions")
     chosen = table["choice"].to_list() if "choice" in table.columns else [None] * table.height
-    actions = [numbers or [] for numbers in table["action"].to_list()]  # none where only sets are chosen
-    return Recorded(list(zip(actions, chosen, strict=True)), table["recommended"].to_list())
+    if run.actions or run.recommendations:
+        asked = sorted(asked_after(run.recommend, run.horizon))
+        advised = dict(zip(asked, _unpacked(run.recommendations, len(asked)), strict=True))
+        actions, said = _unpacked(run.actions, run.horizon), [advised.get(t) for t in range(1, run.horizon + 1)]
+    elif {"action", "recommended"} <= set(table.columns) and table["action"].null_count() == 0:
+        actions, said = table["action"].to_list(), table["recommended"].to_list()
+    else:
+        raise ArgumentError("it has no actions; publish it anew with cbo-gym publish --submission")
+    return Recorded(list(zip(actions, chosen, strict=True)), said)
+
+
+def _packed(rows: Sequence[Sequence[float]]) -> str:
+    return base64.b64encode(np.asarray(rows, dtype="<f8").tobytes()).decode()
+
+
+def _unpacked(text: str, count: int) -> list[list[float]]:
+    try:
+        return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(count, -1).tolist()
+    except ValueError as error:
+        raise ArgumentError(f"its actions are not of {count} rounds: {error}") from error
 
 
 def unlike(run: Run, again: Run) -> list[str]:

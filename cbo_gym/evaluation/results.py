@@ -123,7 +123,10 @@ class Run:
         isolated: whether the agent played in a process of its own, which held nothing but what it was told.
         secret: from which noise, initial data and instance of a blind run follow, see
             :mod:`cbo_gym.evaluation.blind`; empty of a run that was not blind.
-        unverified: whether it is somebody's word alone, since the agent could not be played again by whoever took it.
+        unverified: whether it is somebody's word alone: a submission that nobody has judged, or whose agent could not
+            be played again. Such runs are shown apart and never ranked.
+        actions, recommendations: of a submission what was played and recommended, see
+            :func:`cbo_gym.evaluation.recorded.with_actions`; empty where the table has them, or nobody kept them.
         table: columns as in :data:`COLUMNS`.
 
     Raises:
@@ -154,6 +157,8 @@ class Run:
     isolated: bool = False
     secret: str = ""
     unverified: bool = False
+    actions: str = ""
+    recommendations: str = ""
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
     @property

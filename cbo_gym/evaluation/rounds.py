@@ -36,7 +36,7 @@ class Rounds(ABC):
     def stacked(self, others: Sequence[Any], names: Sequence[str]) -> dict[str, Array]:
         """Columns of several rounds of this kind and as many rows, shape ``(runs, rounds)``; null is NaN."""
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027  (there is nothing to drop of most)
         """Drop from memory what can be read again."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

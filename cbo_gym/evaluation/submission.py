@@ -20,7 +20,7 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.admission import admitted_agent, admitted_env
 from cbo_gym.evaluation.leaderboard import env_label
-from cbo_gym.evaluation.published import Published, merge, read_part
+from cbo_gym.evaluation.published import Published, put, read_part
 from cbo_gym.evaluation.referee import Blind, blind_scores, drops, replayed, rescored
 from cbo_gym.evaluation.replay import Replay
 from cbo_gym.evaluation.results import Run
@@ -163,8 +163,8 @@ def enter(checked: Checked, path: Path) -> Published:
     if checked.standing == "refused":
         raise ArgumentError(f"what was refused cannot enter: {checked.problems[0]}")
     unverified = checked.standing == "unverified"
-    runs = [replace(run, unverified=unverified) for run in checked.runs]
-    return merge(path, [*runs, *(run for one in checked.blind for run in (*one.runs, *one.at_random))])
+    runs = [replace(run, unverified=unverified, actions="", recommendations="") for run in checked.runs]
+    return put(path, [*runs, *(run for one in checked.blind for run in (*one.runs, *one.at_random))])
 
 
 def _fate(one: Replay) -> str:

@@ -175,7 +175,7 @@ def _coverage(counts: dict[str, int]) -> str:
 
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
-    """What gave no number, with the reason: every failed run, and once an agent the pairs that were skipped."""
+    """What gave no number, with the reason: every failed run, and once an agent what was skipped or is unverified."""
     rows = [(printable(f"failed: {run.agent} on {run.env}, seed {run.seed}"), run.error) for run in board.failed]
     reasons = {run.agent: run.error for run in reversed(board.skipped)}
     modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}
@@ -183,6 +183,10 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
         counts = Counter(mode for (skipping, _), mode in modes.items() if skipping == agent)
         where = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
         rows.append((printable(f"skipped: {agent} on {where} environments"), reasons[agent]))
+    for agent in sorted({run.agent for run in board.unverified}):
+        own = [run for run in board.unverified if run.agent == agent]
+        what = f"unverified, not ranked: {agent}, {len(own)} runs on {len({run.env for run in own})} environments"
+        rows.append((printable(what), "nobody else has played this agent again"))
     return rows
 
 

@@ -56,7 +56,9 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
-        hints = "".join(did_you_mean(name, [*known, *GRAPH_KEYWORDS, *OUTCOME_KEYWORDS, INSTANCE_KEYWORD]) for name in unknown)
+        hints = "".join(
+            did_you_mean(name, [*known, *GRAPH_KEYWORDS, *OUTCOME_KEYWORDS, INSTANCE_KEYWORD]) for name in unknown
+        )
         raise ArgumentError(
             f"{_name(problem)} in {mode} mode takes the parameters {sorted(known)}; given also {unknown}{hints}"
         )

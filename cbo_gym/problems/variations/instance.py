@@ -108,7 +108,7 @@ class Turn:
             }
             return soft | self.assigned({name: value for name, value in record.items() if name not in own})
         if mode is Mode.AGGREGATED:
-            ends = np.sort([self.point(end) for end in np.reshape(record, (2, -1))], axis=0)
+            ends = np.sort([self.point(end) for end in np.reshape(record, (2, -1)).tolist()], axis=0)
             return ends.ravel().tolist()
         return list(self.point(record))
 
@@ -253,12 +253,10 @@ class _Draw:
 
     def _coordinates(self) -> tuple[tuple[int, Unit], ...]:
         domains = self.problem.action_domains
-        own = len(domains) - (self.problem.adversary.coordinates if self._is_game() else 0)
+        adversary = self.problem.adversary if self.mode is Mode.ADVERSARIAL else None
+        own = len(domains) - (adversary.coordinates if adversary else 0)
         places = [*self.rng.permutation(own).tolist(), *range(own, len(domains))]
         return tuple((place, self._soft_unit(domain)) for place, domain in zip(places, domains, strict=True))
-
-    def _is_game(self) -> Any:
-        return self.problem.adversary if self.mode is Mode.ADVERSARIAL else None
 
     def _soft_unit(self, domain: Sequence[float]) -> Unit:
         if self.masked:
@@ -384,7 +382,7 @@ class _Turning:
         )
 
     def _outcomes(self, outcomes: Outcomes) -> Outcomes:
-        changed = {
+        changed: dict[str, Any] = {
             "objective": self.names[outcomes.objective],
             "constraints": tuple(map(self._constraint, outcomes.constraints)),
             "costs": None if outcomes.costs is None else self._costs(outcomes.costs),
