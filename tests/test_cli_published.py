@@ -70,13 +70,21 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
 
 
 def test_a_submission_is_checked(here, played, monkeypatch):
-    invoke("publish", "runs/mine")
-    (here / "card.yaml").write_text("agent: Random\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
-    monkeypatch.setattr("cbo_gym.evaluation.submission.replays", lambda runs, **_: iter(()))
+    tiny = Suite(
+        name="tiny", title="t", description="d", environments=[played[0].env], horizon=played[0].horizon, seeds=1,
+        metric="score",
+    )  # fmt: skip
+    monkeypatch.setattr("cbo_gym.evaluation.submission.load", {"tiny": tiny}.__getitem__)
+    (here / "card.yaml").write_text("agent: Random\nsuite: tiny\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
     words = ("check-submission", "results/mine.parquet", "--card", "card.yaml")
+    invoke("publish", "runs/mine", "--submission")
     assert "the file has runs of GP-UCB too" in invoke(*words, code=1)
+    assert all(one.unverified for one in load_published(here / "results"))
     (here / "runs" / "mine" / name_of(replace(played[0], agent="GP-UCB"))).unlink()
     (here / "results" / "mine.parquet").unlink()
-    invoke("publish", "runs/mine")
-    assert "results/mine.parquet can enter." in run(*words).stdout
+    invoke("publish", "runs/mine", "--submission")
+    said = invoke(*words, "--blind", "2", "--into", "results/random.parquet")
+    assert "results/mine.parquet can enter, verified." in said
+    assert "Mean scores of play" in said
+    assert not any(one.unverified for one in load_published(here / "results" / "random.parquet"))
     assert "cannot read none.yaml" in invoke(*words[:2], "--card", "none.yaml", code=2)

@@ -71,8 +71,7 @@ def test_type_checkers_see_what_lazy_imports_give(tmp_path):
 
 def test_lazy_imports_and_those_for_type_checkers_are_the_same():
     tree = ast.parse(Path(cbo_gym.__file__).read_text())
-    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
-    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     assert all(alias.asname == alias.name for node in block.body for alias in node.names)
     assert {alias.name: node.module for node in block.body for alias in node.names} == cbo_gym._LAZY
 

@@ -3,7 +3,7 @@
 With the same libraries, threads and machine every curve must be the same, bit for bit in the precision of the store.
 Elsewhere floating-point sums differ in their last digits, which a method that searches may turn into another action. So
 there curves must agree to :data:`ROUND_TOLERANCE` in every round, or, from the round on in which the two runs part,
-the score of play to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from random play to the optimum.
+the scores of play and of the last recommendation to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from random play to the optimum.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Replay:
 
     Attributes:
         run: as it was published.
-        verdict: ``"identical"``; ``"agrees"`` to the tolerance of rounds; ``"parts"``, from some round on, with a score
-            of play that agrees; ``"differs"``; or ``"skipped"``, since it cannot be played here.
+        verdict: ``"identical"``; ``"agrees"`` to the tolerance of rounds; ``"parts"``, from some round on, with
+            scores that agree; ``"differs"``; or ``"skipped"``, since it cannot be played here.
         elsewhere: what is not as it was: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
         why: where they differ, or why it was skipped; empty if identical.
     """
@@ -145,8 +145,10 @@ def compared(run: Run, again: Run) -> Replay:
     if (worst <= ROUND_TOLERANCE).all():
         return Replay(run, "agrees", elsewhere, said)
     parted = int(np.argmax(worst > ROUND_TOLERANCE)) + 1
-    apart = abs(float((run.table["instant_regret"] - again.table["instant_regret"]).to_numpy().mean())) / gap
-    said = f"from round {parted} on; scores of play differ by {apart:.2g}"
+    play = abs(float((run.table["instant_regret"] - again.table["instant_regret"]).to_numpy().mean())) / gap
+    advice = abs(run.table["simple_regret"][-1] - again.table["simple_regret"][-1]) / gap
+    apart = max(play, advice)
+    said = f"from round {parted} on; scores of play differ by {play:.2g}, of recommendation by {advice:.2g}"
     return Replay(run, "parts" if apart <= SCORE_TOLERANCE else "differs", elsewhere, said)
 
 

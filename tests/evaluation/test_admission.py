@@ -23,23 +23,27 @@ ROOT = Path(cbo_gym.__file__).parent
 #: the door let through
 MAKERS = {
     "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph feedback problems.build",
-    "find_agent": "agent_finder cli.agent_cards evaluation.admission evaluation.forecast evaluation.provenance",
-    "create_agent": "agent_finder evaluation.runner evaluation.sweep testing",
-    "make_env": "cli.environments evaluation.runner evaluation.sweep exchange.opening testing",
+    "find_agent": "agent_finder cli.agent_cards evaluation.admission evaluation.grid evaluation.provenance player",
+    "create_agent": "agent_finder evaluation.grid evaluation.runner player testing",
+    "make_env": "cli.environments evaluation.grid evaluation.runner exchange.opening testing",
     "make": "agents.dynamic.restarted cli.environments specs testing",
     "builder_of": "evaluation.admission problems.build",
     "build_problem": "feedback problems.contextual testing",
     "load_problem": "problems.build",
-    "plan": "cli.runs evaluation.replay evaluation.sweep",
+    "plan": "cli.runs evaluation.sweep",
     "sweep": "",
     "run_sweep": "cli.runs",
     "evaluate": "agents.surrogates.parent_posterior cli.runs evaluation.sweep",
     "exec": "scm.model scm.separable",
     "eval": "problems.expression",
-    "loads": "evaluation.processes evaluation.published evaluation.results agents.zoo",
+    "loads": "plain.messages evaluation.processes evaluation.published evaluation.results agents.zoo",
     "literal_eval": "labels",
+    "cell_of": "evaluation.grid",
+    "cells_of_strangers": "evaluation.referee evaluation.replay",
+    "player_of": "evaluation.grid evaluation.referee evaluation.replay",
+    "IsolatedAgent": "evaluation.isolated evaluation.sweep",
 }
-WHO_READS_RUNS = {"evaluation.replay"}  # and makes something of what they name
+WHO_READS_RUNS = {"evaluation.referee", "evaluation.replay"}  # and makes something of what they name
 
 
 def calls():
@@ -62,7 +66,7 @@ def test_every_caller_of_what_makes_objects_of_texts_is_known():
 HOSTILE_AGENTS = [
     "subprocess:Popen(args=['touch', '{}'])", "os:mkdir(path='{}')", "pathlib:Path", "cbo_gym.agents:MCBO",
     "MCBO(beta='0.5')", "MCBO(beta=True)", "MCBO(gamma=1)", "StableBaselines3(tensorboard_log='{}')", "__main__:Mine",
-    "*", "Rand*", "x" * 20_000, "A(" + "[" * 5_000 + "]" * 5_000 + ")", "A(b={{}: 1})".replace("{}", "[]"), "",
+    "*", "Rand*", "x" * 9_000, "A(" + "[" * 5_000 + "]" * 5_000 + ")", "A(b={{}: 1})".replace("{}", "[]"), "",
 ]  # fmt: skip
 HOSTILE_ENVS = [
     "CBO/Custom-v0(problem='os:mkdir', path='{}')", "CBO/Alpine2-v0(problem='os:mkdir', path='{}')",
@@ -102,7 +106,7 @@ def test_nothing_else_that_reads_a_file_carries_out_a_label(store, tmp_path):
     path, mark = store
     runs = load_published(path)
     write_report(leaderboard(runs), tmp_path / "report.html")
-    (tmp_path / "card.yaml").write_text("agent: Random\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
+    (tmp_path / "card.yaml").write_text("agent: Random\nsuite: mcbo2023\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
     found = check_submission(path, tmp_path / "card.yaml")
     assert found.problems
     assert not mark.exists()

@@ -245,8 +245,9 @@ class _Draw:
     def _straight(self, domain: tuple[float, float]) -> Unit:
         low, high = domain
         size = float(np.exp(self.rng.uniform(*np.log(SIZES))))
-        first = round(float(size * (high - low) * self.rng.uniform(*SHIFTS)), 3)
-        return Unit((float(low), float(high)), (first, first + round(size * (high - low), 3)))
+        span = float(f"{size * (high - low):.4g}")
+        first = float(f"{span * self.rng.uniform(*SHIFTS):.4g}")
+        return Unit((float(low), float(high)), (first, first + span))
 
     def _reward_turns(self) -> bool:
         return self.mode not in WITHIN and not (self.mode is Mode.AGGREGATED and self.problem.kernel)

@@ -1,0 +1,216 @@
+"""Submissions: nothing in a file is taken on trust."""
+
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import polars as pl
+import pytest
+
+from cbo_gym import sweep
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
+from cbo_gym.evaluation.leaderboard import env_label
+from cbo_gym.evaluation.recorded import _packed, recorded, with_actions
+from cbo_gym.evaluation.referee import Blind, _least_loss, drops, rescored
+from cbo_gym.evaluation.results import COLUMNS, SECONDS
+from cbo_gym.evaluation.submission import check_submission, enter, read_card
+from cbo_gym.oracle import oracle_of
+from cbo_gym.suites import Suite
+
+AGENT = "tests.helpers:Centre"
+ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2
+CARD = f"agent: {AGENT}\nsuite: tiny\npaper: none\ncode: here\ncontact: me\nhardware: 2 cores\n"
+TINY = Suite(name="tiny", title="t", description="d", environments=ENVS, horizon=ROUNDS, seeds=SEEDS, metric="score")
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setattr("cbo_gym.evaluation.submission.load", {"tiny": TINY}.__getitem__)
+
+
+@pytest.fixture
+def card(tmp_path):
+    (tmp_path / "card.yaml").write_text(CARD)
+    return tmp_path / "card.yaml"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mine") / "mine"
+    sweep([AGENT], ENVS, range(SEEDS), folder, horizon=ROUNDS, n_jobs=2)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def file(folder):
+    return publish(folder, folder.parent / "store", submission=True).path
+
+
+@pytest.fixture
+def said(file, card, monkeypatch):
+    """What is found wrong with runs, as another program may write them; without playing anything again."""
+
+    def problems(runs, allow=()):
+        monkeypatch.setattr("cbo_gym.evaluation.submission.read_part", lambda path: list(runs))
+        return " ".join(check_submission(file, card, allow=allow).problems)
+
+    return problems
+
+
+def test_a_submission_keeps_its_actions_exactly(folder, file):
+    full = {(run.env, run.seed): run for run in load_runs(folder)}
+    for run in load_published(file):
+        own = full[run.env, run.seed]
+        assert (run.unverified, run.isolated, bool(run.secret)) == (True, True, False)
+        kept, there = recorded(run), recorded(own)
+        assert [list(numbers) for numbers, _ in kept.actions] == own.table["action"].to_list()
+        assert [chosen for _, chosen in kept.actions] == [chosen for _, chosen in there.actions]
+        assert list(kept.recommended) == own.table["recommended"].to_list()
+
+
+def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path):
+    found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
+    assert (found.problems, found.standing) == ((), "verified")
+    assert len(found.replays) == len(ENVS) * SEEDS, "all, where that is cheap"
+    assert {one.verdict for one in found.replays} == {"identical"}
+    assert [one.env for one in found.blind] == ENVS
+    for one in found.blind:
+        assert len({run.env for run in one.runs}) == 2, "each on an instance of its own"
+        assert {run.isolated for run in one.runs} == {True}
+        assert all(run.secret for run in (*one.runs, *one.at_random))
+    path = enter(found, tmp_path / "store" / "centre.parquet").path
+    board = leaderboard(load_published(path))
+    assert board.unverified == ()
+    assert set(board.per_env["env"]) == {f"{env}, T={ROUNDS}{end}" for env in ENVS for end in ("", ", blind")}
+    assert set(board.per_env.filter(pl.col("env").str.ends_with("blind"))["agent"]) == {AGENT, "Random"}
+
+
+def test_what_cannot_be_played_again_is_unverified_and_never_ranked(file, card, tmp_path):
+    found = check_submission(file, card)
+    assert (found.problems, found.replays, found.standing) == ((), (), "unverified")
+    assert any("is not installed here" in remark for remark in found.remarks)
+    path = enter(found, tmp_path / "store" / "centre.parquet").path
+    runs = load_published(path)
+    with pytest.raises(ArgumentError, match="all 4 runs are unverified"):
+        leaderboard(runs)
+    board = leaderboard([*runs, *(replace(run, agent="Other", unverified=False) for run in runs)])
+    assert set(board.per_env["agent"]) == {"Other"}
+    assert {run.agent for run in board.unverified} == {AGENT}
+
+
+@pytest.mark.parametrize(
+    "column", [name for name in COLUMNS if name not in ("round", "action", "recommended", "choice", *SECONDS)]
+)
+def test_every_number_is_worked_out_anew(folder, column):
+    run = next(run for run in load_runs(folder) if run.env == ENVS[1])
+    if column not in run.table.columns or run.table.schema[column].base_type() is pl.List:
+        return
+    forged = run.table.with_columns((pl.col(column) * 0 + 1).cast(run.table.schema[column]).alias(column))
+    ((_, found),) = rescored([replace(run, table=forged)])
+    assert [line.split()[0] for line in found] == [column]
+
+
+def test_fields_are_worked_out_anew_too(file, said):
+    runs = load_published(file)
+    assert said(runs) == ""
+    assert "optimum is said to be" in said([replace(run, optimum=run.optimum + 1) for run in runs])
+    assert "initial_reward is said to be" in said([replace(run, initial_reward=7.0) for run in runs])
+    assert "it has no actions" in said([replace(run, actions="", recommendations="") for run in runs])
+    assert "not of 4 rounds" in said([replace(run, actions=run.actions[:7]) for run in runs])
+    outside = _packed(np.full((ROUNDS, 2), 2.0))
+    assert "cannot be played" in said([replace(run, actions=outside) for run in runs])
+
+
+def better(run):
+    """The run of somebody who wrote down the optimum in place of what was played."""
+    env = gym.make(run.env, max_episode_steps=run.horizon)
+    codec = oracle_of(env).feedback.codec
+    best = oracle_of(env).optimum.action
+    flat = codec.to_flat(best)
+    table = run.table.with_columns(
+        pl.Series("action", [codec.to_numbers(best)] * run.horizon), pl.Series("recommended", [flat] * run.horizon)
+    )
+    if codec.choices:
+        table = table.with_columns(pl.Series("choice", [codec.chosen(best)] * run.horizon))
+    return replace(run, table=table)
+
+
+def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, monkeypatch):
+    """All numbers fit the actions, and the actions are not the agent's."""
+    from cbo_gym.evaluation import evaluate
+
+    forged = []
+    for run in load_runs(folder):
+        played = evaluate(recorded(better(run)), run.env, run.seed, horizon=ROUNDS, label=AGENT)
+        forged.append(with_actions(replace(played, isolated=True, sources=run.sources, unverified=True)))
+    monkeypatch.setattr("cbo_gym.evaluation.submission.read_part", lambda path: forged)
+    found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
+    assert found.standing == "refused"
+    again = [problem for problem in found.problems if "played again" in problem]
+    assert len(again) >= SEEDS, "where the optimum earns more than what was played"
+    assert not any("differs from what its actions give" in problem for problem in found.problems)
+
+
+def test_the_whole_suite_is_required(file, said):
+    runs = load_published(file)
+    assert "the suite tiny has 4 rounds there" in said([replace(run, horizon=2, recommend="end") for run in runs])
+    assert "missing are 1" in said([run for run in runs if run.seed == 0])
+    assert "missing are 0, 1" in said([run for run in runs if run.env == ENVS[0]])
+    assert "the seeds 0, 1 are there more than once" in said([*runs, *runs])
+    assert "has no seeds 7" in said([*runs, replace(runs[0], seed=7)])
+    assert "has no such environment" in said([*runs, replace(runs[0], env="CBO/Ackley-v0")])
+    assert "the file has runs of GP-UCB(beta=2) too" in said([*runs, replace(runs[0], agent="GP-UCB(beta=2)")])
+    assert "played with cbo-gym 99.0, which is newer" in said([replace(run, version="99.0") for run in runs])
+    assert "was not isolated" in said([replace(run, isolated=False) for run in runs])
+    assert "was blind" in said([replace(run, secret="ab" * 16) for run in runs])
+    assert "no run has finished" in said([replace(run, status="failed") for run in runs])
+    assert "is no registered environment" in said([replace(run, env="CBO/Custom-v0(problem='a.yaml')") for run in runs])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (CARD + "told: [optimum]\n", "field told.0"),
+        (CARD.replace("contact: me\n", ""), "field contact: Field required"),
+        (CARD.replace("suite: tiny\n", ""), "field suite: Field required"),
+        (CARD + "hardwar: 1\n", "did you mean 'hardware'"),
+        (CARD.replace(AGENT, "''"), "field agent"),
+        ("- a list", "no card of a submission"),
+        ("a: [", "cannot read"),
+    ],
+)
+def test_cards_that_are_wrong_are_named(tmp_path, text, message):
+    (tmp_path / "card.yaml").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_card(tmp_path / "card.yaml")
+    with pytest.raises(ValueError, match=r"cannot read .*none\.yaml"):
+        read_card(tmp_path / "none.yaml")
+
+
+def with_score(run, score):
+    """The run, had every action and recommendation earned so much of what lies between random play and the optimum."""
+    regret = (1.0 - score) * (run.optimum - run.random_value)
+    lost = {name: pl.lit(regret) for name in ("instant_regret", "average_regret", "simple_regret")}
+    reward = pl.lit(run.optimum - regret).alias("average_reward")
+    return replace(run, table=run.table.with_columns(reward, **lost))
+
+
+def test_a_loss_when_blind_is_told_from_chance(folder):
+    run = next(iter(load_runs(folder)))
+
+    def found(told, blind):
+        both = (tuple(with_score(run, score) for score in part) for part in (told, blind))
+        return list(drops([Blind(run.env, *both, ())]))
+
+    assert found([0.9, 0.8, 1.0, 0.9, 0.95], [0.8, 0.9, 0.7]) == []
+    knows = found([1.0, 1.0, 1.0], [0.05, 0.0, 0.1])
+    assert [" as told and " in line for line in knows] == [True, True]
+    assert _least_loss(np.ones(3), np.zeros(3), 0.99) == 1.0
+    assert _least_loss(np.ones(1), np.zeros(3), 0.99) == -np.inf
+
+
+def test_blind_runs_of_one_environment_are_compared(folder):
+    run = next(iter(load_runs(folder)))
+    blind = replace(run, env="CBO/BinaryTree-v0(depth=3, instance=5)", secret="ab" * 16)
+    assert env_label(blind) == "CBO/BinaryTree-v0(depth=3), T=4, blind"
