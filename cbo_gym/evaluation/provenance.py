@@ -67,13 +67,29 @@ def sources(modules: Iterable[str], problem: object) -> dict[str, str]:
         modules: those of the agent.
         problem: what the environment was made with: an import path, the path of a YAML file, or anything else.
     """
-    found, named = {name: _stamp(name, __version__) for name in OWN}, set(modules)
+    files, named = [], set(modules)
     if isinstance(problem, str) and is_yaml_file(problem):
-        found[problem] = _hash({problem: Path(problem)})
+        files.append(problem)
     elif isinstance(problem, str):
         named.add(problem.partition(":")[0])
     others = {module.partition(".")[0] for module in named} - {"cbo_gym", *KNOWN_BY_VERSION}
-    return found | {name: _stamp(name, _version_of(name)) for name in sorted(others)}
+    return {name: _stamp_of(name) for name in (*OWN, *files, *sorted(others))}
+
+
+def sources_now(names: Iterable[str]) -> dict[str, str | None]:
+    """What :func:`sources` would say in this process of the code of some names; None for what is not there."""
+    forget_sources()
+    return {name: _stamp_of(name) if _is_there(name) else None for name in names}
+
+
+def _is_there(name: str) -> bool:
+    return Path(name).is_file() if is_yaml_file(name) else find_spec(name) is not None
+
+
+def _stamp_of(name: str) -> str:
+    if is_yaml_file(name):
+        return _hash({name: Path(name)})
+    return _stamp(name, __version__ if name in OWN else _version_of(name))
 
 
 def is_our_own(problem: object) -> bool:
@@ -87,11 +103,6 @@ def forget_sources() -> None:
     Otherwise they are read once a process, for so are modules.
     """
     _stamp.cache_clear()
-
-
-def own_stamps() -> str:
-    """Versions and fingerprints of this package, as one text."""
-    return f"{_stamp('cbo_gym', __version__)}, agents {_stamp('cbo_gym.agents', __version__)}"
 
 
 @cache

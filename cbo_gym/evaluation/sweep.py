@@ -127,7 +127,7 @@ def run_jobs(
         on_start(len(jobs), len(to_do))
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
-    play = partial(_on_cluster, address=address) if address else partial(_on_this_machine, n_jobs=n_jobs)
+    play = partial(_on_cluster, address=address) if address is not None else partial(_on_this_machine, n_jobs=n_jobs)
     with closing(play(to_do, limits=limits)) as ended:
         for job, played in ended:
             run = _store(job, played)
@@ -203,7 +203,8 @@ def _on_cluster(jobs: Sequence[Job], *, address: str, limits: Limits) -> Generat
     if not jobs:  # then no cluster is needed
         return
     play = partial(_on_worker, limits=limits)
-    for job, outcome in completed(play, jobs, address):
+    code = dict(stamp for job in jobs for stamp in job.sources)
+    for job, outcome in completed(play, jobs, address, code):
         if isinstance(outcome, Exception):
             outcome = _unfinished(job, "failed", f"{type(outcome).__name__}: {outcome}")
         yield job, outcome

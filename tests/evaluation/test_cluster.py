@@ -99,14 +99,26 @@ def test_workers_with_several_threads_are_refused(tmp_path):
 
 def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(provenance_module, "__version__", "0.0.0")
-    with pytest.raises(RuntimeError, match=r"this is 0\.0\.0\+"):
-        list(cluster_module.completed(str, [1], cluster.scheduler_address))
+    with pytest.raises(RuntimeError, match=r"cbo_gym is .*, here it is 0\.0\.0\+.* \(on tcp://.*, tcp://.*\)"):
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address=cluster.scheduler_address)
 
 
-def test_a_scheduler_that_is_not_there_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_module, "PATIENCE", 0.5)
-    with pytest.raises(RuntimeError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
-        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address="tcp://127.0.0.1:9")
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("tcp://127.0.0.1:9", "nothing listens there"),
+        ("127.0.0.1:9", "nothing listens there"),
+        ("tcp://no-such-host.invalid:8786", r"there is no host called no-such-host\.invalid"),
+        ("localhost", "missing port number"),
+        ("http://127.0.0.1:9", "unknown address scheme"),
+        ("", r"an address is tcp://HOST:PORT"),
+    ],
+)
+def test_a_scheduler_that_is_not_there_is_named(tmp_path, monkeypatch, address, reason):
+    monkeypatch.setattr(cluster_module, "ANSWER_SECONDS", 0.2)
+    with pytest.raises(RuntimeError, match=f"no Dask scheduler answers at {address!r}: .*{reason}"):
+        sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address=address)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
