@@ -95,7 +95,7 @@ def test_parameters_may_be_lists():
     [
         ("CBO/Custom-v0(problem='os:getcwd')", "os:getcwd must return a Problem; it returned a str"),
         ("CBO/Custom-v0(problem=3)", "a problem is a Problem, an import path"),
-        ("CBO/CoCaLarge-v0(scopes='a')", "cannot build"),
+        ("CBO/CoCaLarge-v0(scopes='a')", "scopes must be a list of mappings"),
         ("CBO/Alpine2-v0(render_mode='human')", "render_mode must be None or one of"),
         ("CBO/GPBandit1-v0(points=True)", "S must be a whole number"),
         ("CBO/GPBandit1-v0(integral='no')", "integral must be True or False; given 'no'"),
