@@ -88,7 +88,7 @@ def test_a_parameter_is_checked_against_those_of_the_mode_and_of_the_builder():
 
 
 def test_what_a_builder_cannot_take_is_an_argument_error():
-    with pytest.raises(ArgumentError, match=r"cannot build .*epidemic with .*'x'.*could not convert"):
-        gym.make("CBO/Epidemic-v1", reference="x")
+    with pytest.raises(ArgumentError, match=r"cannot build .*:gaussian_noise with .*: .* missing 1 required"):
+        gym.make("CBO/Custom-v0", problem="cbo_gym.problems.base:gaussian_noise")
     with pytest.raises(ArgumentError, match="noise_std must be a finite number of at least 0; given 'much'"):
         gym.make("CBO/Alpine2-v0", noise_std="much")
