@@ -111,6 +111,11 @@ def test_wrong_graphs_have_the_changes_asked_for(changes, missing, added):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
+        ({"graph": ["hidden"]}, "graph must be one of .*; given"),
+        (
+            {"graph": "partial", "graph_candidates": 65},
+            "graph_candidates must be .* from 1 to 64; given 65",
+        ),
         ({"graph": "hiden"}, "graph must be one of .*; did you mean 'hidden'"),
         ({"graph_missing": 1}, r"graph='known' takes the keywords \[\]; given also \['graph_missing'\]"),
         (
