@@ -86,10 +86,9 @@ def naming_the_extra(what: str) -> Iterator[None]:
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
     """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt one, else nothing."""
-    if not isinstance(given, str):
-        return ""
+    text = given if isinstance(given, str) else shown(given)
     by_lower = {name.lower(): name for name in known}
-    close = get_close_matches(given.lower(), by_lower, n=3, cutoff=0.6)
+    close = get_close_matches(text.lower(), by_lower, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(by_lower[name]) for name in close)}?" if close else ""
 
 

@@ -28,14 +28,14 @@ def read_yaml(path: Path) -> Any:
             the file is for.
     """
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe might never be written to
-            raise ArgumentError("it is no file but a device or a pipe")
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        endless = path.exists() and not (path.is_file() or path.is_dir())
+        data = b"" if endless else _beginning(path)
     except OSError as error:
         raise ArgumentError(str(error.strerror)) from error
-    except ValueError as error:  # a path that none can be
-        raise error if isinstance(error, ArgumentError) else ArgumentError(str(error)) from error
+    except ValueError as error:  # no path of any file
+        raise ArgumentError(str(error)) from error
+    if endless:
+        raise ArgumentError("it is a device or a pipe, which might never end; give a file")
     if len(data) > MOST_BYTES:
         raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
     try:
@@ -49,6 +49,11 @@ def read_yaml(path: Path) -> Any:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(" ".join(str(error).split())) from error
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES + 1)
 
 
 def _check_events(data: bytes) -> None:

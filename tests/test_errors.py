@@ -1,6 +1,7 @@
 """Errors that a user can mend: their kinds, and that misspelt names are answered with what may have been meant."""
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 from cbo_gym import UnsupportedModeError
@@ -11,6 +12,7 @@ from cbo_gym.errors import (
     MissingExtraError,
     OperationError,
     did_you_mean,
+    shown,
 )
 from cbo_gym.evaluation import AgentError
 from cbo_gym.feedback import feedback_class, make_feedback
@@ -19,6 +21,18 @@ from cbo_gym.registry import RegistryError
 from cbo_gym.specs import Spec, create_agent, make_env
 
 ALPINE2 = "cbo_gym.problems.function_networks:alpine2"
+
+
+class Rude:
+    def __repr__(self):
+        raise ZeroDivisionError
+
+    __eq__ = __iter__ = __repr__
+    __hash__ = None
+
+
+#: arrays, which are neither equal nor unequal, what has no hash, no end or no text, and great numbers
+ODD = [np.zeros(0), np.zeros(3), np.zeros(2, [("a", float)]), [[]], {}, range(10**9), "x" * 10**4, 10**5000, 1j, Rude()]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +80,8 @@ def test_the_closest_names_are_offered(given, known, hint):
         (lambda: make_env(Spec("CBO/Alpin2-v0")), "cannot make .*CBO/Alpin2-v0: .*did you mean 'CBO/Alpine2-v0'"),
         (lambda: make_env(Spec.parse("CBO/Alpine2-v0(noise_st=1.0)")), r"\['noise_st'\]; did you mean 'noise_std'\?"),
         (lambda: gym.make("CBO/Alpine2-v0", max_intervention=1), "did you mean 'max_interventions'"),
+        (lambda: gym.make("CBO/BinaryTree-v0", dpth=3), "did you mean 'depth'"),
+        (lambda: gym.make("CBO/Alpine2-v0", constraint=[]), "did you mean 'constraints'"),
         (lambda: gym.make("CBO/Alpine2-v0", mode="sofft"), "given 'sofft'; did you mean 'soft'"),
         (lambda: build_problem(ALPINE2, noise_st=1.0), "did you mean 'noise_std'"),
         (lambda: feedback_class("agregated"), "did you mean 'aggregated'"),
@@ -88,7 +104,33 @@ def test_a_parameter_is_checked_against_those_of_the_mode_and_of_the_builder():
 
 
 def test_what_a_builder_cannot_take_is_an_argument_error():
-    with pytest.raises(ArgumentError, match=r"cannot build .*coca_large with .*5"):
-        gym.make("CBO/CoCaLarge-v0", scopes=5)
+    with pytest.raises(ArgumentError, match=r"cannot build .*:gaussian_noise with .*: .* missing 1 required"):
+        gym.make("CBO/Custom-v0", problem="cbo_gym.problems.base:gaussian_noise")
     with pytest.raises(ArgumentError, match="noise_std must be a finite number of at least 0; given 'much'"):
         gym.make("CBO/Alpine2-v0", noise_std="much")
+
+
+@pytest.mark.parametrize("odd", ODD, ids=shown)
+def test_whatever_is_given_for_a_keyword_the_error_names_it_soon_and_in_short(odd):
+    """A few of the many that the trial of keywords gives to all environments and agents."""
+    told = {"graph_missing": odd, "graph": "wrong"}, {"graph_candidates": odd, "graph": "partial"}
+    for env_id, keywords in [
+        *(("CBO/Alpine2-v0", given) for given in ({"mode": odd}, {"graph": odd}, {"max_interventions": odd}, *told)),
+        *(("CBO/Alpine2-v0", {name: odd}) for name in ("noise_std", "costs", "constraints", "problem")),
+        ("CBO/Alpine2-Masked-v0", {"super_arm_size": odd}),
+        ("CBO/Alpine2-Aggregated-v0", {"points": odd}),
+        ("CBO/DCBOMiss-v0", {"slices": odd}),
+        ("CBO/SSEMTanh-v1", {"mask": odd}),
+        ("CBO/Epidemic-v1", {"noise": odd}),
+        ("CBO/Epidemic-v1", {"reference": odd}),
+        ("CBO/Alpine2-Contextual-v0", {"contexts": odd}),
+        ("CBO/Dropwave-Penny-v0", {"adversary": odd}),
+    ]:
+        with pytest.raises(ArgumentError) as raised:
+            gym.make(env_id, **keywords)
+        assert len(str(raised.value)) < 1000
+    with pytest.raises(ArgumentError, match="render_mode"):
+        make_env(Spec("CBO/Alpine2-v0", (("render_mode", odd),)))
+    for agent, keyword in (("MCBO", "beta"), ("CBO", "max_observations"), ("SSEM-UCB", "degree")):
+        with pytest.raises(ArgumentError):
+            create_agent(Spec(agent, ((keyword, odd),)))

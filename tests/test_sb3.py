@@ -1,8 +1,12 @@
+import importlib
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3 import DQN, PPO, SAC
 
+from cbo_gym.errors import MissingExtraError
 from cbo_gym.registry import entries
 from cbo_gym.sb3 import VecEnv
 from cbo_gym.wrappers import FlattenAction
@@ -59,3 +63,10 @@ def test_what_the_experiments_share_cannot_be_set_one_by_one():
         venv.set_attr("num_envs", 3)
     with pytest.raises(NotImplementedError, match="stepped together"):
         venv.env_method("reset")
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stable_baselines3.common.vec_env", None)
+    monkeypatch.delitem(sys.modules, "cbo_gym.sb3")
+    with pytest.raises(MissingExtraError, match=r"cbo_gym.sb3 needs .*cbo-gym\[sb3\]"):
+        importlib.import_module("cbo_gym.sb3")

@@ -5,7 +5,7 @@ import pytest
 
 from cbo_gym import agent_finder
 from cbo_gym.agents.zoo import zoo
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.specs import Spec, create_agent, expand, known_agents, make_env, matches, usable_agents
 
 
@@ -79,7 +79,21 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
         create_agent("Optuna")
 
 
-@pytest.mark.parametrize("text", ["A(b=1)(b=2)", "A(**{'b': 1})", "A(1)", "A(b=c)", "(b=1)", "A(b=1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A(b=1)(b=2)",
+        "A(**{'b': 1})",
+        "A(1)",
+        "A(b=c)",
+        "(b=1)",
+        "A(b=1",
+        "A(b={[]: 1})",
+        "A(b=0x" + "f" * 4500 + ")",
+        "A(b=" + "-" * 50_000 + "1)",
+    ],
+    ids=shown,
+)
 def test_what_is_no_list_of_keywords_is_refused(text):
     with pytest.raises(ArgumentError, match="write NAME or NAME"):
         Spec.parse(text)
@@ -95,7 +109,7 @@ def test_parameters_may_be_lists():
     [
         ("CBO/Custom-v0(problem='os:getcwd')", "os:getcwd must return a Problem; it returned a str"),
         ("CBO/Custom-v0(problem=3)", "a problem is a Problem, an import path"),
-        ("CBO/CoCaLarge-v0(scopes='a')", "cannot build"),
+        ("CBO/CoCaLarge-v0(scopes='a')", "scopes must be a list of mappings"),
         ("CBO/Alpine2-v0(render_mode='human')", "render_mode must be None or one of"),
         ("CBO/GPBandit1-v0(points=True)", "S must be a whole number"),
         ("CBO/GPBandit1-v0(integral='no')", "integral must be True or False; given 'no'"),

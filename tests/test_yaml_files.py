@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from time import perf_counter
 
@@ -91,3 +92,9 @@ def test_an_empty_file_holds_nothing(tmp_path):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ArgumentError, match="No such file"):
         read_yaml(tmp_path / "none.yaml")
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "endless.yaml")
+    with pytest.raises(ArgumentError, match="a device or a pipe, which might never end; give a file"):
+        read_yaml(tmp_path / "endless.yaml")

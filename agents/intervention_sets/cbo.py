@@ -58,7 +58,7 @@ from cbo_gym.agents.surrogates.gp import is_noiseless
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.arguments import require_positive, require_word, whole_number
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round
 
@@ -82,7 +82,7 @@ def _read_costs(given: Any) -> dict[str, float]:
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ArgumentError(f"costs map variables to numbers, {{name: cost}}; given {shown(given)}")
     for name, cost in given.items():
-        require_positive(f"the cost of {shown(name)}", cost)
+        require_positive(f"the cost of {shortened(name)}", cost)
     return dict(given)
 
 

@@ -16,7 +16,7 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 from numpy import int64, ndarray
 
-from cbo_gym.errors import FAILURES, shown
+from cbo_gym.errors import FAILURES, ArgumentError, shown
 
 FLOAT = np.dtype(np.float64)
 DEEPEST = 4  # axes of nested lists that are followed; batches of cells have three
@@ -40,6 +40,18 @@ def as_numbers(given: Any, what: str = "the action") -> np.ndarray:
             return np.asarray(given, dtype=FLOAT)
     with np.errstate(over="ignore"):  # a number beyond the largest float is infinite, which no space contains
         return np.asarray(_real(given, f"{what} must be numbers"), dtype=FLOAT)
+
+
+def given_numbers(what: str, given: Any) -> np.ndarray:
+    """A new array of the floats of an argument that is no action.
+
+    Raises:
+        ArgumentError: if it holds anything but real numbers.
+    """
+    try:
+        return as_numbers(given, what).copy()
+    except InvalidAction as error:
+        raise ArgumentError(str(error)) from error
 
 
 def as_whole_numbers(given: Any, what: str) -> np.ndarray:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import GridBox
-from cbo_gym.actions.reading import as_numbers
+from cbo_gym.actions.reading import given_numbers
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm import Floats
 
@@ -229,8 +228,8 @@ def _worst(rewards: np.ndarray) -> np.ndarray:
 
 def _as_floats(given: Any) -> np.ndarray | None:
     try:
-        return as_numbers(given).copy()
-    except InvalidAction:
+        return given_numbers("moves", given)
+    except ArgumentError:
         return None
 
 

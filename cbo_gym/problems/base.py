@@ -35,6 +35,7 @@ from cbo_gym.task import ToldGraph
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
 MOST_TARGETS = 1024
+MOST_SCOPES = 1024
 MOST_ARMS = 2**14
 MOST_COMPONENTS = 1000  # of a mixture
 MOST_PAIRS = 2**20  # of an action and a move of an adversarial problem
@@ -285,8 +286,10 @@ class Problem:
         free = [name for name in self.scm.nodes[:-1] if name not in self.manipulable]
         if unknown := [name for name in contexts.names if name not in free]:
             raise ArgumentError(f"{self.name}: {unknown} cannot be contexts; choose from {free}")
-        if not contexts.scopes:
-            raise ArgumentError(f"{self.name}: give at least one scope")
+        if not 1 <= len(contexts.scopes) <= MOST_SCOPES:
+            raise ArgumentError(
+                f"{self.name}: give at least one scope, and at most {MOST_SCOPES}; given {len(contexts.scopes)}"
+            )
         for scope in contexts.scopes:
             self._check_scope(scope, contexts.names)
 

@@ -291,8 +291,8 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
     C4 has the parent C3; the paper prints C4 as its own parent.
 
     Args:
-        scopes: those that may be played, each by the contexts of every variable that it sets. By default the two
-            that the paper names, all variables by all contexts (an Xt not by its effects C5 and C6), and none.
+        scopes: those that may be played, at most 1,024, each by the contexts of every variable that it sets. By default
+            the two that the paper names, all variables by all contexts (an Xt not by its effects C5 and C6), and none.
     """
     contexts = (*CHAIN, *BYSTANDING_CONTEXTS)
     upstream = [name for name in contexts if name not in ("C5", "C6")]

@@ -66,9 +66,9 @@ def custom_problem(
         targets: the sets that a hard intervention may set, the empty set included; None for the minimal
             intervention sets of the manipulable variables.
         contexts: observed variables that are seen before acting, in contextual mode; such a problem has no ``actions``.
-        scopes: what may be done there, each a mapping from the variables that are set to the contexts that their
-            values may follow, ``{}`` to only observe; None for every set of ``targets``, its variables by all contexts
-            that they do not affect.
+        scopes: what may be done there, at most 1,024, each a mapping from the variables that are set to the contexts
+            that their values may follow, ``{}`` to only observe; None for every set of ``targets``, its variables by
+            all contexts that they do not affect.
         noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.base.Contexts`. None where every
             context tells one noise, as :class:`~cbo_gym.problems.abduction.Abduction` finds it.
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions.domains import Number
+from cbo_gym.actions.reading import given_numbers
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import compositions
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
@@ -87,7 +88,7 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
     Raises:
         ArgumentError: if the rates or the noise are invalid.
     """
-    rates = np.asarray(reference, dtype=float)
+    rates = given_numbers("reference", reference)
     if rates.shape != (PERIODS, GROUPS, GROUPS) or not ((rates >= 0) & (rates <= 1)).all():
         raise ArgumentError(
             f"reference must hold rates in [0, 1], shape {(PERIODS, GROUPS, GROUPS)}; given shape {rates.shape}, "

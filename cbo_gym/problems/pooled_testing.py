@@ -7,12 +7,12 @@ every sample goes into two pools, and a person is isolated when either is positi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from cbo_gym.actions.domains import Number
+from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems import compositions
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
@@ -50,16 +50,16 @@ class PooledTest:
     isolation_cost: float
 
     def __post_init__(self) -> None:
-        allowed = {
-            "sensitivity": ("in (0, 1]", 0.0 < self.sensitivity <= 1.0),
-            "dilution": ("above 0", self.dilution > 0.0),
-            "false_positive_rate": ("in [0, 1)", 0.0 <= self.false_positive_rate < 1.0),
-            "test_cost": ("at least 0", self.test_cost >= 0.0),
-            "isolation_cost": ("at least 0", self.isolation_cost >= 0.0),
+        allowed: dict[str, tuple[str, Callable[[float], bool]]] = {
+            "sensitivity": ("in (0, 1]", lambda x: 0.0 < x <= 1.0),
+            "dilution": ("above 0", lambda x: x > 0.0),
+            "false_positive_rate": ("in [0, 1)", lambda x: 0.0 <= x < 1.0),
+            "test_cost": ("at least 0", lambda x: x >= 0.0),
+            "isolation_cost": ("at least 0", lambda x: x >= 0.0),
         }
         for name, (text, holds) in allowed.items():
             value = getattr(self, name)
-            if not (holds and np.isfinite(value)):
+            if not (is_finite_number(value) and holds(value)):
                 raise ArgumentError(f"{name} must be a finite number {text}; given {shown(value)}")
 
     def infectious(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:

@@ -18,6 +18,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -42,7 +43,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
 MOST_CANDIDATES = 64
 TRIES = 1000
-LEAST_TRIES, SEARCHED_EDGES = 100, 200_000  # in great graphs there are fewer tries, for each takes longer
+LEAST_TRIES, SEARCHED_PAIRS = 100, 1_000_000  # in great graphs there are fewer tries, for each takes longer
 
 Change = int | Sequence[Any]  # how many, drawn at random, or which
 
@@ -179,7 +180,7 @@ def wrong_diagram(
 
 
 def _tries(problem: Problem) -> int:
-    return max(LEAST_TRIES, min(TRIES, SEARCHED_EDGES // (len(problem.scm.diagram.directed) or 1)))
+    return max(LEAST_TRIES, min(TRIES, SEARCHED_PAIRS // len(problem.scm.diagram.nodes) ** 2))
 
 
 def _changed(
@@ -200,11 +201,17 @@ def _changed(
     dropped = _pick(rng, missing, edges, "graph_missing", "edges")
     inner = [edge for edge in edges if edge[1] != reward and edge not in dropped]
     reversed_ = _pick(rng, turned, inner, "graph_reversed", "other edges that do not lead into the reward")
-    apart = [(a, b) for a in kept.nodes for b in kept.nodes if a != b and a != reward]
-    apart = [(a, b) for a, b in apart if not {(a, b), (b, a)} & kept.directed]
+    apart = _apart(kept.nodes, kept.directed, reward)
     new = _pick(rng, added, _one_way(rng, apart) if is_whole_number(added) else apart, "graph_added", "pairs to join")
     directed = kept.directed - set(dropped) - set(reversed_) | {(b, a) for a, b in reversed_} | set(new)
     return _built(kept.nodes, directed, kept.bidirected)
+
+
+@lru_cache(maxsize=1)  # asked for in every try
+def _apart(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str) -> Sequence[Edge]:
+    """The pairs that an edge may join, in both directions but out of the reward."""
+    pairs = [(a, b) for a in nodes for b in nodes if a != b and a != reward]
+    return [(a, b) for a, b in pairs if not {(a, b), (b, a)} & directed]
 
 
 def _one_way(rng: np.random.Generator, pairs: Sequence[Edge]) -> list[Edge]:

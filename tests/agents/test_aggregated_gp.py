@@ -119,7 +119,7 @@ def test_cells_of_equal_rewards_without_noise_do_not_break_the_factor() -> None:
     [
         (lambda: AverageKernel(0.0, 1.0, 1), "lengthscale must be a finite number above 0; given 0.0"),
         (lambda: AverageKernel(1.0, -1.0, 1), "variance must be"),
-        (lambda: AverageKernel(1.0, 1.0, 0), "S must be a whole number of at least 1"),
+        (lambda: AverageKernel(1.0, 1.0, 0), "S must be a whole number from 1 to 10000; given 0"),
         (lambda: IntegralKernel(np.inf, 1.0), "lengthscale must be a finite"),
         (lambda: AggregatedGP(AverageKernel(1.0, 1.0, 1), 0.0), "noise_std must be"),
         (lambda: observed([[0.0], [1.0]], np.nan), "must be finite"),

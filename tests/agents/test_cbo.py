@@ -77,7 +77,7 @@ def test_unsupported_mode() -> None:
     [
         ({"costs": {"X0": 0.0}}, "cost of X0 must be a finite number above 0; given 0.0"),
         ({"costs": {"X0": math.inf}}, "cost of X0 must be"),
-        ({"max_observations": 0}, "max_observations must be at least 1; given 0"),
+        ({"max_observations": 0}, "max_observations must be a whole number from 1 to 10000; given 0"),
         ({"max_observations": 2.5}, "max_observations must be"),
         ({"scaling": "divided"}, r"scaling must be one of .*; given 'divided'; did you mean 'divide'"),
         ({"targets": "pomi"}, r"given 'pomi'; did you mean 'POMIS'"),
@@ -384,7 +384,7 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
         agent = CBO(targets=targets)
         agent.reset(task, 0)
         assert agent.explored == set(task.targets) - excluded
-    with pytest.raises(ArgumentError, match="targets are 'MIS' or 'POMIS' or sets; given 'best'"):
+    with pytest.raises(ArgumentError, match="targets are 'MIS' or 'POMIS' or sets of names; given 'best'"):
         CBO(targets="best")
 
 

@@ -185,7 +185,7 @@ def test_hcbo_keeps_the_best_covering_set_of_each_size():
         (lambda: HCBO(weighing=0), "weighing"),
         (lambda: HCBO(starts=0), "starts"),
         (lambda: LearnedGraph(player="EIFN"), "player"),
-        (lambda: LearnedGraph(observations=5), "observations must be at least 10"),
+        (lambda: LearnedGraph(observations=5), "observations must be a whole number from 10 to 10000"),
         (lambda: LearnedGraph(alpha=1.0), "alpha must lie between 0 and 1"),
     ],
 )

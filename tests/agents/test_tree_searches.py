@@ -326,7 +326,7 @@ def test_recommendations_at_once_and_of_points_that_represent_the_cell() -> None
         (lambda: GPOO(beta="practicle"), "given 'practicle'; did you mean 'practical'"),
         (lambda: GPOO(beta="wide"), r"beta must be one of \['practical', 'theory'\]; given 'wide'"),
         (lambda: GPOO(error=1.0), "error must lie between 0 and 1; given 1.0"),
-        (lambda: GPOO(max_depth=-1), "max_depth must be at least 0; given -1"),
+        (lambda: GPOO(max_depth=-1), "max_depth must be a whole number from 0 to 100; given -1"),
         (lambda: StoOO(variation=-1.0), "variation must"),
         (lambda: AVEStoOO(error=0.0), "error must lie between"),
         (lambda: AVEStoOO(reward_range=0.0), "reward_range must"),
@@ -335,7 +335,7 @@ def test_recommendations_at_once_and_of_points_that_represent_the_cell() -> None
         (lambda: GPTree(slope=-0.1), "slope must"),
         (lambda: GPTree(confidence=-1.0), "confidence must"),
         (lambda: GPTree(max_nodes=0), "max_nodes must"),
-        (lambda: CellGPUCB(max_cells=0), "max_cells must be at least 1; given 0"),
+        (lambda: CellGPUCB(max_cells=0), "max_cells must be a whole number from 1 to 16384; given 0"),
         (lambda: CellGPUCB(beta="none"), "beta must be one of"),
     ],
 )

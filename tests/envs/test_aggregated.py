@@ -131,9 +131,9 @@ def test_a_batch_names_the_first_invalid_cell() -> None:
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"points": 0}, "representative points S must be a whole number of at least 1; given 0"),
+        ({"points": 0}, "representative points S must be a whole number from 1 to 10000; given 0"),
         ({"points": 2.0}, "given 2.0"),
-        ({"arity": 1}, "arity K must be a whole number of at least 2; given 1"),
+        ({"arity": 1}, "arity K must be a whole number from 2 to 100; given 1"),
     ],
 )
 def test_bad_keywords(keywords: dict[str, Any], message: str) -> None:

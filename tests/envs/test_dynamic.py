@@ -153,10 +153,11 @@ def test_the_picture_is_of_the_unrolled_graph() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"slices": 0}, "slices must be at least 1; given 0"),
-        ({"trials": 0}, "trials must be at least 1; given 0"),
-        ({"trials": 1.5}, "trials must be a whole number of at least 1; given 1.5"),
-        ({"slices": True}, "slices must be a whole number of at least 1; given True"),
+        ({"slices": 0}, "slices must be a whole number from 1 to 100; given 0"),
+        ({"trials": 0}, "trials must be a whole number from 1 to 10000; given 0"),
+        ({"trials": 1.5}, "trials must be a whole number from 1 to 10000; given 1.5"),
+        ({"slices": True}, "slices must be a whole number from 1 to 100; given True"),
+        ({"slices": 2**63}, "slices must be a whole number from 1 to 100; given 9223372036854775808"),
         ({"trial_noise": -1.0}, "trial_noise must be a finite number of at least 0; given -1.0"),
         ({"trial_noise": float("nan")}, "trial_noise must be a finite number of at least 0; given nan"),
         ({"graph": "hidden"}, "dynamic mode tells agents the true graph"),

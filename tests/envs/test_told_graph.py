@@ -111,6 +111,11 @@ def test_wrong_graphs_have_the_changes_asked_for(changes, missing, added):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
+        ({"graph": ["hidden"]}, "graph must be one of .*; given"),
+        (
+            {"graph": "partial", "graph_candidates": 65},
+            "graph_candidates must be .* from 1 to 64; given 65",
+        ),
         ({"graph": "hiden"}, "graph must be one of .*; did you mean 'hidden'"),
         ({"graph_missing": 1}, r"graph='known' takes the keywords \[\]; given also \['graph_missing'\]"),
         (
@@ -129,7 +134,10 @@ def test_wrong_graphs_have_the_changes_asked_for(changes, missing, added):
         ),
         ({"graph": "partial", "graph_candidates": [[("X0", "X1"), ("X1", "X0")]]}, "it has a cycle"),
         ({"graph": "partial", "graph_candidates": [7]}, r"a list of edges \(cause, effect\); given 7"),
-        ({"graph": "partial", "graph_candidates": "X"}, "a number or a list of diagrams; given 'X'"),
+        (
+            {"graph": "partial", "graph_candidates": "X"},
+            "a number from 1 to 64 or a list of so many diagrams; given 'X'",
+        ),
     ],
 )
 def test_bad_tellings_are_errors(keywords, message):

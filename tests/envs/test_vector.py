@@ -187,6 +187,11 @@ def test_at_least_one_environment() -> None:
         CausalBanditVectorEnv(0, "cbo_gym.problems.function_networks:alpine2")
 
 
+def test_no_more_environments_than_the_memory_is_to_hold() -> None:
+    with pytest.raises(ArgumentError, match="num_envs must be a whole number from 1 to 43690; given 43691"):
+        native("CBO/Alpine2-Noisy-v0", num_envs=43_691)
+
+
 def test_results_are_not_overwritten_by_later_steps() -> None:
     envs = native("CBO/Alpine2-Noisy-v0")
     observation, _ = envs.reset(seed=0)

@@ -209,9 +209,9 @@ def test_agents_are_told_how_the_reward_of_days_depends_on_deaths() -> None:
         assert task.composition(nodes) == pytest.approx(reward, rel=1e-12)
 
 
-@pytest.mark.parametrize("days", [0, -1, 2.0, True, "five"])
+@pytest.mark.parametrize("days", [0, -1, 2.0, True, "five", 101])
 def test_a_bad_number_of_days_is_named(days: object) -> None:
-    with pytest.raises(ValueError, match="days must be a whole number of at least 1; given"):
+    with pytest.raises(ValueError, match="days must be a whole number from 1 to 100; given"):
         chemostat_days(days)
 
 

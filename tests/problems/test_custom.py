@@ -293,6 +293,8 @@ def test_a_part_that_does_not_vary_must_be_a_finite_number(text):
         ("x" * 5001, "has 5001 characters; at most 5000"),
         ("\0x", "null bytes"),
         (5, "an equation is a text; given 5"),
+        ("__debug__ * x", "__debug__ .* cannot be a name"),
+        ("x * 0x" + "f" * 4500, "a number in the equation .* is no finite number"),
     ],
 )
 def test_an_equation_is_not_endless(text, message):

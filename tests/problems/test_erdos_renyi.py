@@ -54,7 +54,9 @@ def test_what_may_be_set_does_not_depend_on_what_is_told():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"nodes": 1}, "nodes must be at least 2"),
+        ({"nodes": 1}, "nodes must be a whole number from 2 to 200; given 1"),
+        ({"nodes": 201}, "nodes must be a whole number from 2 to 200; given 201"),
+        ({"nodes": 200, "density": 26}, "at most 25; given 26"),
         ({"density": 0.0}, "density must lie above 0 and be at most 4.5"),
         ({"density": 5.0}, "density must lie above 0 and be at most 4.5"),
         ({"nonlinear": 1}, "nonlinear must be True or False"),

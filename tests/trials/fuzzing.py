@@ -197,10 +197,10 @@ def deep(levels: int) -> list[Any]:
 
 def names() -> dict[str, Any]:
     """What the texts of values may speak of."""
-    found = {"deep": deep, **vars(importlib.import_module("cbo_gym.scm"))}
-    found |= {"np": importlib.import_module("numpy"), "nan": float("nan"), "inf": float("inf")}
-    found |= {name: getattr(importlib.import_module(module), name)
-              for module, name in (("decimal", "Decimal"), ("fractions", "Fraction"), ("collections", "UserDict"))}  # fmt: skip
+    found = {"deep": deep, "np": importlib.import_module("numpy"), "nan": float("nan"), "inf": float("inf")}
+    found |= vars(importlib.import_module("cbo_gym.scm"))
+    for module, name in (("decimal", "Decimal"), ("fractions", "Fraction"), ("collections", "UserDict")):
+        found[name] = getattr(importlib.import_module(module), name)
     return found
 
 
