@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from cbo_gym import evaluate
+from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.replay import Replay
 from cbo_gym.evaluation.results import name_of, save_run
-from tests.test_cli import as_json, invoke, run
+from cbo_gym.suites import Suite
+from tests.test_cli import as_json, invoke
 
 ENV = "CBO/Dropwave-v0"
 

@@ -1,9 +1,10 @@
 """Published runs played again: what is stored must come out.
 
 With the same libraries, threads and machine every curve must be the same, bit for bit in the precision of the store.
-Elsewhere floating-point sums differ in their last digits, which a method that searches may turn into another action. So
-there curves must agree to :data:`ROUND_TOLERANCE` in every round, or, from the round on in which the two runs part,
-the scores of play and of the last recommendation to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from random play to the optimum.
+Elsewhere floating-point sums differ in their last digits, which a method that searches may turn into another action.
+So there curves must agree to :data:`ROUND_TOLERANCE` in every round, or, from the round on in which the two runs part,
+the scores of play and of the last recommendation to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from
+random play to the optimum.
 """
 
 from __future__ import annotations
