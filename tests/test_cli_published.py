@@ -73,7 +73,7 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
 
 def test_a_submission_is_checked(here, played, monkeypatch):
     tiny = Suite(
-        name="tiny", title="t", description="d", environments=[played[0].env], horizon=played[0].horizon, seeds=1,
+        name="tiny", title="t", description="d", environments=[played[0].env], horizon=played[0].horizon, seeds=5,
         metric="score",
     )  # fmt: skip
     monkeypatch.setattr("cbo_gym.evaluation.submission.load", {"tiny": tiny}.__getitem__)

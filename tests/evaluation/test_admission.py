@@ -66,7 +66,7 @@ def test_every_caller_of_what_makes_objects_of_texts_is_known():
 HOSTILE_AGENTS = [
     "subprocess:Popen(args=['touch', '{}'])", "os:mkdir(path='{}')", "pathlib:Path", "cbo_gym.agents:MCBO",
     "MCBO(beta='0.5')", "MCBO(beta=True)", "MCBO(gamma=1)", "StableBaselines3(tensorboard_log='{}')", "__main__:Mine",
-    "*", "Rand*", "x" * 9_000, "A(" + "[" * 5_000 + "]" * 5_000 + ")", "A(b={{}: 1})".replace("{}", "[]"), "",
+    "*", "Rand*", "x" * 9_000, "A(" + "[" * 4_000 + "]" * 4_000 + ")", "A(b={{}: 1})".replace("{}", "[]"), "",
 ]  # fmt: skip
 HOSTILE_ENVS = [
     "CBO/Custom-v0(problem='os:mkdir', path='{}')", "CBO/Alpine2-v0(problem='os:mkdir', path='{}')",
