@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ANSWER_SECONDS = 6  # until a scheduler must have said that it is one; it may just be starting
+ANSWER_SECONDS = 5  # until a scheduler must have said that it is one; it may just be starting
 PATIENCE = 60  # seconds until a worker must have come
 NAMED = 5  # workers in a message
 

@@ -128,12 +128,21 @@ def run_jobs(
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
     play = partial(_on_cluster, address=address) if address is not None else partial(_on_this_machine, n_jobs=n_jobs)
+    others = 0
     with closing(play(to_do, limits=limits)) as ended:
         for job, played in ended:
             run = _store(job, played)
             count[run.status] += 1
+            others += dict(job.sources) != run.sources
             if on_run:
                 on_run(run)
+    if others:
+        warnings.warn(
+            f"{others} runs were played with other code than there was when the sweep began: it was edited meanwhile, "
+            "or a worker came that has another. They are kept as runs of that code; the same sweep started again plays "
+            "them with the code that is there then",
+            stacklevel=2,
+        )
     return dict(count)
 
 

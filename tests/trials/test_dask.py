@@ -1,4 +1,8 @@
-"""A Dask cluster of processes that are killed: a worker in the midst of a run, and the scheduler, which comes back."""
+"""Dask clusters that are not as they should be.
+
+Processes are killed, a worker in the midst of a run and the scheduler, which comes back; workers lack the agent's
+package, have another one, or do not answer; at the address nobody listens, or somebody else.
+"""
 
 import os
 import random
@@ -6,15 +10,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from distributed import Client
 
 from cbo_gym import sweep
 from cbo_gym.errors import OperationError
-from cbo_gym.evaluation import load_run
+from cbo_gym.evaluation import cluster as cluster_module
+from cbo_gym.evaluation import load_run, load_runs
 from cbo_gym.evaluation.folder import run_files
 from tests.trials.helpers import MARK, alive, end_of, essences, say
 
@@ -35,19 +43,45 @@ class Cluster:
             self.port = free.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{self.port}"
 
-    def dask(self, *words):
-        variables = {**os.environ, MARK: self.mark, "PYTHONPATH": str(ROOT)}
+    def dask(self, *words, path=()):
+        variables = {**os.environ, MARK: self.mark, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT]))}
         return subprocess.Popen(
             [sys.executable, "-m", "dask", *words], env=variables, cwd=self.folder, stdout=-3, stderr=-3
         )
 
     def scheduler(self):
-        return self.dask("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--no-show")
+        process = self.dask("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--no-show")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with socket.socket() as knock:
+                if knock.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return process
+            time.sleep(0.1)
+        raise AssertionError("the scheduler did not start")
 
-    def worker(self):
+    def worker(self, *path):
+        """With folders in front of the path in which Python looks for modules."""
         return self.dask(
-            "worker", self.address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "60"
+            "worker",
+            self.address,
+            "--nthreads",
+            "1",
+            "--no-dashboard",
+            "--no-nanny",
+            "--death-timeout",
+            "60",
+            path=path,
         )
+
+    def workers(self, *paths):
+        """One with each path, and all have come; their addresses in the order of the paths."""
+        addresses = []
+        with Client(self.address, set_as_default=False) as client:
+            for count, path in enumerate(paths, start=1):
+                self.worker(path)
+                client.wait_for_workers(count, timeout=60)
+                addresses += [address for address in client.nthreads() if address not in addresses]
+        return addresses
 
 
 @pytest.fixture
@@ -97,3 +131,202 @@ def test_dask(cluster, tmp_path):
         f"{time.monotonic() - start:.0f} s")  # fmt: skip
     assert (lost, count["finished"], count["resumed"], same, left) == (0, SEEDS, len(before), True, [])
     assert alive(cluster.mark)
+
+
+AGENT_OF_ANOTHER_PACKAGE = """
+from tests.helpers import Centre
+
+class Mine(Centre):
+    level = {level}
+"""
+HERE, OTHER, WITHOUT, BROKEN = "here", "other", "without", "broken"
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """Folders with a package of an agent: as it is here, another version, none, and none of cbo-gym either."""
+    for name, level in ((HERE, 1), (OTHER, 2)):
+        (tmp_path / name / "trial_agents").mkdir(parents=True)
+        (tmp_path / name / "trial_agents" / "__init__.py").write_text(AGENT_OF_ANOTHER_PACKAGE.format(level=level))
+    (tmp_path / WITHOUT).mkdir()
+    (tmp_path / BROKEN / "cbo_gym").mkdir(parents=True)
+    (tmp_path / BROKEN / "cbo_gym" / "__init__.py").write_text("raise ImportError('half of it is missing')")
+    monkeypatch.syspath_prepend(str(tmp_path / HERE))
+    yield {name: tmp_path / name for name in (HERE, OTHER, WITHOUT, BROKEN)}
+    for name in [name for name in sys.modules if name.partition(".")[0] == "trial_agents"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "workers", [(WITHOUT,), (HERE, WITHOUT), (OTHER, HERE), (BROKEN, WITHOUT, OTHER), (HERE, HERE)]
+)
+def test_workers_with_another_package_or_none_are_named_before_anything_is_played(cluster, packages, tmp_path, workers):
+    scheduler = cluster.scheduler()
+    addresses = cluster.workers(*(packages[name] for name in workers))
+    folder = tmp_path / "runs"
+    grid = {"folder": folder, "seeds": range(4), "horizon": 3, "backend": "dask", "address": cluster.address}
+    start, error = time.monotonic(), ""
+    try:
+        count = sweep(["trial_agents:Mine"], [ENV], **grid)
+    except OperationError as raised:
+        error = str(raised)
+    say(
+        f"workers with the agent's package {', '.join(workers)}",
+        f"{time.monotonic() - start:.1f} s",
+        error or str(count),
+    )
+    assert scheduler.poll() is None
+    if set(workers) == {HERE}:
+        assert (error, count["finished"]) == ("", 4)
+        return
+    assert not list(folder.iterdir()), "something was played"
+    for address, has in zip(addresses, workers, strict=True):
+        assert (address in error) == (has != HERE)
+    assert ("trial_agents is missing" in error) == (WITHOUT in workers)
+    assert ("trial_agents is unreleased+" in error) == (OTHER in workers)
+    assert ("half of it is missing" in error) == (BROKEN in workers)
+    assert "Install the same on every machine" in error
+    assert "start the workers anew" in error
+
+
+def test_a_run_of_a_worker_that_came_later_with_other_code_is_said_to_be_one(cluster, packages, tmp_path):
+    cluster.scheduler()
+    cluster.workers(packages[HERE])
+    grid = {
+        "folder": tmp_path / "runs",
+        "seeds": range(12),
+        "horizon": 3,
+        "backend": "dask",
+        "address": cluster.address,
+    }
+    ended = []
+
+    def on_run(run):
+        ended.append(run)
+        if len(ended) == 1:
+            cluster.worker(packages[OTHER])
+
+    with pytest.warns(UserWarning, match="with other code") as said:
+        sweep(["trial_agents:Mine"], [ENV], on_run=on_run, **grid)
+    others = sum(run.sources != ended[0].sources for run in load_runs(tmp_path / "runs"))
+    say(
+        "a worker that comes later, with another package",
+        f"{others} of {len(ended)} runs with other code",
+        str(said[-1].message),
+    )
+    assert others > 0
+
+
+def test_a_worker_that_answers_nothing_and_a_cluster_without_workers_are_said(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module, "PATIENCE", 3)
+    cluster.scheduler()
+    grid = {"agents": [AGENT], "envs": [ENV], "seeds": [0], "folder": tmp_path / "runs", "backend": "dask"}
+    with pytest.raises(OperationError, match=f"{cluster.address} has no workers"):
+        sweep(address=cluster.address, **grid)
+    (address,) = cluster.workers(ROOT)
+    (worker,) = (process for process in alive(cluster.mark) if "worker" in process.cmdline())
+    worker.suspend()
+    start = time.monotonic()
+    with pytest.raises(OperationError, match=f"no answer within 3 s \\(on {address}\\)"):
+        sweep(address=cluster.address, **grid)
+    seconds = time.monotonic() - start
+    worker.resume()
+    count = sweep(address=cluster.address, **grid)
+    say("a worker that is suspended", f"said after {seconds:.1f} s of 3", f"resumed: {count}")
+    assert seconds < 10
+    assert count["finished"] == 1
+
+
+@contextmanager
+def listening(answer):
+    """The address of something that is no scheduler: it answers so, or, to None, says nothing."""
+    with closing(socket.socket()) as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        held = []
+
+        def serve():
+            while True:
+                try:
+                    caller, _ = server.accept()
+                    caller.sendall(answer or b"")
+                except OSError:
+                    return
+                if answer is None:
+                    held.append(caller)
+                else:
+                    caller.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@contextmanager
+def unused():
+    with socket.socket() as free:  # bound and not listening: nobody else gets it meanwhile
+        free.bind(("127.0.0.1", 0))
+        yield f"tcp://127.0.0.1:{free.getsockname()[1]}"
+
+
+@contextmanager
+def of_a_worker(cluster):
+    cluster.scheduler()
+    (address,) = cluster.workers(ROOT)
+    yield address
+
+
+@contextmanager
+def text(address):
+    yield address
+
+
+ADDRESSES = {
+    "nobody listens": (unused, "nothing listens there"),
+    "nobody listens, without tcp": (lambda: text("localhost:9"), "nothing listens there"),
+    "no such host": (lambda: text("tcp://no-such-host.invalid:8786"), "no host called no-such-host.invalid"),
+    "no port": (lambda: text("tcp://localhost"), "an address is tcp://HOST:PORT"),
+    "a port that is none": (lambda: text("tcp://localhost:99999"), "Port out of range"),
+    "another scheme": (lambda: text("http://localhost:8786"), "unknown address scheme"),
+    "no address": (lambda: text(""), "an address is tcp://HOST:PORT"),
+    "a word": (lambda: text("cluster"), "an address is tcp://HOST:PORT"),
+    "HTTP": (lambda: listening(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "something else listens there"),
+    "SSH": (lambda: listening(b"SSH-2.0-OpenSSH_9.6\r\n"), "something else listens there"),
+    "zeros": (lambda: listening(bytes(4096)), "something else listens there"),
+    "hangs up": (lambda: listening(b""), "something else listens there"),
+    "says nothing": (lambda: listening(None), "something else listens there"),
+    "a Dask worker": (of_a_worker, "give that of the scheduler"),
+}
+
+
+@pytest.mark.parametrize("what", ADDRESSES)
+def test_an_address_without_a_scheduler_is_said_within_ten_seconds(cluster, tmp_path, what):
+    made, reason = ADDRESSES[what]
+    words = [
+        sys.executable,
+        "-m",
+        "cbo_gym",
+        "sweep",
+        "runs",
+        "-a",
+        AGENT,
+        "-e",
+        ENV,
+        "--seeds",
+        "1",
+        "--backend",
+        "dask",
+    ]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with made(cluster) if made is of_a_worker else made() as address:
+        start = time.monotonic()
+        done = subprocess.run(
+            [*words, "--address", address], cwd=tmp_path, env=variables, capture_output=True, text=True
+        )
+        seconds = time.monotonic() - start
+    say(f"{what}, {address!r}", f"status {done.returncode} after {seconds:.1f} s", done.stderr.strip())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert address in done.stderr
+    assert reason in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list((tmp_path / "runs").iterdir()), "something was played"
+    assert seconds < 10

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -104,3 +105,56 @@ def test_kills(tmp_path):
         f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}",
         f"{time.monotonic() - start:.0f} s")  # fmt: skip
     assert (changed, left, resumed["finished"], same) == (0, 0, SEEDS, True)
+
+
+STOPS = 10
+
+
+def test_ctrl_c_after_some_runs(tmp_path):
+    """As a terminal does it: SIGINT to the whole group, each time after more runs have finished."""
+    folder, chance = tmp_path / "runs", random.Random(1)
+    words = [*COMMAND, str(folder), "-a", AGENT, "-e", ENV, "--seeds", str(SEEDS), "--horizon", str(HORIZON)]
+    changed, left, said, slowest, start = 0, 0, [], 0.0, time.monotonic()
+    for stop in range(STOPS):
+        kept, mark = finished(folder), uuid.uuid4().hex
+        variables = {**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)}
+        parent = subprocess.Popen(
+            [*words, "--jobs", "2"],
+            env=variables,
+            start_new_session=True,
+            stdout=-1,
+            stderr=-1,
+            cwd=tmp_path,
+            text=True,
+        )
+        wanted = len(kept) + chance.randint(1, SEEDS // STOPS - 3)
+        deadline = time.monotonic() + 60
+        while len(list(folder.glob("[!.]*.parquet"))) < wanted:
+            assert parent.poll() is None
+            assert time.monotonic() < deadline
+        time.sleep(chance.uniform(0.0, 0.03))  # a run takes about as long
+        began = time.monotonic()
+        os.killpg(parent.pid, signal.SIGINT)
+        out, error = parent.communicate(timeout=10)
+        slowest = max(slowest, time.monotonic() - began)
+        left += len(end_of(mark))
+        now = finished(folder)
+        changed += sum(now.get(path) != content for path, content in kept.items())
+        (told,) = re.findall(rf"Stopped\. (\d+) of {SEEDS} runs have ended and are kept in", out)
+        said.append((int(told), len(now)))
+        unasked = [line for line in error.splitlines() if not line.startswith("runs: ")]  # how far it was
+        assert (parent.returncode, unasked) == (130, []), f"stop {stop}: {out}{error}"
+        assert len(kept) < wanted <= len(now) < SEEDS
+        assert "The same command goes on where it was" in out
+    half = len(list(folder.glob(".*")))
+    resumed = sweep([AGENT], [ENV], range(SEEDS), folder, horizon=HORIZON, n_jobs=2)
+    sweep([AGENT], [ENV], range(SEEDS), tmp_path / "whole", horizon=HORIZON, n_jobs=2)
+    same = essences(folder) == essences(tmp_path / "whole")
+    wrong = [pair for pair in said if pair[0] != pair[1]]
+    say("Ctrl-C", f"{STOPS} times, after {', '.join(str(told) for told, _ in said)} runs",
+        f"{changed} runs lost or changed",
+        f"{len(wrong)} counts that are not those of the files", f"{half} half-written files", f"{left} processes left",
+        f"{slowest:.1f} s until it had ended", f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}",
+        f"{time.monotonic() - start:.0f} s")  # fmt: skip
+    assert (changed, left, half, wrong, same) == (0, 0, 0, [], True)
+    assert (resumed["finished"], resumed["resumed"]) == (SEEDS, said[-1][1])
