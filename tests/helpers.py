@@ -37,6 +37,27 @@ class Centre(Agent):
         return np.full(self.task.action_space.shape, 0.5)
 
 
+class Odd(Centre):
+    """Hands its action over in some other form, or does what it should not."""
+
+    def __init__(self, what="list"):
+        self.what = what
+
+    def act(self, observation):
+        action = super().act(observation)
+        if self.what == "print":
+            print("words", flush=True)
+            sys.__stdout__.write("more\n")
+        return {
+            "list": lambda: action.tolist(),
+            "tensor": lambda: __import__("torch").tensor(action),
+            "text": lambda: "0.5",
+            "raise": lambda: {}["nothing"],
+            "leave": lambda: sys.exit(3),
+            "kill": lambda: os._exit(3),
+        }.get(self.what, lambda: action)()
+
+
 class SoftOnly(Centre):
     modes = frozenset({Mode.SOFT})
 

@@ -110,8 +110,8 @@ class _Writer:
     def write(self, value: Any) -> Document:
         if value is None or type(value) in (bool, int, float, str):
             return value
-        if isinstance(value, str):
-            return str(value)  # members of enumerations that are texts
+        if isinstance(value, tasks.Mode):
+            return {"mode": value.value}
         if isinstance(value, np.generic):
             return {"number": self.write(np.asarray(value))}
         if isinstance(value, np.ndarray):
@@ -189,6 +189,9 @@ class _Reader:
     def _round(self, parts: list[Document], _: object) -> tasks.Round:
         return tasks.Round(*[self.read(part) for part in parts])
 
+    def _mode(self, name: str, _: object) -> tasks.Mode:
+        return tasks.Mode(name)
+
     def _number(self, array: Document, _: object) -> Any:
         return self.read(array)[()]
 
@@ -201,7 +204,7 @@ class _Reader:
         return np.array(document["numbers"], dtype=kind).reshape(shape)
 
 
-READERS = ("kind", "again", "class", "tuple", "set", "map", "round", "number", "array")
+READERS = ("kind", "again", "class", "tuple", "set", "map", "round", "mode", "number", "array")
 
 
 def _refuse(name: str) -> Any:

@@ -1,0 +1,162 @@
+"""Somebody else's agent in a process of its own: it is told plain data, and plays as it does in one process."""
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from cbo_gym import evaluate, make_task
+from cbo_gym.closed import VARIABLE
+from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
+from cbo_gym.evaluation import AgentError
+from cbo_gym.evaluation.blind import anonymous, secret_of, seeds_of, turned
+from cbo_gym.evaluation.isolated import IsolatedAgent
+from cbo_gym.evaluation.results import SECONDS
+from cbo_gym.labels import Spec
+from cbo_gym.plain import from_plain, task_of, task_to_plain, to_plain
+from cbo_gym.plain.expressions import traced
+from cbo_gym.registry import entries
+from tests.helpers import Centre
+
+ONE_A_MODE = {entry.mode: entry.id for entry in entries()}
+
+
+def isolated(label, env, **how):
+    with closing(IsolatedAgent(Spec.parse(label))) as agent:
+        return evaluate(agent, env, 100, label=label, **how)
+
+
+def same(one, other):
+    names = [name for name in one.table.columns if name not in SECONDS]
+    return all(one.table[name].equals(other.table[name], null_equal=True) for name in names)
+
+
+@pytest.mark.parametrize("mode", ONE_A_MODE)
+def test_it_plays_as_in_one_process(mode):
+    for label in ("Random", "tests.helpers:Centre"):
+        run = isolated(label, ONE_A_MODE[mode], horizon=4)
+        assert run.isolated
+        assert same(run, evaluate(label, ONE_A_MODE[mode], 100, horizon=4))
+
+
+@pytest.mark.parametrize("what", ["list", "tensor", "print"])
+def test_actions_come_in_any_form_that_an_environment_takes(what):
+    run = isolated(f"tests.helpers:Odd(what={what!r})", "CBO/Dropwave-v0", horizon=2)
+    assert same(run, evaluate(Centre(), "CBO/Dropwave-v0", 100, horizon=2))
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [("text", "InvalidAction"), ("raise", "KeyError: 'nothing'"), ("leave", "SystemExit: 3"), ("kill", "status 3")],
+)
+def test_what_it_does_wrong_is_named(what, message):
+    with pytest.raises(AgentError, match=f"round 1: .*{message}"):
+        isolated(f"tests.helpers:Odd(what={what!r})", "CBO/Dropwave-v0", horizon=2)
+
+
+def test_an_agent_that_cannot_be_made_or_does_not_play_is_named():
+    with pytest.raises(ArgumentError, match="cannot import the agent 'nowhere:Agent'"):
+        IsolatedAgent(Spec.parse("nowhere:Agent"))
+    with pytest.raises(ArgumentError, match=r"takes no arguments"):
+        IsolatedAgent(Spec.parse("tests.helpers:Centre(bad=1)"))
+    with pytest.raises(UnsupportedModeError, match="SoftOnly plays soft"):
+        isolated("tests.helpers:SoftOnly", "CBO/ToyGraph-v0", horizon=2)
+
+
+CLOSED = """
+import sys
+import gymnasium
+import cbo_gym
+from cbo_gym import evaluate
+from cbo_gym.evaluation import sweep
+from cbo_gym.oracle import oracle_of
+from cbo_gym.problems.base import Problem
+from cbo_gym.closed import ClosedError
+refused = 0
+for call in (evaluate, sweep, oracle_of, Problem, cbo_gym.make_task):
+    try:
+        call()
+    except ClosedError:
+        refused += 1
+registered = [name for name in gymnasium.registry if name.startswith("CBO/")]
+print(refused, registered, sorted(n for n in sys.modules if n.startswith("cbo_gym.registry")))
+"""
+
+
+def test_what_leads_to_the_truth_is_closed_there():
+    import os
+
+    words = [sys.executable, "-c", CLOSED]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, VARIABLE: "1"})
+    assert done.stdout.strip() == "5 [] []", done.stderr
+
+
+@pytest.mark.parametrize("env_id", [entry.id for entry in entries()])
+def test_a_task_is_told_whole_in_plain_data(env_id):
+    task = make_task(gym.make(env_id), 100, horizon=2)
+    document = json.loads(json.dumps(task_to_plain(task)))
+    told = task_of(document)
+    assert type(told) is type(task)
+    assert told.codec.space is told.action_space
+    assert (told.action_space, told.observation_space) == (task.action_space, task.observation_space)
+    assert (told.graph, told.noise, told.constraints, told.costs) == (
+        task.graph, task.noise, task.constraints, task.costs
+    )  # fmt: skip
+    point = np.random.default_rng(3).random(task.codec.dim)
+    assert str(told.codec.to_action(point)) == str(task.codec.to_action(point))
+    if (known := getattr(task, "composition", None)) is not None:
+        nodes = dict(zip(task.nodes, np.random.default_rng(4).random((len(task.nodes), 5)), strict=True))
+        assert np.array_equal(told.composition(nodes), known(nodes))
+    assert json.dumps(task_to_plain(told)) == json.dumps(document) or len(task.graph.nodes) > 1  # sets have no order
+
+
+def test_a_composition_that_is_no_arithmetic_is_refused():
+    nodes = {"X": np.array([0.5, 2.0])}
+    assert np.array_equal(traced(lambda n: np.tanh(n["X"]) ** 2 - 1, ["X"])(nodes), np.tanh(nodes["X"]) ** 2 - 1)
+    for wrong in (lambda n: n["X"] if n["X"] > 0 else 0.0, lambda n: float(n["X"]), lambda n: "text"):
+        with pytest.raises(ArgumentError, match="cannot be written down"):
+            traced(wrong, ["X"])
+
+
+def test_documents_that_were_tampered_with_are_refused():
+    document = task_to_plain(make_task(gym.make("CBO/ToyGraph-v0"), 100))
+    rng, text = np.random.default_rng(5), json.dumps(document)
+    refused = 0
+    for _ in range(300):
+        places = sorted(rng.integers(len(text), size=2))
+        try:
+            from_plain(json.loads(text[: places[0]] + text[places[1] :]))
+        except (CBOGymError, json.JSONDecodeError):
+            refused += 1
+    assert refused > 200
+    for wrong in (
+        {"kind": "os.system", "of": {}},
+        {"again": 7},
+        {"class": "x"},
+        {"eval": "1"},
+        {"kind": "Box", "of": {}},
+    ):
+        with pytest.raises(ArgumentError):
+            from_plain(wrong)
+    with pytest.raises(ArgumentError, match="cannot be told"):
+        to_plain(object())
+
+
+def test_blind_play_tells_neither_the_environment_nor_the_seed():
+    assert seeds_of(7, "")[:2] == (7, 7)
+    spec = Spec.parse("CBO/Dropwave-v0")
+    secret = secret_of("the referee's words", spec, 7)
+    hidden = seeds_of(7, secret)
+    assert hidden == seeds_of(7, secret) != seeds_of(8, secret)
+    assert 7 not in hidden
+    assert turned(spec, secret) == turned(spec, secret) != turned(spec, secret_of("other words", spec, 7))
+    with pytest.raises(ArgumentError, match="at least 8 characters"):
+        secret_of("short", spec, 7)
+    task = anonymous(make_task(gym.make("CBO/Dropwave-v0", instance=3), 100))
+    assert "Dropwave" not in json.dumps(task_to_plain(task))
+    run = isolated("tests.helpers:Centre", str(turned(spec, secret)), horizon=2, secret=secret)
+    assert (run.secret, run.isolated) == (secret, True)
