@@ -12,7 +12,6 @@ from cbo_gym.errors import (
     MissingExtraError,
     OperationError,
     did_you_mean,
-    shown,
 )
 from cbo_gym.evaluation import AgentError
 from cbo_gym.feedback import feedback_class, make_feedback
