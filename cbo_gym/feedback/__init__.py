@@ -70,7 +70,9 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
             f"constraints are on E[node | action]; in {mode} mode what an action does depends on the round as well, so "
             f"none can be put on {built.name}"
         )
-    truth = kind(turned(built, kind.mode, instance), **of_mode)
+    truth = kind(built, **of_mode)  # which checks names as the user knows them
+    if (turned_one := turned(built, kind.mode, instance)) is not built:
+        truth = kind(turned_one, **of_mode)
     if (told := tell(built, **of_graph)) is built:
         return truth
     feedback = kind(turned(told, kind.mode, instance, built), **of_mode)

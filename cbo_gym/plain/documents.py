@@ -160,7 +160,7 @@ class _Reader:
             return [self.read(part) for part in document]
         if not isinstance(document, dict):
             return document
-        name = next(iter(document))
+        name = next(iter(document), "")
         return getattr(self, f"_{name}")(document[name], document) if name in READERS else _refuse(name)
 
     def _kind(self, name: str, document: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.scm.values import Composition
 
-NODE, NUMBER = "node", "number"
+NODE, NUMBER, DOUBLE = "node", "number", "double"  # a double is NumPy's, which divides by zero where Python's does not
 OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -21,6 +21,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "power": operator.pow,
     "negative": operator.neg,
     "absolute": abs,
+    "same": lambda value: value,
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: getattr(np, name)
@@ -28,8 +29,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         "sin", "cos", "tan", "arctan", "sinh", "cosh", "tanh", "exp", "expm1", "log", "log1p", "sqrt", "square",
         "maximum", "minimum",
     )
-}  # fmt: skip
+} | {"numpy_power": np.power}  # fmt: skip
 STEPS = OPERATORS | FUNCTIONS
+BINARY = ("add", "subtract", "multiply", "divide", "power", "numpy_power", "maximum", "minimum")
 MOST_STEPS = 100_000
 Step = tuple[Any, ...]  # ("node", name), ("number", number), or an operation and the places of what it is applied to
 
@@ -50,7 +52,8 @@ class Expression:
             raise ArgumentError(f"an expression has 1 to {MOST_STEPS} steps; given {len(self.steps)}")
         for place, (name, *given) in enumerate(self.steps):
             earlier = all(isinstance(one, int) and 0 <= one < place for one in given)
-            if not (name in (NODE, NUMBER) and len(given) == 1) and not (name in STEPS and given and earlier):
+            known = name in STEPS and len(given) == 1 + (name in BINARY) and earlier
+            if not (name in (NODE, NUMBER, DOUBLE) and len(given) == 1) and not known:
                 raise ArgumentError(f"step {place} of an expression is {(name, *given)!r}, which is none")
 
     def __call__(self, nodes: Mapping[str, Any]) -> Any:
@@ -60,6 +63,8 @@ class Expression:
                 found.append(nodes[given[0]])
             elif name == NUMBER:
                 found.append(given[0])
+            elif name == DOUBLE:
+                found.append(np.float64(given[0]))
             else:
                 found.append(STEPS[name](*[found[place] for place in given]))
         return found[-1]
@@ -79,10 +84,10 @@ def traced(function: Composition, names: Sequence[str]) -> Expression:
         return function
     steps: list[Step] = []
     try:
-        _place_of(function({name: _Symbol(steps, (NODE, name)) for name in names}), steps)
+        place = _place_of(function({name: _Symbol(steps, (NODE, name)) for name in names}), steps)
     except Exception as error:  # whatever a user's function raises
         raise ArgumentError(f"the known composition of the reward cannot be written down: {error}") from error
-    return Expression(tuple(steps))
+    return Expression((*steps, ("same", place)))
 
 
 class _Symbol:
@@ -94,9 +99,10 @@ class _Symbol:
         self.place = len(steps) - 1
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **more: Any) -> _Symbol:
-        if method != "__call__" or more or ufunc.__name__ not in STEPS:
-            raise ArgumentTypeError(f"{ufunc.__name__} is none of {', '.join(STEPS)}")
-        return self.after(ufunc.__name__, *inputs)
+        name = "numpy_power" if ufunc is np.power else ufunc.__name__
+        if method != "__call__" or more or name not in STEPS:
+            raise ArgumentTypeError(f"{name} is none of {', '.join(STEPS)}")
+        return self.after(name, *inputs)
 
     def after(self, name: str, *inputs: Any) -> _Symbol:
         places = [_place_of(one, self.steps) for one in inputs]
@@ -104,6 +110,11 @@ class _Symbol:
 
     def __bool__(self) -> NoReturn:
         raise ArgumentTypeError("it depends on comparisons")
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise ArgumentTypeError("it compares nodes")
+
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
 
     def __iter__(self) -> Iterator[Any]:
         raise ArgumentTypeError("it takes a node apart")
@@ -122,7 +133,7 @@ def _place_of(value: Any, steps: list[Step]) -> int:
         return value.place
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise ArgumentTypeError(f"a {type(value).__name__} is no number")
-    steps.append((NUMBER, value.item() if isinstance(value, np.generic) else value))
+    steps.append((DOUBLE, float(value)) if isinstance(value, np.generic) else (NUMBER, value))
     return len(steps) - 1
 
 

@@ -117,7 +117,16 @@ def test_a_task_is_told_whole_in_plain_data(env_id):
 def test_a_composition_that_is_no_arithmetic_is_refused():
     nodes = {"X": np.array([0.5, 2.0])}
     assert np.array_equal(traced(lambda n: np.tanh(n["X"]) ** 2 - 1, ["X"])(nodes), np.tanh(nodes["X"]) ** 2 - 1)
-    for wrong in (lambda n: n["X"] if n["X"] > 0 else 0.0, lambda n: float(n["X"]), lambda n: "text"):
+    assert np.array_equal(traced(lambda n: n["X"], ["X", "B"])({**nodes, "B": 5.0}), nodes["X"]), "not the last step"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        assert traced(lambda n: np.float64(1.0) / n["X"], ["X"])({"X": 0.0}) == np.inf
+        assert np.isnan(traced(lambda n: np.power(n["X"], 0.5), ["X"])({"X": -1.0}))
+    for wrong in (
+        lambda n: 1.0 if n["X"] == 2 else 0.0,
+        lambda n: n["X"] if n["X"] > 0 else 0.0,
+        lambda n: float(n["X"]),
+        lambda n: "text",
+    ):
         with pytest.raises(ArgumentError, match="cannot be written down"):
             traced(wrong, ["X"])
 

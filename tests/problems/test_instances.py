@@ -71,7 +71,7 @@ def test_the_optimum_of_an_instance_is_known(env_id):
     if turn.keeps_measure:
         at_random = turn.reward.to_new(published.optimum.random_value)
         assert instance.optimum.random_value == pytest.approx(at_random, rel=1e-12)
-    if isinstance(instance.optimum.action, str) or instance.feedback.mode in (Mode.DYNAMIC, Mode.ADVERSARIAL):
+    if isinstance(instance.optimum.action, str) or instance.feedback.mode is Mode.DYNAMIC:
         return
     (earned,) = instance.expected_rewards([instance.optimum.action]).value
     (before,) = published.expected_rewards([published.optimum.action]).value
@@ -128,8 +128,9 @@ def test_what_is_told_goes_with_the_turn(told):
         assert limit.side == (">=" if unit.reflected else "<=")
 
 
-def test_costs_go_with_the_turn():
-    costs = {"base": 1.0, "variables": {"X0": 2.0}, "per_unit": {"X1": 3.0}, "reference": {"X1": 0.5}}
+@pytest.mark.parametrize("reference", [{}, {"X1": 0.5}])
+def test_costs_go_with_the_turn(reference):
+    costs = {"base": 1.0, "variables": {"X0": 2.0}, "per_unit": {"X1": 3.0}, "reference": reference}
     one, other = (gym.make("CBO/ToyGraph-v0", instance=k, costs=costs).unwrapped.feedback for k in (0, 4))
     turn = turn_of(other.problem)
     action = {"target": 1, "values": np.array([0.3, 0.8])}
@@ -137,6 +138,11 @@ def test_costs_go_with_the_turn():
         action["target"] = target
         turned = other.codec.from_record(turn.record(one.codec.to_record(action), one.mode, []))
         assert other.cost(other.decode(turned)) == pytest.approx(one.cost(one.decode(action)))
+
+
+def test_names_that_are_unknown_are_named_as_they_are_published():
+    with pytest.raises(ArgumentError, match="nope"):
+        gym.make("CBO/ToyGraph-v0", instance=4, costs={"base": 1.0, "variables": {"nope": 2.0}})
 
 
 def test_a_known_composition_goes_with_the_turn():

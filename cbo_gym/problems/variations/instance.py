@@ -46,7 +46,7 @@ REWARD = "R"
 INSTANCE_STREAM = 7  # keeps instances apart from all else that is drawn from small numbers
 TURN, NODES, DOMAINS, SETS, ARMS, CONTEXTS = range(6)  # random streams of an instance
 SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)  # of scales, and of shifts in units of what is shifted
-BEND = 0.6  # at most: slopes differ by a factor of 2.6 then
+BENDS = (0.3, 0.6)  # either way; slopes differ by a factor of up to 2.6
 WITHIN = (Mode.DISCRETE, Mode.ADVERSARIAL)  # modes whose rewards lie in [0, 1]
 SETTING = (Mode.HARD, Mode.CONTEXTUAL, Mode.DYNAMIC)  # modes in which variables are set to any value
 Record = Any  # an action as the registry writes it
@@ -214,7 +214,7 @@ class _Draw:
         units: dict[str, Unit] = {}
         for name in self._bare()[:-1]:
             domain = self._domain(name)
-            bend = self.rng.uniform(-BEND, BEND) if self._may_bend(name) else 0.0
+            bend = self._bend() if self._may_bend(name) else 0.0
             straight = self._straight(domain or (0.0, 1.0))
             unit = replace(straight, reflected=bool(self.rng.random() < 0.5), bend=bend)
             units |= dict.fromkeys(self._of_slices(name), unit)
@@ -249,6 +249,9 @@ class _Draw:
         first = float(f"{span * self.rng.uniform(*SHIFTS):.4g}")
         return Unit((float(low), float(high)), (first, first + span))
 
+    def _bend(self) -> float:
+        return float(self.rng.choice([-1.0, 1.0]) * self.rng.uniform(*BENDS))
+
     def _reward_turns(self) -> bool:
         return self.mode not in WITHIN and not (self.mode is Mode.AGGREGATED and self.problem.kernel)
 
@@ -257,14 +260,16 @@ class _Draw:
         adversary = self.problem.adversary if self.mode is Mode.ADVERSARIAL else None
         own = len(domains) - (adversary.coordinates if adversary else 0)
         places = [*self.rng.permutation(own).tolist(), *range(own, len(domains))]
-        return tuple((place, self._soft_unit(domain)) for place, domain in zip(places, domains, strict=True))
+        # the adversary's stay as they are: moves that are equally bad would come in another order
+        units = [self._soft_unit(domain) if place < own else SAME for place, domain in enumerate(domains)]
+        return tuple(zip(places, units, strict=True))
 
     def _soft_unit(self, domain: Sequence[float]) -> Unit:
         if self.masked:
             return SAME
         straight = self._straight((domain[0], domain[1]))
         bends = not (self.mode is Mode.ADVERSARIAL or self.priced or self.problem.kernel)
-        bend = self.rng.uniform(-BEND, BEND) if bends else 0.0
+        bend = self._bend() if bends else 0.0
         return replace(straight, reflected=bool(self.rng.random() < 0.5), bend=bend)
 
     def _parameter_names(self, coordinates: Sequence[tuple[int, Unit]]) -> dict[str, str]:
@@ -408,12 +413,15 @@ class _Turning:
         def unit(name: str) -> Unit:
             return units.get(name, SAME)
 
+        # where variables are set, what nobody refers to is 0, which is another number now
+        origins = dict.fromkeys(costs.per_unit, 0.0) if self.mode in (*SETTING, Mode.DISCRETE) else {}
+        reference = {**origins, **costs.reference}
         return replace(
             costs,
             variables=by_name(costs.variables),
             sets={self._set(names): price for names, price in costs.sets.items()},
             per_unit=by_name({name: price / abs(unit(name).slope) for name, price in costs.per_unit.items()}),
-            reference=by_name({name: float(unit(name).to_new(value)) for name, value in costs.reference.items()}),
+            reference=by_name({name: float(unit(name).to_new(value)) for name, value in reference.items()}),
             observed=by_name(costs.observed),
         )
 
