@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, fields
 from datetime import datetime
 from io import BytesIO
@@ -287,17 +288,26 @@ def load_run(path: Path) -> Run:
         ArgumentError: if the file is no run of this package, not as it was written, or larger than what is read.
     """
     content, held = read_sealed(path, MOST_RUN_BYTES)
+    stored: dict[str, Any] = {}
     try:
-        stored: dict[str, Any] = from_json(held.metadata[METADATA_KEY])
+        stored |= from_json(held.metadata[METADATA_KEY])
         del stored["checksum"]
         _require_table(stored, held.rows, pl.read_parquet_schema(BytesIO(content)))
         run = run_of(stored, pl.read_parquet(BytesIO(content)))
         require_numbers(run)
     except ValidationError as error:
-        raise ArgumentError(f"{path} is not a result of cbo-gym: {field_errors(error)}") from error
+        raise ArgumentError(f"{path} is {_no_run_of_this_version(stored)}: {field_errors(error)}") from error
     except NO_RESULT as error:
-        raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
+        raise ArgumentError(f"{path} is {_no_run_of_this_version(stored)}: {error}") from error
     return run
+
+
+def _no_run_of_this_version(stored: Mapping[str, Any]) -> str:
+    """What a file is that holds no run as they are here: one of a version to come, or nothing of ours."""
+    with suppress(KeyError, TypeError, ValueError):  # there is no version
+        if Version(stored["version"]) > Version(__version__):
+            return f"of cbo-gym {stored['version']}, which this one, {__version__}, cannot read; install the newer one"
+    return "not a result of cbo-gym"
 
 
 def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:
