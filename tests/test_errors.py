@@ -12,7 +12,6 @@ from cbo_gym.errors import (
     MissingExtraError,
     OperationError,
     did_you_mean,
-    shown,
 )
 from cbo_gym.evaluation import AgentError
 from cbo_gym.feedback import feedback_class, make_feedback
@@ -110,7 +109,7 @@ def test_what_a_builder_cannot_take_is_an_argument_error():
         gym.make("CBO/Alpine2-v0", noise_std="much")
 
 
-@pytest.mark.parametrize("odd", ODD, ids=shown)
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
 def test_whatever_is_given_for_a_keyword_the_error_names_it_soon_and_in_short(odd):
     """A few of the many that the trial of keywords gives to all environments and agents."""
     told = {"graph_missing": odd, "graph": "wrong"}, {"graph_candidates": odd, "graph": "partial"}
