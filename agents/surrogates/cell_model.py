@@ -17,6 +17,7 @@ from cbo_gym.arguments import require_word
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import AggregatedTask
 
+MOST_CELLS = 2**14  # whose posterior is kept, in 1.6 GB
 EVERY_TIME = 10  # refits follow every one of so many rewards
 GROWTH = 1.2  # afterwards they follow when the data grew by this factor
 LENGTHSCALES = np.geomspace(0.02, 2.0, 11)  # times sqrt(d), the diagonal of the box

@@ -1,4 +1,4 @@
-"""What agents' keywords may be: checks and limits that several agents share."""
+"""What agents' keywords may be: checks and limits that several agents with torch share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 from cbo_gym.errors import ArgumentError, shown
 
 MOST_SAMPLES = 4096  # of an expectation
-MOST_CELLS = 2**14  # whose posterior is kept, in 1.6 GB
 
 
 def require_device(given: Any) -> None:

@@ -23,8 +23,6 @@ from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import DynamicTask, Mode, Observation, ToldGraph
 
 Hard = Mapping[str, tuple[Mask, Floats]]
-
-
 MOST_TRIALS = 10_000
 
 

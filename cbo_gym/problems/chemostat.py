@@ -37,6 +37,7 @@ MASS_RATIO = 5.0  # beta, of an adult to a juvenile
 ALGAE_UPTAKE, ALGAE_HALF = 3.3, 4.3  # r_P a day, K_P in umol N/l
 ROTIFER_UPTAKE, ROTIFER_HALF, ROTIFER_POWER = 2.25, 15.0, 1.25  # r_B a day, K_B in umol N/l, kappa
 DOMAINS = {"N_in": (60.0, 100.0), "J": (0.0, 36.0), "A": (0.0, 180.0)}
+MOST_DAYS = 100
 
 E = math.e  # powers of e rather than np.exp: on single floats NumPy functions cost many times the arithmetic
 HATCHED = E ** (-DILUTION * EGG_DAYS)  # share of the eggs that hatch before they are washed out
@@ -308,9 +309,6 @@ def chemostat(coefficients: str | None = None) -> Problem:
         null_action=_typical(fitted),
         noise_known=False,
     )
-
-
-MOST_DAYS = 100
 
 
 def chemostat_days(days: int, coefficients: str | None = None) -> Problem:

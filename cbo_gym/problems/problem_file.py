@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from cbo_gym.actions import Interval
-from cbo_gym.errors import ArgumentError, shortened
+from cbo_gym.errors import ArgumentError, shortened, shown
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.custom import OWN_NOISE, custom_problem
 from cbo_gym.problems.expression import RESERVED, Equation
@@ -108,6 +108,8 @@ def _of_kind(written: dict[str, list[Any]]) -> Distribution:
         if isinstance(kind, type) and issubclass(kind, Distribution) and kind is not Distribution
     }
     if len(written) != 1 or not set(written) <= set(known):
-        raise ArgumentError(f"noise is a standard deviation or one of {sorted(known)} with arguments; given {written}")
+        raise ArgumentError(
+            f"noise is a standard deviation or one of {sorted(known)} with arguments; given {shown(written)}"
+        )
     ((kind, arguments),) = written.items()
     return known[kind](*arguments)

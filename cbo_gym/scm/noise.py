@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cbo_gym.arguments import is_finite_number
+from cbo_gym.arguments import is_finite_number, require_positive
 from cbo_gym.errors import ArgumentError, shown
 
 Array = np.ndarray
@@ -27,11 +27,6 @@ def _normal_quantile(uniforms: Array) -> Array:
     return ndtri(uniforms)
 
 
-def _require_positive(name: str, value: float) -> None:
-    if not (is_finite_number(value) and value > 0):
-        raise ArgumentError(f"{name} must be a finite number above 0; given {shown(value)}")
-
-
 def _require_finite(name: str, value: float) -> None:
     if not is_finite_number(value):
         raise ArgumentError(f"{name} must be a finite number; given {shown(value)}")
@@ -40,12 +35,12 @@ def _require_finite(name: str, value: float) -> None:
 def _require_ends(low: float, high: float) -> None:
     _require_finite("low", low)
     _require_finite("high", high)
-    _require_positive("high - low", high - low)
+    require_positive("high - low", high - low)
 
 
 def _require_weights(weights: Sequence[float]) -> None:
     if min(weights) < 0 or not math.isclose(sum(weights), 1.0, abs_tol=1e-9):
-        raise ArgumentError(f"weights must be non-negative and sum to 1; given {weights}")
+        raise ArgumentError(f"weights must be non-negative and sum to 1; given {shown(weights)}")
 
 
 def _finite_numbers(name: str, values: Sequence[float]) -> tuple[float, ...]:
@@ -102,7 +97,7 @@ class Normal(Distribution):
 
     def __post_init__(self) -> None:
         _require_finite("mean", self.mean)
-        _require_positive("std", self.std)
+        require_positive("std", self.std)
 
     def from_uniform(self, uniforms: Array) -> Array:
         return self.mean + self.std * _normal_quantile(uniforms)
@@ -153,7 +148,7 @@ class GaussianMixture(Distribution):
             raise ArgumentError("weights, means and stds must have one entry a component, at least one")
         _require_weights(self.weights)
         for std in self.stds:
-            _require_positive("every std", std)
+            require_positive("every std", std)
 
     @property
     def mean(self) -> float:
@@ -185,7 +180,7 @@ class Arcsine(Distribution):
 
     def __post_init__(self) -> None:
         _require_finite("mean", self.mean)
-        _require_positive("std", self.std)
+        require_positive("std", self.std)
 
     def from_uniform(self, uniforms: Array) -> Array:
         return self.mean + math.sqrt(2.0) * self.std * np.sin(np.pi * (uniforms - 0.5))
@@ -205,7 +200,7 @@ class TruncatedNormal(Distribution):
 
     def __post_init__(self) -> None:
         _require_finite("location", self.location)
-        _require_positive("scale", self.scale)
+        require_positive("scale", self.scale)
         _require_ends(self.low, self.high)
 
     @cached_property
@@ -250,7 +245,9 @@ class Empirical(Distribution):
     def __post_init__(self) -> None:
         object.__setattr__(self, "quantiles", _finite_numbers("quantiles", self.quantiles))
         if len(self.quantiles) < 2 or not np.all(np.diff(self.quantiles) >= 0):
-            raise ArgumentError(f"quantiles must be at least two numbers in ascending order; given {self.quantiles}")
+            raise ArgumentError(
+                f"quantiles must be at least two numbers in ascending order; given {shown(self.quantiles)}"
+            )
 
     @property
     def mean(self) -> float:
