@@ -28,7 +28,10 @@ class Spec:
             ArgumentError: if the text has another form, or more than :data:`MOST_CHARACTERS`.
         """
         if len(text) > MOST_CHARACTERS:
-            raise ArgumentError(f"a label has at most {MOST_CHARACTERS} characters; {text[:40]!r}... has {len(text)}")
+            raise ArgumentError(
+                f"cannot read a label of {len(text)} characters, {text[:40]!r}...; write NAME or NAME(key=value, ...) "
+                f"in at most {MOST_CHARACTERS}"
+            )
         name, bracket, rest = text.strip().partition("(")
         if not bracket:
             return cls(name)

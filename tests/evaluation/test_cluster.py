@@ -43,7 +43,8 @@ def test_a_killed_worker_loses_no_run(cluster, tmp_path):
                 assert time.monotonic() < deadline, "no further run begins"
                 time.sleep(0.01)
             player = int(begun.pop().name.partition("-")[0])  # in the middle of a run of 0.8 s
-            killed.extend([psutil.Process(player).ppid(), player])
+            worker = psutil.Process(player).parent().parent()  # of the process that plays with this agent
+            killed.extend([worker.pid, player])
             os.kill(killed[0], signal.SIGKILL)
 
     words = ([agent], ["CBO/Dropwave-v0"], range(5), folder)

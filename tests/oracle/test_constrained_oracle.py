@@ -126,7 +126,7 @@ def test_info_says_whether_an_action_is_feasible():
         (["X0 < 1"], "cannot read the constraint 'X0 < 1'"),
         (["X0 <= one"], "no number: 'one'"),
         (["X0 <= nan"], "a finite threshold"),
-        ("X0 <= 1", "must be a list of texts"),
+        ("X0 <= 1", "must be a list of at most 100 texts"),
         ([3], "cannot read the constraint 3"),
         (["X1 >= 3", "X1 <= 1"], r"no action meets the constraints \['X1 >= 3', 'X1 <= 1'\]; .* X1 >= 3 by .* at do\("),
     ],
