@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cbo_gym.errors import OperationError
+from cbo_gym.errors import OperationError, printable
 
 #: what to do about what the operating system says
 _CURES = {
@@ -20,6 +20,9 @@ _CURES = {
     errno.ENAMETOOLONG: "give a shorter name",
     errno.EISDIR: "it is a folder; give a file",
 }
+
+
+FORMULA = ("=", "+", "-", "@")  # what begins with one of these, spreadsheets work out
 
 
 @contextmanager
@@ -54,3 +57,9 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write ``content`` to ``path`` in one step; raises as :func:`replacing` does."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def csv_text(text: str) -> str:
+    """A text for a cell of a CSV file: in one line, and none that a spreadsheet takes for a formula."""
+    line = printable(text)
+    return f"'{line}" if line.startswith(FORMULA) or text.startswith(("\t", "\r")) else line

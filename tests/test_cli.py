@@ -233,7 +233,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(beside, file, text, ag
     assert re.search(message, invoke("run", agent, "CBO/Dropwave-v0", code=2))
 
 
-HOSTILE = ["x" * 200, "a$b<i>[red]c[/red]", "new\nline\x1b[31m"]
+HOSTILE = ["x" * 200, "a$b<i>[red]c[/red]", "new\nline\x1b[31m", "=HYPERLINK(1)", "-2+3"]
 
 
 def test_labels_cannot_break_what_is_printed(tmp_path):
@@ -242,8 +242,9 @@ def test_labels_cannot_break_what_is_printed(tmp_path):
         save_run(tmp_path / name_of(played), played)
     folder = str(tmp_path)
     assert {row["agent"] for row in as_json("leaderboard", folder)["overall"]} == set(HOSTILE)
-    assert {row["agent"] for row in as_csv("leaderboard", folder, "--table", "runs")} == set(HOSTILE)
-    shown = run("compare", folder, *HOSTILE[1:]).stdout
+    safe = {*HOSTILE[:2], r"new\nline\x1b[31m", "'=HYPERLINK(1)", "'-2+3"}
+    assert {row["agent"] for row in as_csv("leaderboard", folder, "--table", "runs")} == safe
+    shown = run("compare", folder, *HOSTILE[1:3]).stdout
     assert "a$b<i>[red]c[/red] less new\\nline\\x1b[31m" in shown
     assert as_json("compare", folder, *HOSTILE[:2])["agent"] == HOSTILE[0]
     assert not (tmp_path / "report").exists()

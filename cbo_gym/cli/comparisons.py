@@ -134,7 +134,9 @@ def print_leaderboard(
     if form is Format.JSON:
         print_json(_document(board))
     elif form is Format.CSV:
-        sys.stdout.write(_tables(board)[table or BoardTable.OVERALL].write_csv())
+        from cbo_gym.evaluation.tables import csv_of
+
+        sys.stdout.write(csv_of(_tables(board)[table or BoardTable.OVERALL]))
     else:
         _print_board(board)
     if page is not None and form is Format.TEXT:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from cbo_gym.cli.layout import layout
 from cbo_gym.errors import ArgumentError, printable
+from cbo_gym.files import csv_text
 
 #: of results; lines break only on a terminal
 console = Console(soft_wrap=not sys.stdout.isatty())
@@ -128,7 +129,10 @@ def _is_texts(part: object) -> TypeGuard[list[str]]:
 
 
 def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
-    """Print rows as CSV, each as soon as it is there. Lists of texts are joined by commas, other ones are JSON."""
+    """Print rows as CSV, each as soon as it is there. Lists of texts are joined by commas, other ones are JSON.
+
+    Texts are written as :func:`cbo_gym.files.csv_text` has them; numbers stay numbers.
+    """
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)
     for row in rows:
@@ -137,6 +141,8 @@ def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> No
 
 
 def _cell(value: object) -> object:
+    if isinstance(value, str):
+        return csv_text(value)
     if _is_texts(value):
-        return ", ".join(value)
+        return csv_text(", ".join(value))
     return json.dumps(_finite(value)) if isinstance(value, list | dict) else value

@@ -47,6 +47,7 @@ from cbo_gym.evaluation.tables import (
     choice_table,
     completeness,
     coverage_table,
+    csv_of,
     env_table,
     improvement_table,
     incomplete_rows,
@@ -157,7 +158,7 @@ def _write_tables(board: Leaderboard, folder: Path) -> None:
         "runs": board.table,
     }
     for name, frame in frames.items():
-        write_text(folder / f"{name}.csv", frame.write_csv())
+        write_text(folder / f"{name}.csv", csv_of(frame))
         content = BytesIO()  # Polars itself says too little of a disk that is full
         frame.write_parquet(content)
         write_bytes(folder / f"{name}.parquet", content.getvalue())

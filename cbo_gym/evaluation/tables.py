@@ -12,6 +12,7 @@ import polars as pl
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.leaderboard import METRICS, OF_SOME, Leaderboard, env_label
 from cbo_gym.evaluation.significance import Ranking
+from cbo_gym.files import csv_text
 
 OVERALL = {
     "iqm": "interquartile mean",
@@ -239,3 +240,8 @@ def _ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([value])
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def csv_of(frame: pl.DataFrame) -> str:
+    """A table as CSV; texts are in one line, and none is a formula to a spreadsheet."""
+    return frame.with_columns(pl.col(pl.String).map_elements(csv_text, return_dtype=pl.String)).write_csv()

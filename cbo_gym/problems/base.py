@@ -34,6 +34,7 @@ from cbo_gym.scm.values import Composition
 from cbo_gym.task import ToldGraph
 
 Columns = Mapping[str, np.ndarray]  # variable -> array
+LONGEST_NAME = 200  # characters
 MOST_TARGETS = 1024
 MOST_SCOPES = 1024
 MOST_ARMS = 2**14
@@ -192,6 +193,7 @@ class Problem:
     slices: Slices | None = None
 
     def __post_init__(self) -> None:
+        _require_name(self.name)
         q = self.scm.action_dim
         if len(self.action_domains) != q:
             raise ArgumentError(f"{self.name}: action_domains needs {q} intervals; given {len(self.action_domains)}")
@@ -337,6 +339,16 @@ class Problem:
     def to_native(self, action: ArrayLike) -> np.ndarray:
         """Map a soft action of shape ``(..., q)`` from [0, 1] to native units."""
         return self.domains.points_to_native(action)
+
+
+def _require_name(name: object) -> None:
+    """Refuse what cannot stand in a line of a terminal, a table or a page."""
+    fits = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and not set("<>") & set(name)
+    if not fits:
+        raise ArgumentError(
+            f"a problem's name must be one line of 1 to {LONGEST_NAME} characters that can be shown, without < and >; "
+            f"given {shown(name)}"
+        )
 
 
 def _within(value: Any, interval: Interval) -> bool:
