@@ -33,8 +33,7 @@ def test_files_that_grow_are_refused_at_once(read, tmp_path):
         with pytest.raises(ArgumentError):
             read(path)
         seconds, grown = time.monotonic() - start, psutil.Process().memory_info().rss - before
-        print(
-            f"{what}: {path.stat().st_size} bytes for {size / MEBIBYTE:.0f} MiB, {seconds:.2f} s, {grown / MEBIBYTE:.0f} MiB"
-        )
+        written = f"{path.stat().st_size} bytes for {size / MEBIBYTE:.0f} MiB"
+        print(f"{what}: {written}, {seconds:.2f} s, {grown / MEBIBYTE:.0f} MiB")
         assert seconds < 1.0
         assert grown < 200 * MEBIBYTE
