@@ -19,6 +19,7 @@ from cbo_gym.cli.output import console
 from cbo_gym.evaluation import Run, report
 from cbo_gym.evaluation.latex import escape
 from cbo_gym.evaluation.markdown import escape as escape_markdown
+from cbo_gym.files import csv_text
 from tests.evaluation.test_leaderboard import choosing_run, made_up_run
 
 AWKWARD = (
@@ -80,7 +81,7 @@ def test_awkward_labels_survive_in_every_format(awkward):
     }
     assert not any(re.search(r"[^A-Za-z0-9._-]", name) for name in names)
     with (page.parent / "overall.csv").open(newline="", encoding="utf-8") as file:
-        assert {row["agent"] for row in csv.DictReader(file)} == set(AWKWARD)
+        assert {row["agent"] for row in csv.DictReader(file)} == set(map(csv_text, AWKWARD))
     assert set(pl.read_parquet(page.parent / "overall.parquet")["agent"]) == set(AWKWARD)
     for name in ("overall", "per_env", "improvement"):
         rows = (page.parent / f"{name}.md").read_text(encoding="utf-8").splitlines()
