@@ -332,7 +332,7 @@ def _horizon(suite: Suite, label: str) -> int:
 
 
 def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> list[str]:
-    finished = [run for run in runs if run.status == "finished"]
+    finished = [run for run in runs if run.status == "finished" and not run.unverified]
     asked = (
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by {suite.metric}."
     )

@@ -70,8 +70,11 @@ class Judgement:
 
 
 def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
-    """One judgement for each of a claim's environments and patterns, by the longest runs that both methods have."""
-    finished = [run for run in newest(runs) if run.status == "finished"]
+    """One judgement for each of a claim's environments and patterns, by the longest runs that both methods have.
+
+    Unverified runs judge nothing.
+    """
+    finished = [run for run in newest(runs) if run.status == "finished" and not run.unverified]
     return [
         _judged(claim, env, _of(finished, claim.better, env), _of(finished, claim.worse, claim.worse_env or env))
         for env in claim.envs

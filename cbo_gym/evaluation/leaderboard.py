@@ -183,10 +183,12 @@ def _why_nothing(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str
 def newest(runs: Iterable[Run]) -> list[Run]:
     """One run for each environment, horizon, agent and seed, sorted by these.
 
-    Of several the newest version counts; of this a run that finished rather than one that did not, and of such the
-    latest.
+    Of several one counts that is not unverified; of such the newest version, of this a run that finished rather than
+    one that did not, and of such the latest.
     """
-    by_age = sorted(runs, key=lambda run: (Version(run.version), run.status == "finished", run.date))
+    by_age = sorted(
+        runs, key=lambda run: (not run.unverified, Version(run.version), run.status == "finished", run.date)
+    )
     kept = {(run.env, run.horizon, run.agent, run.seed): run for run in by_age}
     return [kept[what] for what in sorted(kept)]
 

@@ -73,14 +73,15 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
     """Compare two agents over the seeds that both have finished, on each environment and over all.
 
     Args:
-        runs: any; where several versions of the package played the same, the newest counts.
+        runs: any; unverified ones are left out; where several versions of the package played the same, the newest
+            counts.
         agent: label, or a name or pattern that a single label fits.
         other: likewise.
 
     Raises:
         ArgumentError: if a name fits no agent, several, or both the same one; if the agents have no seed in common.
     """
-    counted = newest(runs)
+    counted = newest(run for run in runs if not run.unverified)
     labels = sorted({run.agent for run in counted})
     first, second = (_label(name, labels) for name in (agent, other))
     if first == second:

@@ -146,15 +146,24 @@ def publish(
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
     with locked(store):
         kept = [replace(with_actions(run), unverified=True) for run in new] if submission else new
-        return _merge(store, name, list(map(_compact, kept)), left_out=len(found) - len(new))
+        return _merge(store, name, list(map(_compact, kept)), left_out=len(found) - len(new), overrule=submission)
 
 
 def put(path: Path, runs: Sequence[Run]) -> Published:
-    """Put runs into one file of a store, in the place of those that it has of the same; raises as :func:`publish`."""
+    """Put runs into one file of a store, in the place of those that it has of the same; raises as :func:`publish`.
+
+    Where all are unverified they take no place of one that is verified.
+    """
     if not NAME.fullmatch(path.stem) or path.suffix != ".parquet":
         raise ArgumentError(f"name the file by lower case letters, digits, - and _, and .parquet; given {path.name!r}")
     with locked(path.parent):
-        return _merge(path.parent, path.stem, list(map(_compact, runs)), left_out=0, overrule=True)
+        return _merge(
+            path.parent,
+            path.stem,
+            list(map(_compact, runs)),
+            left_out=0,
+            overrule=not all(run.unverified for run in runs),
+        )
 
 
 def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: bool = False) -> Published:

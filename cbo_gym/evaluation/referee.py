@@ -27,6 +27,7 @@ LIMITS = Limits(time_limit=3600, memory_limit=8192)  # of one run of a stranger'
 CHEAP_SECONDS = 600.0  # of agents' time: where all runs take no longer, all are played again
 AT_RANDOM = Spec("Random")  # is played blind beside the agent, for comparison
 EVERYWHERE, ANYWHERE = (0.1, 0.99), (0.2, 0.999)  # a loss of score that cannot be chance, and how sure that must be
+LEAST_PARTED, SURE_OF_GAIN = 5, 0.995  # runs, and how sure it must be that they gain by more than chance
 OnStart = Callable[[str, int], object]
 OnRun = Callable[[Run], None] | None
 Cells = Callable[[Spec, int, int, str], Cell]
@@ -101,14 +102,16 @@ def replayed(
 ) -> Iterator[Replay]:
     """Some of the runs, or all where that is cheap, played again by their agents; nobody can know which.
 
+    Those that did not finish all are: a seed that went badly must not be called a failure.
+
     Args:
-        runs: finished ones.
-        least: how many are played again at least.
+        runs: of any status, some of them finished.
+        least: how many finished ones are played again at least.
         allow: import paths of agents that may be played though they are not installed.
         on_start: called with the name of the stage and the number of runs.
         on_run: called after each.
     """
-    shuffled = list(runs)
+    lost, shuffled = ([run for run in runs if (run.status == "finished") is done] for done in (False, True))
     secrets.SystemRandom().shuffle(shuffled)
     taken = 0.0
 
@@ -118,6 +121,9 @@ def replayed(
         if on_run:
             on_run(run)
 
+    if lost:
+        on_start("played again", len(lost))
+        yield from replays(lost, allow=allow, limits=LIMITS, on_run=on_run)
     first, rest = shuffled[:least], shuffled[least:]
     on_start("played again", len(first))
     yield from replays(first, allow=allow, limits=LIMITS, on_run=watch)
@@ -197,6 +203,18 @@ def drops(found: Sequence[Blind]) -> Iterator[str]:
         if len(losses) > 1 and _least_mean(losses[:, column], EVERYWHERE[1]) > EVERYWHERE[0]:
             lost = losses[:, column].mean()
             yield f"over all environments its score of {what} is {lost:.2f} lower blind than as told"
+
+
+def gains(played: Sequence[Replay]) -> Iterator[str]:
+    """Where runs part, as they do on another machine, by chance as often to the better as to the worse: or not so."""
+    found = np.array([one.gain for one in played if one.verdict == "parts"])
+    for column, what in enumerate(("play", "recommendation")):
+        if len(found) >= LEAST_PARTED and _least_mean(found[:, column], SURE_OF_GAIN) > 0.0:
+            more = found[:, column].mean()
+            yield (
+                f"{len(found)} runs part from what their agent plays here, and as told their score of {what} is "
+                f"{more:.2g} higher on average, which is no chance"
+            )
 
 
 def _least_loss(told: np.ndarray, blind: np.ndarray, sure: float) -> float:

@@ -45,12 +45,15 @@ class Replay:
             scores that agree; ``"differs"``; or ``"skipped"``, since it cannot be played here.
         elsewhere: what is not as it was: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
         why: where they differ, or why it was skipped; empty if identical.
+        gain: by how much the scores of play and of recommendation are higher as published than as played again, where
+            runs part.
     """
 
     run: Run
     verdict: Verdict
     elsewhere: tuple[str, ...]
     why: str
+    gain: tuple[float, float] = (0.0, 0.0)
 
 
 def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
@@ -74,7 +77,7 @@ def replays(
     limits: Limits = NO_LIMITS,
     on_run: Callable[[Run], None] | None = None,
 ) -> Iterator[Replay]:
-    """Play finished runs again, each in a process as a sweep does, and compare; in their order.
+    """Play runs again, each in a process as a sweep does, and compare; in their order.
 
     What they name goes through :func:`cbo_gym.evaluation.admission.admitted`; what is not admitted is skipped.
 
@@ -129,8 +132,12 @@ def compared(run: Run, again: Run) -> Replay:
         )
         if not same
     )
+    if run.status != "finished" and again.status == run.status:
+        return Replay(run, "agrees", elsewhere, f"{run.status} again: {last_line(again.error)}")
     if again.status != "finished":
         return Replay(run, "differs", elsewhere, f"now it is {again.status}: {last_line(again.error)}")
+    if run.status != "finished":
+        return Replay(run, "differs", elsewhere, f"it is said to be {run.status}, and finishes")
     gap = again.optimum - again.random_value
     for name in ("optimum", "random_value"):
         before, now = getattr(run, name), getattr(again, name)
@@ -146,11 +153,11 @@ def compared(run: Run, again: Run) -> Replay:
     if (worst <= ROUND_TOLERANCE).all():
         return Replay(run, "agrees", elsewhere, said)
     parted = int(np.argmax(worst > ROUND_TOLERANCE)) + 1
-    play = abs(float((run.table["instant_regret"] - again.table["instant_regret"]).to_numpy().mean())) / gap
-    advice = abs(run.table["simple_regret"][-1] - again.table["simple_regret"][-1]) / gap
-    apart = max(play, advice)
-    said = f"from round {parted} on; scores of play differ by {play:.2g}, of recommendation by {advice:.2g}"
-    return Replay(run, "parts" if apart <= SCORE_TOLERANCE else "differs", elsewhere, said)
+    play = float((again.table["instant_regret"] - run.table["instant_regret"]).to_numpy().mean()) / gap
+    advice = (again.table["simple_regret"][-1] - run.table["simple_regret"][-1]) / gap
+    said = f"from round {parted} on; scores of play differ by {abs(play):.2g}, of recommendation by {abs(advice):.2g}"
+    verdict: Verdict = "parts" if max(abs(play), abs(advice)) <= SCORE_TOLERANCE else "differs"
+    return Replay(run, verdict, elsewhere, said, (play, advice))
 
 
 def _distances(run: Run, again: Run) -> np.ndarray:

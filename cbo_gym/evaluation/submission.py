@@ -21,7 +21,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.admission import admitted_agent, admitted_env
 from cbo_gym.evaluation.leaderboard import env_label
 from cbo_gym.evaluation.published import Published, put, read_part
-from cbo_gym.evaluation.referee import Blind, blind_scores, drops, replayed, rescored
+from cbo_gym.evaluation.referee import Blind, blind_scores, drops, gains, replayed, rescored
 from cbo_gym.evaluation.replay import Replay
 from cbo_gym.evaluation.results import Run
 from cbo_gym.registry import entries, find_entry
@@ -146,8 +146,9 @@ def check_submission(
     if reason := _not_played(runs, allow):
         remarks.append(f"nothing was played again, so it is unverified: {reason}")
         return Checked(said, tuple(runs), tuple(problems), tuple(remarks), ())
-    played = list(replayed(finished, sample, allow, on_start=on_start, on_run=on_run))
+    played = list(replayed(runs, sample, allow, on_start=on_start, on_run=on_run))
     problems += [f"played again, {_of(one.run)} {_fate(one)}: {one.why}" for one in played if _fate(one)]
+    problems += gains(played)
     scores, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
     problems += drops(scores)
     remarks += unplayable

@@ -7,19 +7,27 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cbo_gym import sweep
+from cbo_gym import evaluate, sweep
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
+from cbo_gym.evaluation.claims import Claim, judge
 from cbo_gym.evaluation.leaderboard import env_label
+from cbo_gym.evaluation.paired import compare
+from cbo_gym.evaluation.published import put
 from cbo_gym.evaluation.recorded import _packed, recorded, with_actions
-from cbo_gym.evaluation.referee import Blind, _least_loss, drops, rescored
+from cbo_gym.evaluation.referee import Blind, _least_loss, drops, gains, rescored
+from cbo_gym.evaluation.replay import Replay, compared
 from cbo_gym.evaluation.results import COLUMNS, SECONDS
 from cbo_gym.evaluation.submission import check_submission, enter, read_card
+from cbo_gym.evaluation.tables import incomplete_rows
 from cbo_gym.oracle import oracle_of
 from cbo_gym.suites import Suite
 
 AGENT = "tests.helpers:Centre"
 ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2
+WITH_EVERY_COLUMN = (
+    "CBO/ToyGraph-v0", "CBO/CoCaFig1-v0", "CBO/ToyGraph-Costs-v0", "CBO/CCBOSynthetic1-v0", "CBO/DCBOStat-v0",
+)  # fmt: skip
 CARD = f"agent: {AGENT}\nsuite: tiny\npaper: none\ncode: here\ncontact: me\nhardware: 2 cores\n"
 TINY = Suite(name="tiny", title="t", description="d", environments=ENVS, horizon=ROUNDS, seeds=SEEDS, metric="score")
 
@@ -94,21 +102,63 @@ def test_what_cannot_be_played_again_is_unverified_and_never_ranked(file, card, 
     runs = load_published(path)
     with pytest.raises(ArgumentError, match="all 4 runs are unverified"):
         leaderboard(runs)
-    board = leaderboard([*runs, *(replace(run, agent="Other", unverified=False) for run in runs)])
-    assert set(board.per_env["agent"]) == {"Other"}
+    others = [replace(run, agent=name, unverified=False) for run in runs for name in ("Other", "Third")]
+    board = leaderboard([*runs, *others])
+    assert set(board.per_env["agent"]) == {"Other", "Third"}
     assert {run.agent for run in board.unverified} == {AGENT}
+    assert "unverified, not ranked: tests.helpers:Centre, 4 runs on 2 environments" in dict(incomplete_rows(board))
+    with pytest.raises(ArgumentError, match="Centre"):
+        compare([*runs, *others], AGENT, "Other")
+    claim = Claim(better=AGENT, worse="Other", envs=ENVS)
+    assert {one.verdict for one in judge(claim, [*runs, *others])} == {"not run"}
 
 
-@pytest.mark.parametrize(
-    "column", [name for name in COLUMNS if name not in ("round", "action", "recommended", "choice", *SECONDS)]
-)
-def test_every_number_is_worked_out_anew(folder, column):
-    run = next(run for run in load_runs(folder) if run.env == ENVS[1])
-    if column not in run.table.columns or run.table.schema[column].base_type() is pl.List:
-        return
-    forged = run.table.with_columns((pl.col(column) * 0 + 1).cast(run.table.schema[column]).alias(column))
-    ((_, found),) = rescored([replace(run, table=forged)])
-    assert [line.split()[0] for line in found] == [column]
+def test_somebodys_word_takes_no_place_of_what_was_verified(file, tmp_path):
+    said = [
+        replace(run, actions="", recommendations="", date="2099-01-01T00:00:00+00:00") for run in load_published(file)
+    ]
+    verified = [replace(run, unverified=False, date="2026-01-01T00:00:00+00:00") for run in said]
+    path = tmp_path / "store" / "centre.parquet"
+    for runs in (said, verified, said):
+        put(path, runs)
+    assert [run.date[:4] for run in load_published(path)] == ["2026"] * 4
+
+
+def test_a_folder_that_was_published_can_be_submitted_from_there(folder, tmp_path):
+    publish(folder, tmp_path)
+    assert all(
+        run.actions and run.unverified for run in load_published(publish(folder, tmp_path, submission=True).path)
+    )
+
+
+def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch):
+    runs = load_published(file)
+    nothing = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
+    hidden = replace(runs[0], status="failed", error="out of memory", actions="", recommendations="", table=nothing)
+    monkeypatch.setattr("cbo_gym.evaluation.submission.read_part", lambda path: [hidden, *runs[1:]])
+    found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
+    assert len(found.problems) == 1
+    assert "it is said to be failed, and finishes" in found.problems[0]
+
+
+def altered(column):
+    """Numbers and truth values that are not what they were, null where they were null."""
+    return ~column if column.dtype == pl.Boolean else column + 1
+
+
+def test_every_number_is_worked_out_anew():
+    every = {name for name, dtype in COLUMNS.items() if dtype.base_type() is not pl.List}
+    left = every - {"round", "choice", *SECONDS}  # another choice is another action
+    forged, names = [], []
+    for env in WITH_EVERY_COLUMN:
+        run = evaluate("Random", env, 0, horizon=2)
+        for name in sorted(left & {one for one in run.columns if run.table[one].null_count() < run.horizon}):
+            forged.append(replace(run, table=run.table.with_columns(altered(run.table[name]).alias(name))))
+            names.append(name)
+            left.remove(name)
+    assert not left, "name an environment that has it"
+    for name, (_, found) in zip(names, rescored(forged), strict=True):
+        assert [line.split()[0] for line in found] == [name]
 
 
 def test_fields_are_worked_out_anew_too(file, said):
@@ -138,8 +188,6 @@ def better(run):
 
 def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, monkeypatch):
     """All numbers fit the actions, and the actions are not the agent's."""
-    from cbo_gym.evaluation import evaluate
-
     forged = []
     for run in load_runs(folder):
         played = evaluate(recorded(better(run)), run.env, run.seed, horizon=ROUNDS, label=AGENT)
@@ -214,3 +262,20 @@ def test_blind_runs_of_one_environment_are_compared(folder):
     run = next(iter(load_runs(folder)))
     blind = replace(run, env="CBO/BinaryTree-v0(depth=3, instance=5)", secret="ab" * 16)
     assert env_label(blind) == "CBO/BinaryTree-v0(depth=3), T=4, blind"
+
+
+def test_runs_that_part_gain_no_more_than_by_chance(folder):
+    run = next(iter(load_runs(folder)))
+    rng = np.random.default_rng(3)
+
+    def parted(values):
+        return list(gains([Replay(run, "parts", ("machine",), "", tuple(gain)) for gain in values]))
+
+    forged = 0.05 + 0.02 * rng.standard_normal((8, 2))
+    assert "which is no chance" in str(parted(forged))
+    assert parted(forged[:4]) == []
+    honest = sum(bool(parted(0.05 * rng.standard_normal((10, 2)))) for _ in range(1000))
+    assert honest <= 20  # 1 % are expected; 2 % are more than three deviations
+    elsewhere = replace(with_score(run, 0.5), machine="another")
+    found = compared(elsewhere, with_score(run, 0.45))
+    assert (found.verdict, tuple(np.round(found.gain, 6))) == ("parts", (0.05, 0.05))
