@@ -17,11 +17,13 @@ are constraints, only feasible actions count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.regret import TIE_DECIMALS
-from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.results import Run, stacked
 from cbo_gym.suites import own_references
 
 Array = np.ndarray
@@ -41,28 +43,30 @@ GAPS = (
 )
 
 
-def improvements(values: Array, initial: float, reference: float) -> Array:
+def improvements(values: Array, initial: float | Array, reference: float | Array) -> Array:
     """(b_t - b_0) / (r - b_0) of the best of b_0 and the values so far, at least 0 and not yet cut off at 1.
 
     Where b_0 is the reference or better, what improves on it counts as all of the way, as the survey has it.
 
     Args:
         values: of the rounds, on the last axis, at least one.
-        initial: b_0.
-        reference: r.
+        initial: b_0; of many runs at once shape ``(runs,)``, as the values' but for the rounds.
+        reference: r, likewise.
 
     Raises:
         ArgumentError: without rounds.
     """
     values = np.asarray(values, dtype=float)
+    initial, reference = (np.asarray(part, dtype=float)[..., None] for part in (initial, reference))
     if not values.shape[-1]:
         raise ArgumentError("GAP needs at least one round")
     gained = np.maximum(np.maximum.accumulate(values, axis=-1) - initial, 0.0)
     possible = reference - initial
-    return gained / possible if possible > 0.0 else np.where(gained > 0.0, 1.0 + gained, 0.0)
+    share = gained / np.where(possible > 0.0, possible, 1.0)
+    return np.where(possible > 0.0, share, np.where(gained > 0.0, 1.0 + gained, 0.0))
 
 
-def gap(values: Array, initial: float, reference: float) -> Array:
+def gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
     """(i_B + (B - t*) / B) / (1 + (B - 1) / B), t* the first round with the best value; B where none is above b_0.
 
     Args and errors as of :func:`improvements`; values that agree to nine decimals of r - b_0 are equal.
@@ -77,7 +81,7 @@ def gap(values: Array, initial: float, reference: float) -> Array:
     return (np.minimum(best, 1.0) + (budget - first) / budget) / (1.0 + (budget - 1.0) / budget)
 
 
-def path_aware_gap(values: Array, initial: float, reference: float) -> Array:
+def path_aware_gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
     """PA-GAP: the mean over rounds t of i_t (B - t + 1) / B. Arguments, result and errors as of :func:`gap`."""
     gained = np.minimum(improvements(values, initial, reference), 1.0)
     budget = gained.shape[-1]
@@ -120,26 +124,34 @@ def gaps_of(run: Run) -> dict[str, float | None]:
 
     In dynamic mode that of the mode alone, elsewhere all but that one.
     """
-    found: dict[str, float | None] = dict.fromkeys(GAPS)
-    if "slice" in run.table.columns:  # whose rounds have no one reference
-        return found | {OVER_TIME: mean_slice_gap(run)}
-    if run.initial_expected is not None:
-        best = run.optimum - run.table["best_so_far_regret"].to_numpy()
-        found |= _at_budgets(EXPECTED, best, run.initial_expected, run.optimum)
-    if run.initial_reward is not None:
-        reference = own_references().get(run.env, run.optimum)
-        rewards = run.table["reward"].to_numpy()
-        if run.is_constrained:
-            rewards = np.where(run.table["feasible"].to_numpy(), rewards, -np.inf)
-        found |= _at_budgets(SURVEY, rewards, run.initial_reward, reference)
+    return {name: None if np.isnan(values[0]) else float(values[0]) for name, values in gaps([run]).items()}
+
+
+def gaps(runs: Sequence[Run]) -> dict[str, Array]:
+    """The same of several finished runs with one horizon and the same columns: shape ``(runs,)``, NaN for None."""
+    found = {name: np.full(len(runs), np.nan) for name in GAPS}
+    if "slice" in runs[0].columns:  # whose rounds have no one reference
+        return found | {OVER_TIME: np.array([mean_slice_gap(run) for run in runs])}
+    curves = stacked(runs, ["best_so_far_regret", "reward", *(["feasible"] if runs[0].is_constrained else [])])
+    optima = np.array([run.optimum for run in runs])
+    references = np.array([own_references().get(run.env, run.optimum) for run in runs])
+    rewards = np.where(curves["feasible"], curves["reward"], -np.inf) if "feasible" in curves else curves["reward"]
+    for version, values, initial, reference in (
+        (EXPECTED, optima[:, None] - curves["best_so_far_regret"], [run.initial_expected for run in runs], optima),
+        (SURVEY, rewards, [run.initial_reward for run in runs], references),
+    ):
+        known = np.array([one is not None for one in initial])
+        start = np.array([one for one in initial if one is not None])
+        for name, those in _at_budgets(version, values[known], start, reference[known]).items():
+            found[name][known] = those
     return found
 
 
 def slice_gaps(run: Run) -> Array:
     """:func:`gap_over_time` of a finished run in dynamic mode."""
-    expected, lacking, at_random, slices = (
-        run.table[name].to_numpy() for name in ("expected_reward", "instant_regret", "random_reward", "slice")
-    )
+    names = ("expected_reward", "instant_regret", "random_reward", "slice")
+    curves = stacked([run], names)
+    expected, lacking, at_random, slices = (curves[name][0] for name in names)
     return gap_over_time(expected, at_random, expected + lacking, slices)
 
 
@@ -148,10 +160,10 @@ def mean_slice_gap(run: Run) -> float:
     return float(slice_gaps(run).mean())
 
 
-def _at_budgets(version: str, values: Array, initial: float, reference: float) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
+def _at_budgets(version: str, values: Array, initial: Array, reference: Array) -> dict[str, Array]:
+    found: dict[str, Array] = {}
     for budget in BUDGETS:
-        if budget <= len(values):
-            found[f"{version}gap_{budget}"] = float(gap(values[:budget], initial, reference))
-            found[f"{version}pa_gap_{budget}"] = float(path_aware_gap(values[:budget], initial, reference))
+        if budget <= values.shape[-1]:
+            found[f"{version}gap_{budget}"] = gap(values[:, :budget], initial, reference)
+            found[f"{version}pa_gap_{budget}"] = path_aware_gap(values[:, :budget], initial, reference)
     return found

@@ -75,9 +75,9 @@ def _text(spec: Spec) -> str:
 
 def _lost(pairs: list[tuple[Run, Run]]) -> dict[str, float | int | None]:
     found: dict[str, float | int | None] = {"seeds": len(pairs)}
-    numbers = [[final_numbers(run) for run in pair] for pair in pairs]
+    known, told = (final_numbers(runs) for runs in zip(*pairs, strict=True))
     for name in LOST:
-        values = np.array([known[name] - told[name] for known, told in numbers])  # type: ignore[operator]
+        values = (known[name] - told[name]).to_numpy()
         half = float(half_width(values))
         found |= {name: float(values.mean()), f"{name}_half": None if np.isnan(half) else half}
     return found

@@ -79,12 +79,12 @@ Horizontal = Rounds | CostPaid
 
 def has_costs(run: Run) -> bool:
     """Whether a finished run's actions had costs."""
-    return "cost" in run.table.columns
+    return "cost" in run.columns
 
 
 def _paid(runs: Sequence[Run]) -> Array:
     """What each run had paid after each round, shape ``(seeds, rounds)``."""
-    return np.stack([np.cumsum(run.table["cost"].to_numpy()) for run in runs])
+    return np.stack([np.cumsum(run.curve("cost")) for run in runs])
 
 
 def _carried_on(curves: Array) -> Array:

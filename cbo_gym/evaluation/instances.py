@@ -74,7 +74,7 @@ def _split(run: Run) -> tuple[str, int]:
 
 
 def _lost(name: str, published: list[Run], turned: list[Run]) -> dict[str, float | int | None]:
-    scores = [np.array([final_numbers(run)[name] for run in part], dtype=float) for part in (published, turned)]
+    scores = [final_numbers(part)[name].cast(pl.Float64).to_numpy() for part in (published, turned)]
     means = [float(part.mean()) for part in scores]
     return {
         "published": means[0],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,15 @@ from scipy.special import stdtrit
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import aggregate
 from cbo_gym.evaluation.folder import load_runs
-from cbo_gym.evaluation.gap import GAPS, gaps_of
+from cbo_gym.evaluation.gap import GAPS, gaps
 from cbo_gym.evaluation.regret import TIE_DECIMALS, normalised_score, selection_frequencies
-from cbo_gym.evaluation.results import SECONDS, Run, last_line
+from cbo_gym.evaluation.results import SECONDS, Run, kind_of, last_line, release, stacked
 from cbo_gym.labels import Spec, matches
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
 BOOTSTRAP_DRAWS = 2000
+BATCH = 1000  # runs of a folder whose tables are in memory at a time
+CELLS = 200_000  # numbers of a column that are in memory at a time
 THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
 ALL_MODES = "all modes"
 IMPROVEMENT_SCHEMA = {
@@ -128,14 +130,22 @@ def leaderboard(
     Raises:
         ArgumentError: if no run, or no finished one, is left.
     """
-    found = list(load_runs(Path(source)) if isinstance(source, str | Path) else source)
-    chosen = [
-        run
-        for run in found
-        if (not modes or run.mode in modes)
-        and (not envs or matches(run.env, envs))
-        and (not agents or matches(run.agent, agents))
-    ]
+    found: list[Run] = []
+    parts: list[tuple[Sequence[Run], pl.DataFrame]] = []
+    for read in _batches(load_runs(Path(source)) if isinstance(source, str | Path) else source):
+        own = [
+            run
+            for run in read
+            if (not modes or run.mode in modes)
+            and (not envs or matches(run.env, envs))
+            and (not agents or matches(run.agent, agents))
+        ]
+        found += read
+        parts.append((own, _numbers(own)))
+        if not isinstance(source, Sequence) or isinstance(source, str):  # whoever gives a list has their tables
+            for run in read:
+                release(run)
+    chosen = [run for own, _ in parts for run in own]
     if not chosen and found:
         raise ArgumentError(
             f"none of the {len(found)} runs matches; there are the modes {_listed(run.mode for run in found)}, "
@@ -149,7 +159,10 @@ def leaderboard(
     runs = newest(counted)
     if not any(run.status == "finished" for run in runs):
         raise ArgumentError(_why_nothing(source, runs))
-    table = pl.DataFrame([final_numbers(run) for run in runs], infer_schema_length=None)
+    require_scales(runs)
+    places = {id(run): place for place, run in enumerate(chosen)}
+    numbers = pl.concat([table for _, table in parts], how="vertical_relaxed")
+    table = _without_types_of_nothing(numbers[[places[id(run)] for run in runs]])
     finished = table.filter(pl.col("status") == "finished")
     compared = [_compare(group, part) for group, part in _groups(finished)]
     overall, profiles, improvement = (pl.concat(parts, how="vertical_relaxed") for parts in zip(*compared, strict=True))
@@ -205,41 +218,96 @@ def env_label(run: Run) -> str:
     return f"{Spec(spec.name, others)}, T={run.horizon}, blind"
 
 
-def final_numbers(run: Run) -> dict[str, object]:
-    """One run in one row: what it was, and the metrics after its last round, null unless it finished."""
-    row: dict[str, object] = {
-        "status": run.status,
-        "mode": run.mode,
-        "env": env_label(run),
-        "agent": run.agent,
-        "seed": run.seed,
-        "version": run.version,
-        "date": run.date,
-        "machine": run.machine,
-        "sources": _pairs(run.sources),
-        "libraries": _pairs(run.libraries),
-        "recommend": run.recommend,
-        **dict.fromkeys(NUMBERS),
-        "run_seconds": None,
-        **dict.fromkeys(SECONDS),
-        "error": run.error,
+def final_numbers(runs: Sequence[Run]) -> pl.DataFrame:
+    """A row a run: what it was, and the metrics after its last round, null unless it finished.
+
+    Raises:
+        ArgumentError: if of a finished run a random action is as good as the optimum.
+    """
+    require_scales(runs)
+    return _numbers(runs)
+
+
+def require_scales(runs: Iterable[Run]) -> None:
+    """Scores of all finished runs mean something.
+
+    Raises:
+        ArgumentError: if of one a random action is as good as the optimum.
+    """
+    ends = np.array([(run.optimum, run.random_value) for run in runs if run.status == "finished"]).reshape(-1, 2)
+    normalised_score(ends[:, 0], ends[:, 1], ends[:, 0])
+
+
+def _numbers(runs: Sequence[Run]) -> pl.DataFrame:
+    """As :func:`final_numbers`; without a score where it would mean nothing."""
+    texts = {
+        "status": [run.status for run in runs],
+        "mode": [run.mode for run in runs],
+        "env": [env_label(run) for run in runs],
+        "agent": [run.agent for run in runs],
+        "seed": [run.seed for run in runs],
+        "version": [run.version for run in runs],
+        "date": [run.date for run in runs],
+        "machine": [run.machine for run in runs],
+        "sources": [_pairs(run.sources) for run in runs],
+        "libraries": [_pairs(run.libraries) for run in runs],
+        "recommend": [run.recommend for run in runs],
     }
-    if run.status == "finished":
-        last = run.table.row(-1, named=True)
-        # where the recommendation is for one context, what it lacks counts, not what the context is worth
-        rewards = np.array([run.optimum - last["simple_regret"], run.average_counted])
-        scores = normalised_score(run.optimum, run.random_value, rewards).round(TIE_DECIMALS)
-        row |= {name: last[name] for name in METRICS if name in last}
-        row |= {"score": float(scores[0]), "average_score": float(scores[1])}
-        if run.is_constrained:
-            row["feasible_share"] = run.table["feasible"].mean()
-        seconds = run.seconds_a_round
-        row |= {"seconds": seconds, "run_seconds": run.reset_seconds + seconds * run.horizon}
-        row |= {name: run.table[name].mean() for name in SECONDS}
-        row |= gaps_of(run)
-        if "cost" in run.table.columns:
-            row["total_cost"] = run.table["cost"].sum()
-    return row
+    numbers = {name: np.full(len(runs), np.nan) for name in (*NUMBERS, "run_seconds", *SECONDS)}
+    for places in _alike(runs):
+        for name, values in _final([runs[place] for place in places]).items():
+            numbers[name][places] = values
+    known = {name: pl.Series(values, nan_to_null=True) for name, values in numbers.items()}
+    return _without_types_of_nothing(pl.DataFrame({**texts, **known, "error": [run.error for run in runs]}))
+
+
+def _without_types_of_nothing(table: pl.DataFrame) -> pl.DataFrame:
+    """Columns without a value are of no type."""
+    return table.with_columns(
+        pl.Series(name, [None] * table.height) for name in table.columns if table[name].null_count() == table.height
+    )
+
+
+def _batches(runs: Iterable[Run]) -> Iterator[list[Run]]:
+    given = iter(runs)
+    while batch := list(islice(given, BATCH)):
+        yield batch
+
+
+def _alike(runs: Sequence[Run]) -> Iterator[list[int]]:
+    """The places of the finished runs, those of one horizon and with the same columns together."""
+    found: dict[tuple[int, Hashable], list[int]] = {}
+    for place, run in enumerate(runs):
+        if run.status == "finished":
+            found.setdefault((run.horizon, kind_of(run)), []).append(place)
+    for (horizon, _), places in found.items():
+        size = max(1, CELLS // horizon)
+        yield from (places[start : start + size] for start in range(0, len(places), size))
+
+
+def _final(runs: Sequence[Run]) -> dict[str, np.ndarray]:
+    """The metrics of finished runs with one horizon and the same columns, each of shape ``(runs,)``."""
+    first = runs[0]
+    at_end = [name for name in METRICS if name in first.columns]
+    over_time = [name for name in ("feasible", "cost") if name in first.columns]
+    curves = stacked(runs, [*dict.fromkeys([*at_end, "average_reward", *over_time, *SECONDS])])
+    optima, at_random, resets = (
+        np.array([getattr(run, name) for run in runs]) for name in ("optimum", "random_value", "reset_seconds")
+    )
+    found = {name: curves[name][:, -1] for name in at_end}
+    # where the recommendation is for one context, what it lacks counts, not what the context is worth
+    counted = optima - found["average_regret"] if first.is_constrained else curves["average_reward"][:, -1]
+    scale = np.where(optima > at_random, optima, at_random + np.nan)
+    for name, rewards in (("score", optima - found["simple_regret"]), ("average_score", counted)):
+        found[name] = normalised_score(scale, at_random, rewards).round(TIE_DECIMALS)
+    found["seconds"] = np.sum([curves[name] for name in SECONDS], axis=0).mean(axis=-1)
+    found["run_seconds"] = resets + found["seconds"] * first.horizon
+    found |= {name: np.array([pl.Series(row).mean() for row in curves[name]]) for name in SECONDS}
+    if "feasible" in curves:
+        found["feasible_share"] = curves["feasible"].mean(axis=-1)
+    if "cost" in curves:
+        found["total_cost"] = np.array([pl.Series(row).sum() for row in curves["cost"]])
+    return found | gaps(runs)
 
 
 def _pairs(named: Mapping[str, str]) -> str:
@@ -288,7 +356,7 @@ def _choices(runs: list[Run]) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for (env, agent), group in sorted(groups.items()):
         names = group[0].choices
-        often = np.stack([selection_frequencies(run.table["choice"].to_numpy(), len(names)) for run in group])
+        often = np.stack([selection_frequencies(run.curve("choice"), len(names)) for run in group])
         half = half_width(often)
         for name, mean, width in zip(names, often.mean(axis=0).tolist(), half.tolist(), strict=True):
             if mean:

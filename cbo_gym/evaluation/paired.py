@@ -6,7 +6,7 @@ the agents' doing. Regrets would say the same: on one environment they differ by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +96,7 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
             f"{first} and {second} have finished no environment with the same seed and number of rounds; "
             f"{_what_it_has(finished, first)}; {_what_it_has(finished, second)}"
         )
-    rows = [_row(*pair) for pair in pairs]
+    rows = _rows(pairs)
     per_env, overall = list(_per_env(rows)), list(_overall(rows))
     return Comparison(
         agent=first,
@@ -126,10 +126,10 @@ def _what_it_has(finished: list[Run], agent: str) -> str:
     return f"{agent} has {'; '.join(envs)} with seeds {seeds}" if own else f"{agent} has finished no run"
 
 
-def _row(run: Run, other: Run) -> dict[str, object]:
-    """One pair: where it was played, and the differences of its metrics."""
-    one, two = final_numbers(run), final_numbers(other)
-    return {"mode": one["mode"], "env": one["env"]} | {name: one[name] - two[name] for name in COMPARED}  # type: ignore[operator]
+def _rows(pairs: Sequence[tuple[Run, Run]]) -> list[dict[str, Any]]:
+    """Of each pair where it was played, and the differences of its metrics."""
+    one, two = (final_numbers(runs) for runs in zip(*pairs, strict=True))
+    return one.select("mode", "env", *(one[name] - two[name] for name in COMPARED)).to_dicts()
 
 
 def _differences(rows: list[dict[str, object]], metric: str) -> dict[tuple[str, str], np.ndarray]:

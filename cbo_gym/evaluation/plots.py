@@ -23,7 +23,7 @@ from cbo_gym.evaluation.labels import for_figure, shortened
 from cbo_gym.evaluation.leaderboard import Leaderboard, env_label
 from cbo_gym.evaluation.palette import GREY, Look, looks, of_place
 from cbo_gym.evaluation.regret import running_frequencies
-from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.results import Run, stacked
 from cbo_gym.evaluation.significance import Ranking
 from cbo_gym.files import replacing
 
@@ -143,7 +143,8 @@ def regret_curves(
 
 def regrets(runs: Sequence[Run], column: str) -> np.ndarray:
     """Curves in gaps between the optimum and a random action, shape ``(seeds, rounds)``."""
-    return np.stack([run.table[column].to_numpy() / (run.optimum - run.random_value) for run in runs])
+    gaps = np.array([run.optimum - run.random_value for run in runs])
+    return stacked(runs, [column])[column] / gaps[:, None]
 
 
 def _names_with_seeds(runs: Sequence[Run]) -> dict[str, str]:
@@ -388,7 +389,7 @@ def choice_styles(runs: Sequence[Run]) -> dict[str, Look]:
     """A look for each of the eight target sets or scopes that the runs chose most, and for the others together."""
     often: Counter[str] = Counter()
     for run in runs:
-        for place, count in zip(*np.unique(run.table["choice"].to_numpy(), return_counts=True), strict=True):
+        for place, count in zip(*np.unique(run.curve("choice"), return_counts=True), strict=True):
             often[run.choices[place]] += count / run.horizon
     names = [name for name, _ in often.most_common(MOST_CHOICES)] + ([OTHERS] if len(often) > MOST_CHOICES else [])
     return {name: of_place(place) for place, name in enumerate(names)}
@@ -397,7 +398,7 @@ def choice_styles(runs: Sequence[Run]) -> dict[str, Look]:
 def choice_frequencies(runs: Sequence[Run], shown: Sequence[str]) -> dict[str, np.ndarray]:
     """Choice -> shape ``(seeds, rounds)``, of those shown that were ever chosen; the others are added up."""
     names = runs[0].choices
-    curves = np.stack([running_frequencies(run.table["choice"].to_numpy(), len(names)) for run in runs])
+    curves = np.stack([running_frequencies(run.curve("choice"), len(names)) for run in runs])
     chosen = [place for place in range(len(names)) if curves[:, -1, place].any()]
     found = {name: curves[..., names.index(name)] for name in shown if name in names and names.index(name) in chosen}
     if rest := [place for place in chosen if names[place] not in found]:

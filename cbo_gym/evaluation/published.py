@@ -262,7 +262,7 @@ def _follows(optimum: float | np.ndarray, kept: Mapping[str, np.ndarray]) -> dic
     return {
         "expected_reward": expected,
         "best_so_far_regret": np.minimum.accumulate(kept.get("context_regret", instant), axis=-1),
-        "cumulative_regret": np.cumsum(instant),
+        "cumulative_regret": np.cumsum(instant, axis=-1),
         "average_regret": regret.running_mean(instant),
         "average_reward": regret.running_mean(expected),
         "recommended_reward": optimum - kept["simple_regret"],

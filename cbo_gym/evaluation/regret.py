@@ -78,15 +78,22 @@ def pseudo_regret(optimum: Optima, rewards: Array) -> Array:
     return instant_regret(optimum, rewards)
 
 
-def normalised_score(optimum: float, random_value: float, expected: Array) -> Array:
+def normalised_score(optimum: Optima, random_value: Optima, expected: Array) -> Array:
     """(mu - mu_random) / (mu* - mu_random): 1 at the optimum, 0 for random play, below 0 for worse.
+
+    Args:
+        optimum: mu*; an array for expected rewards of different tasks.
+        random_value: mu_random, likewise.
+        expected: mu.
 
     Raises:
         ArgumentError: if a random action is as good as the optimum, so that nothing can be told apart.
     """
-    gap = optimum - random_value
-    if gap <= 0:
-        raise ArgumentError(f"the optimum {optimum} must exceed the random value {random_value}")
+    gap = np.subtract(optimum, random_value)
+    if (gap <= 0).any():
+        place = np.argmax(gap <= 0)
+        best, at_random = (float(np.ravel(value)[place]) for value in (optimum, random_value))
+        raise ArgumentError(f"the optimum {best} must exceed the random value {at_random}")
     return (np.asarray(expected, dtype=float) - random_value) / gap
 
 

@@ -108,8 +108,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
 
 def final_score(run: Run, metric: str) -> float:
     """The metric of one finished run after its last round."""
-    last = run.table.row(-1, named=True)
-    rewards = {"average_score": run.average_counted, "best": run.optimum - last["best_so_far_regret"]}
+    rewards = {"average_score": run.average_counted, "best": run.optimum - run.curve("best_so_far_regret")[-1]}
     return float(normalised_score(run.optimum, run.random_value, rewards[metric]))
 
 
