@@ -132,18 +132,17 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
     found = {name: np.full(len(runs), np.nan) for name in GAPS}
     if "slice" in runs[0].columns:  # whose rounds have no one reference
         return found | {OVER_TIME: np.array([mean_slice_gap(run) for run in runs])}
-    curves = stacked(runs, ["best_so_far_regret", "reward", *(["feasible"] if runs[0].is_constrained else [])])
-    optima = np.array([run.optimum for run in runs])
-    references = np.array([own_references().get(run.env, run.optimum) for run in runs])
-    rewards = np.where(curves["feasible"], curves["reward"], -np.inf) if "feasible" in curves else curves["reward"]
-    for version, values, initial, reference in (
-        (EXPECTED, optima[:, None] - curves["best_so_far_regret"], [run.initial_expected for run in runs], optima),
-        (SURVEY, rewards, [run.initial_reward for run in runs], references),
+    for version, initial, values_of, references in (
+        (EXPECTED, [run.initial_expected for run in runs], _best_expected, [run.optimum for run in runs]),
+        (SURVEY, [run.initial_reward for run in runs], _rewards, [_survey_reference(run) for run in runs]),
     ):
-        known = np.array([one is not None for one in initial])
-        start = np.array([one for one in initial if one is not None])
-        for name, those in _at_budgets(version, values[known], start, reference[known]).items():
-            found[name][known] = those
+        known = [place for place, one in enumerate(initial) if one is not None]
+        if known:
+            start = np.array([initial[place] for place in known], dtype=float)
+            reference = np.array([references[place] for place in known])
+            values = values_of([runs[place] for place in known], reference)
+            for name, those in _at_budgets(version, values, start, reference).items():
+                found[name][known] = those
     return found
 
 
@@ -158,6 +157,19 @@ def slice_gaps(run: Run) -> Array:
 def mean_slice_gap(run: Run) -> float:
     """The mean of :func:`slice_gaps`, by which methods are compared over time."""
     return float(slice_gaps(run).mean())
+
+
+def _best_expected(runs: Sequence[Run], optima: Array) -> Array:
+    return optima[:, None] - stacked(runs, ["best_so_far_regret"])["best_so_far_regret"]
+
+
+def _rewards(runs: Sequence[Run], _: Array) -> Array:
+    curves = stacked(runs, ["reward", *(["feasible"] if runs[0].is_constrained else [])])
+    return np.where(curves["feasible"], curves["reward"], -np.inf) if "feasible" in curves else curves["reward"]
+
+
+def _survey_reference(run: Run) -> float:
+    return own_references().get(run.env, run.optimum)
 
 
 def _at_budgets(version: str, values: Array, initial: Array, reference: Array) -> dict[str, Array]:
