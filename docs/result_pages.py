@@ -379,7 +379,7 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
     """What of the suite is not published: agents, environments, and pairs with fewer seeds than are asked for."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
-        if run.status == "finished":
+        if run.status == "finished" and not run.unverified:
             counts[run.env, run.agent].add(run.seed)
     modes = {label: _mode(label) for label in suite.labels()}
     players = {name: [label for label, mode in modes.items() if mode in modes_of(_kind(name))] for name in zoo()}

@@ -172,7 +172,13 @@ def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: 
     old = read_part(path) if path.exists() else []
     if overrule:
         theirs = {(run.env, run.horizon, run.agent, run.seed) for run in new}
-        old = [run for run in old if (run.env, run.horizon, run.agent, run.seed) not in theirs]
+        blind = {(run.agent, _id(run)) for run in new if run.secret}
+        old = [
+            run
+            for run in old
+            if (run.env, run.horizon, run.agent, run.seed) not in theirs
+            and not (run.secret and (run.agent, _id(run)) in blind)
+        ]
     kept = newest([*new, *old])  # of two that are equally new the last counts
     content = _sealed(name, kept)
     others = sum(other.stat().st_size for other in _parts(store) if other != path)
@@ -191,6 +197,11 @@ def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: 
         outdated=len(new) - (len(kept) - stay),
         bytes=len(content),
     )
+
+
+def _id(run: Run) -> str:
+    """Of a run's environment, without its parameters."""
+    return run.env.partition("(")[0]
 
 
 def load_published(store: Path | str | None = None, suite: str | None = None) -> list[Run]:

@@ -17,7 +17,7 @@ from cbo_gym.task import Action, Info, Observation, Task
 #: by which what is worked out anew may differ, in units of the column's largest value or the optimum: stores keep
 #: single precision, and machines differ in last digits
 SLACK = 1e-5
-FIELDS = ("mode", "choices", "optimum", "random_value", "initial_expected", "initial_reward")
+FIELDS = ("mode", "choices", "optimum", "optimum_standard_error", "random_value", "initial_expected", "initial_reward")
 NOT_COMPARED = ("action", "recommended", *SECONDS)  # what was played, and seconds, which nobody can work out
 
 
@@ -125,5 +125,7 @@ def _unlike_columns(said: pl.DataFrame, found: pl.DataFrame, optimum: float) -> 
 
 def _alike(said: object, found: object, optimum: float) -> bool:
     if isinstance(said, float) and isinstance(found, float):
+        if np.isnan(said) and np.isnan(found):
+            return True
         return abs(said - found) <= SLACK * max(abs(found), abs(optimum))
     return said == found

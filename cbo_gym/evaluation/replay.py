@@ -10,7 +10,7 @@ random play to the optimum.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,6 +47,7 @@ class Replay:
         why: where they differ, or why it was skipped; empty if identical.
         gain: by how much the scores of play and of recommendation are higher as published than as played again, where
             runs part.
+        seconds: that a round took here, NaN where it was not played to its end.
     """
 
     run: Run
@@ -54,6 +55,7 @@ class Replay:
     elsewhere: tuple[str, ...]
     why: str
     gain: tuple[float, float] = (0.0, 0.0)
+    seconds: float = float("nan")
 
 
 def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
@@ -96,7 +98,9 @@ def replays(
             if isinstance(job, str):
                 yield Replay(run, "skipped", (), job)
             else:
-                yield compared(run, played_once(job))
+                again = played_once(job)
+                took = again.seconds_a_round if again.status == "finished" else float("nan")
+                yield replace(compared(run, again), seconds=took)
 
 
 def _job(

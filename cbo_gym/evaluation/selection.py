@@ -139,7 +139,7 @@ def _grid(candidates: list[tuple[Run, Any]], shared: Spec, parameter: str) -> tu
 def _finished_cells(candidates: list[tuple[Run, Any]], parameter: str) -> dict[Cell, Run]:
     cells: dict[Cell, Run] = {}
     for run, value in candidates:
-        if run.status != "finished":
+        if run.status != "finished" or run.unverified:
             continue
         other = cells.setdefault((run.env, value, run.seed), run)
         if other is not run:

@@ -7,10 +7,13 @@ turned. What cannot be played again stays *unverified*: shown apart and never ra
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Literal
 
 from packaging.version import Version
@@ -33,6 +36,7 @@ from cbo_gym.yaml_files import read_yaml
 Text = Annotated[str, Field(min_length=1)]
 Told = Literal["noise", "composition", "kernel", "signal_family", "signal_range", "components"]  # fields of tasks
 Standing = Literal["refused", "unverified", "verified"]
+MOST_AHEAD = timedelta(days=1)  # of a clock that is wrong
 
 
 class Card(StrictModel):
@@ -133,7 +137,7 @@ def check_submission(
     said, runs = read_card(card), read_part(path)
     if not runs:
         raise ArgumentError(f"{path} has no runs")
-    problems = [*_names(said, runs), *_versions(runs), *_environments(runs), *_isolation(runs)]
+    problems = [*_names(said, runs), *_versions(runs), *_times(runs), *_environments(runs), *_isolation(runs)]
     problems += _suite(said, runs)
     remarks = list(_remarks(runs))
     finished = [run for run in runs if run.status == "finished"]
@@ -149,6 +153,7 @@ def check_submission(
     played = list(replayed(runs, sample, allow, on_start=on_start, on_run=on_run))
     problems += [f"played again, {_of(one.run)} {_fate(one)}: {one.why}" for one in played if _fate(one)]
     problems += gains(played)
+    remarks += _speed(played)
     scores, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
     problems += drops(scores)
     remarks += unplayable
@@ -191,6 +196,24 @@ def _versions(runs: Sequence[Run]) -> Iterator[str]:
     for version in sorted({run.version for run in runs}):
         if Version(version) > Version(__version__):
             yield f"runs were played with cbo-gym {version}, which is newer than this one, {__version__}"
+
+
+def _times(runs: Sequence[Run]) -> Iterator[str]:
+    """Dates and seconds that cannot be."""
+    now = datetime.now(UTC)
+    for run in runs:
+        if run.date and datetime.fromisoformat(run.date) > now + MOST_AHEAD:
+            yield f"{_of(run)}: it is said to have ended at {run.date}, which is yet to come"
+        if run.status == "finished" and not (run.seconds >= 0.0).all():
+            yield f"{_of(run)}: the seconds of some rounds are negative or missing"
+
+
+def _speed(played: Sequence[Replay]) -> Iterator[str]:
+    """Nobody can work out seconds of another machine; beside what the agent takes here they can be judged."""
+    here = [one for one in played if one.run.status == "finished" and not math.isnan(one.seconds)]
+    if here:
+        told, found = median(one.run.seconds_a_round for one in here), median(one.seconds for one in here)
+        yield f"a round takes its agent {told:.3g} s as told and {found:.3g} s here (medians of {len(here)} runs)"
 
 
 def _environments(runs: Sequence[Run]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from cbo_gym.scm.diagram import CausalDiagram
 Document = Any  # what JSON can hold
 MANY = 64  # numbers: longer arrays are written as bytes
 ARRAYS = "fiub"  # kinds of numbers in arrays
+_AS_THEY_ARE = frozenset((type(None), bool, int, float, str))
 _TASKS = (
     tasks.SoftTask, tasks.HardTask, tasks.ContextualTask, tasks.AggregatedTask, tasks.MaskedTask, tasks.DiscreteTask,
     tasks.AdversarialTask, tasks.DynamicTask,
@@ -108,14 +109,22 @@ class _Writer:
         self._kept: list[Any] = []  # an identity means nothing once its object is gone
 
     def write(self, value: Any) -> Document:
-        if value is None or type(value) in (bool, int, float, str):
+        kind = type(value)
+        if kind in _AS_THEY_ARE:
             return value
+        if kind is np.ndarray:
+            return _array(value)
+        if kind is dict or isinstance(value, dict | MappingProxyType):
+            write = self.write
+            return {"map": [[write(key), write(part)] for key, part in value.items()]}
+        return self._rarer(value)
+
+    def _rarer(self, value: Any) -> Document:
+        """What rounds seldom hold."""
         if isinstance(value, tasks.Mode):
             return {"mode": value.value}
-        if isinstance(value, np.generic):
-            return {"number": self.write(np.asarray(value))}
-        if isinstance(value, np.ndarray):
-            return _array(value)
+        if isinstance(value, np.generic | np.ndarray):
+            return {"number": self.write(np.asarray(value))} if isinstance(value, np.generic) else _array(value)
         if isinstance(value, tasks.Round):
             return {"round": [self.write(part) for part in value]}
         if isinstance(value, list):
@@ -123,8 +132,6 @@ class _Writer:
         for kind, name in ((tuple, "tuple"), (frozenset, "set")):
             if isinstance(value, kind):
                 return {name: [self.write(part) for part in value]}
-        if isinstance(value, dict | MappingProxyType):
-            return {"map": [[self.write(key), self.write(part)] for key, part in value.items()]}
         if value in NAMES if isinstance(value, type) else False:
             return {"class": NAMES[value]}
         return self._object(value)
@@ -156,12 +163,11 @@ class _Reader:
         self._made: list[Any] = []
 
     def read(self, document: Document) -> Any:
-        if isinstance(document, list):
-            return [self.read(part) for part in document]
-        if not isinstance(document, dict):
-            return document
-        name = next(iter(document), "")
-        return getattr(self, f"_{name}")(document[name], document) if name in READERS else _refuse(name)
+        if type(document) is dict:
+            for name in document:  # the first
+                return READERS.get(name, _refuse)(self, document[name], document)
+            return _refuse(self, "", document)
+        return [self.read(part) for part in document] if type(document) is list else document
 
     def _kind(self, name: str, document: Mapping[str, Any]) -> Any:
         kind, own = KINDS[name], {key: self.read(part) for key, part in document["of"].items()}
@@ -184,7 +190,8 @@ class _Reader:
         return frozenset([self.read(part) for part in parts])
 
     def _map(self, pairs: list[list[Document]], _: object) -> dict[Any, Any]:
-        return {self.read(key): self.read(part) for key, part in pairs}
+        read = self.read
+        return {read(key): read(part) for key, part in pairs}
 
     def _round(self, parts: list[Document], _: object) -> tasks.Round:
         return tasks.Round(*[self.read(part) for part in parts])
@@ -204,11 +211,14 @@ class _Reader:
         return np.array(document["numbers"], dtype=kind).reshape(shape)
 
 
-READERS = ("kind", "again", "class", "tuple", "set", "map", "round", "mode", "number", "array")
+def _refuse(_: object, __: object, document: Mapping[str, Any]) -> Any:
+    raise ArgumentError(f"nothing is told by the word {next(iter(document), '')!r}")
 
 
-def _refuse(name: str) -> Any:
-    raise ArgumentError(f"nothing is told by the word {name!r}")
+READERS: dict[str, Callable[[_Reader, Any, Mapping[str, Any]], Any]] = {
+    name: getattr(_Reader, f"_{name}")
+    for name in ("kind", "again", "class", "tuple", "set", "map", "round", "mode", "number", "array")
+}
 
 
 def _array(value: np.ndarray) -> Document:

@@ -87,7 +87,11 @@ def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path):
         assert len({run.env for run in one.runs}) == 2, "each on an instance of its own"
         assert {run.isolated for run in one.runs} == {True}
         assert all(run.secret for run in (*one.runs, *one.at_random))
+    assert any("s here (medians of 4 runs)" in remark for remark in found.remarks)
     path = enter(found, tmp_path / "store" / "centre.parquet").path
+    put(path, [replace(run, secret="of another time") for run in load_published(path) if run.secret])
+    assert {run.secret for run in load_published(path) if run.secret} == {"of another time"}, "judged anew"
+    enter(found, path)
     board = leaderboard(load_published(path))
     assert board.unverified == ()
     assert set(board.per_env["env"]) == {f"{env}, T={ROUNDS}{end}" for env in ENVS for end in ("", ", blind")}
@@ -165,6 +169,7 @@ def test_fields_are_worked_out_anew_too(file, said):
     runs = load_published(file)
     assert said(runs) == ""
     assert "optimum is said to be" in said([replace(run, optimum=run.optimum + 1) for run in runs])
+    assert "optimum_standard_error is said to be" in said([replace(run, optimum_standard_error=0.5) for run in runs])
     assert "initial_reward is said to be" in said([replace(run, initial_reward=7.0) for run in runs])
     assert "it has no actions" in said([replace(run, actions="", recommendations="") for run in runs])
     assert "not of 4 rounds" in said([replace(run, actions=run.actions[:7]) for run in runs])
@@ -184,6 +189,15 @@ def better(run):
     if codec.choices:
         table = table.with_columns(pl.Series("choice", [codec.chosen(best)] * run.horizon))
     return replace(run, table=table)
+
+
+def test_dates_and_seconds_that_cannot_be_are_refused(file, said):
+    runs = load_published(file)
+    assert "which is yet to come" in said([replace(run, date="2099-01-01T00:00:00+00:00") for run in runs])
+    for value in (-1.0, float("nan")):
+        tables = [run.table.with_columns(pl.lit(value).alias("act_seconds")) for run in runs]
+        forged = [replace(run, table=table) for run, table in zip(runs, tables, strict=True)]
+        assert "seconds of some rounds are negative or missing" in said(forged)
 
 
 def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, monkeypatch):

@@ -1,0 +1,24 @@
+"""What it costs to play an agent in a process of its own."""
+
+import pytest
+
+from cbo_gym import evaluate
+from cbo_gym.evaluation.isolated import IsolatedAgent
+from cbo_gym.labels import Spec
+
+pytestmark = pytest.mark.benchmark
+ROUNDS, ENV = 1500, "CBO/Dropwave-v0"
+MOST = 0.3e-3  # seconds a round
+
+
+@pytest.mark.parametrize("recommend", ["every", "end"])
+def test_isolation_costs_little_a_round(recommend):
+    costs = []
+    for _ in range(4):
+        agent = IsolatedAgent(Spec("Random"))
+        apart = evaluate(agent, ENV, 100, horizon=ROUNDS, label="Random", recommend=recommend)
+        agent.close()
+        here = evaluate("Random", ENV, 100, horizon=ROUNDS, recommend=recommend)
+        costs.append(apart.seconds_a_round - here.seconds_a_round)
+    print(f"\nisolation, recommend={recommend!r}: {1e3 * min(costs):.3f} to {1e3 * max(costs):.3f} ms a round")
+    assert min(costs) <= MOST
