@@ -24,6 +24,7 @@ from cbo_gym.evaluation.sweep import run_jobs
 from cbo_gym.labels import Spec
 
 LIMITS = Limits(time_limit=3600, memory_limit=8192)  # of one run of a stranger's
+SCORING = Limits(time_limit=3600)  # no code of a stranger's runs then; a limit of memory is a process for each run
 CHEAP_SECONDS = 600.0  # of agents' time: where all runs take no longer, all are played again
 AT_RANDOM = Spec("Random")  # is played blind beside the agent, for comparison
 EVERYWHERE, ANYWHERE = (0.1, 0.99), (0.2, 0.999)  # a loss of score that cannot be chance, and how sure that must be
@@ -81,7 +82,7 @@ def rescored(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run
     with TemporaryDirectory() as folder:
         cells = cells_of_strangers(LIMITS)
         jobs = {place: _scoring(run, cells, Path(folder) / str(place)) for place, run in enumerate(runs)}
-        run_jobs([job for job in jobs.values() if isinstance(job, Job)], limits=LIMITS, on_run=on_run)
+        run_jobs([job for job in jobs.values() if isinstance(job, Job)], limits=SCORING, on_run=on_run)
         for place, run in enumerate(runs):
             job = jobs[place]
             yield run, ([job] if isinstance(job, str) else unlike(run, played_once(job)))
