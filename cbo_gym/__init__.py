@@ -23,8 +23,8 @@ else:
 
 # What costs time to import is imported when it is first asked for.
 _LAZY = {
-    "custom_problem": "cbo_gym.problems.custom",
-    "load_problem": "cbo_gym.problems.problem_file",
+    "custom_problem": "cbo_gym.problems.own.custom",
+    "load_problem": "cbo_gym.problems.own.problem_file",
     "make_task": "cbo_gym.envs.tasks",
     "Oracle": "cbo_gym.oracle",
     "evaluate": "cbo_gym.evaluation.runner",
@@ -46,8 +46,8 @@ if TYPE_CHECKING:  # _LAZY in words that type checkers follow; a test holds the 
     from cbo_gym.exchange.optuna_objective import optuna_objective as optuna_objective
     from cbo_gym.exchange.samples import sample as sample
     from cbo_gym.oracle import Oracle as Oracle
-    from cbo_gym.problems.custom import custom_problem as custom_problem
-    from cbo_gym.problems.problem_file import load_problem as load_problem
+    from cbo_gym.problems.own.custom import custom_problem as custom_problem
+    from cbo_gym.problems.own.problem_file import load_problem as load_problem
 else:  # hidden from type checkers, so that they report misspelt names
 
     def __getattr__(name: str) -> Any:

@@ -24,8 +24,16 @@ from scipy.optimize import least_squares
 from scipy.stats import qmc
 
 from cbo_gym.agents.surrogates.exogenous import fit_mixture
-from cbo_gym.problems import chemostat as model
-from cbo_gym.problems.chemostat import Coefficients, Day, ForecastErrors, Mixture, Rates, Scales, load_coefficients
+from cbo_gym.problems.systems import chemostat as model
+from cbo_gym.problems.systems.chemostat import (
+    Coefficients,
+    Day,
+    ForecastErrors,
+    Mixture,
+    Rates,
+    Scales,
+    load_coefficients,
+)
 from cbo_gym.scm import GaussianMixture, Intervention
 
 SOURCE = "Blasius et al. (2020), Nature 577, experiment C1; doi 10.6084/m9.figshare.10045976.v1, CC BY 4.0"

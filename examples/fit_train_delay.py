@@ -26,7 +26,7 @@ import numpy as np
 import yaml
 from scipy.optimize import nnls
 
-from cbo_gym.problems.train_delay import SHAPES, network_sem
+from cbo_gym.problems.systems.train_delay import SHAPES, network_sem
 from cbo_gym.scm import Intervention, Linear, SeparableSEM, Tanh, Uniform
 
 LEAST_SLOPE = 0.01  # of the linear part of every direct connection, which the network has to hold

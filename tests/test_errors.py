@@ -19,7 +19,7 @@ from cbo_gym.problems import build_problem
 from cbo_gym.registry import RegistryError
 from cbo_gym.specs import Spec, create_agent, make_env
 
-ALPINE2 = "cbo_gym.problems.function_networks:alpine2"
+ALPINE2 = "cbo_gym.problems.systems.function_networks:alpine2"
 
 
 class Rude:

@@ -44,7 +44,7 @@ MODE = """
 import gymnasium as gym, numpy as np, cbo_gym
 from cbo_gym.testing import check_agent, check_problem
 check_problem("cbo_gym.problems.thermostat:thermostat", mode="dueling")
-check_problem("cbo_gym.problems.function_networks:alpine2", mode="dueling", noise_std=1.0)
+check_problem("cbo_gym.problems.systems.function_networks:alpine2", mode="dueling", noise_std=1.0)
 check_agent("Random", "CBO/Thermostat-Dueling-v0")
 check_agent("Optuna", "CBO/Thermostat-Dueling-v0")
 env = gym.make("CBO/Thermostat-Dueling-v0", render_mode="ansi")

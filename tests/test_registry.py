@@ -23,7 +23,7 @@ from cbo_gym.registry import (
 
 GOOD = {
     "id": "CBO/Mine-v0",
-    "problem": "cbo_gym.problems.function_networks:dropwave",
+    "problem": "cbo_gym.problems.systems.function_networks:dropwave",
     "mode": "soft",
     "horizon": 10,
     "initial_data": {"observational": 0, "random": 3},
@@ -117,6 +117,7 @@ from cbo_gym.cli import app
 from cbo_gym.registry import entries
 
 assert cbo_gym.__file__.startswith({site!r}), cbo_gym.__file__
+PROBLEM = "cbo_gym.problems.systems.function_networks:ackley"
 
 def tried(action):
     try:
@@ -131,7 +132,7 @@ print(json.dumps({{
     "warnings": [str(one.message) for one in caught],
     "entries": [entry.id for entry in entries()],
     "right": tried(lambda: finished("CBO/ToyGraph-v0")),
-    "custom": tried(lambda: gym.make("CBO/Custom-v0", problem="cbo_gym.problems.function_networks:ackley").spec.id),
+    "custom": tried(lambda: gym.make("CBO/Custom-v0", problem=PROBLEM).spec.id),
     "made": tried(lambda: gym.make("CBO/Alpine2-v0")),
     "made with keywords": tried(lambda: gym.make("CBO/Alpine2-v0", max_interventions=2)),
     "made many": tried(lambda: gym.make_vec("CBO/Alpine2-v0", num_envs=2, vectorization_mode="sync")),

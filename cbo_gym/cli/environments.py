@@ -139,7 +139,7 @@ def show(
 def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     """What can be said of an environment, under the keys of the JSON document."""
     from cbo_gym.feedback.contextual import name_scope
-    from cbo_gym.problems.telling import told_in_words
+    from cbo_gym.problems.variations.graph_knowledge import told_in_words
 
     feedback, problem, entry = oracle.feedback, oracle.problem, find_entry(spec.name)
     codec, domains, scm = feedback.codec, problem.domains, feedback.scm

@@ -21,7 +21,7 @@ from cbo_gym.evaluation.results import Run
 from cbo_gym.feedback import OUTCOME_KEYWORDS, feedback_class
 from cbo_gym.labels import Spec
 from cbo_gym.problems.build import builder_of
-from cbo_gym.problems.telling import GRAPH_KEYWORDS
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 from cbo_gym.registry import EnvEntry, entries, find_entry
 

@@ -10,7 +10,7 @@ import polars as pl
 from cbo_gym.evaluation.leaderboard import Leaderboard, final_numbers, half_width
 from cbo_gym.evaluation.results import Run
 from cbo_gym.evaluation.tables import TextTable, number
-from cbo_gym.problems.telling import GRAPH_KEYWORDS
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.specs import Spec
 
 LOST = {"score": "of recommendation", "average_score": "of play"}

@@ -12,8 +12,8 @@ from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
 from cbo_gym.feedback.base import Feedback, Region
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.problems.build import builder_parameters
-from cbo_gym.problems.constraining import constrain, require_told
-from cbo_gym.problems.telling import GRAPH_KEYWORDS, tell
+from cbo_gym.problems.variations.constraints import constrain, require_told
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, tell
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, turned
 from cbo_gym.task import Mode
 
@@ -41,9 +41,9 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
         problem: the Problem, the import path ``"package.module:function"`` of its builder, or a YAML file's path.
         mode: how it is played.
         parameters: keyword arguments of the mode, of the problem's builder, of
-            :func:`cbo_gym.problems.constraining.constrain`: what an action must meet, and of
-            :func:`cbo_gym.problems.telling.tell`: what agents are told of the graph; ``costs`` of rounds, as
-            :meth:`cbo_gym.actions.Costs.read` takes them, None for none; and ``instance``, see
+            :func:`cbo_gym.problems.variations.constraints.constrain`: what an action must meet, and of
+            :func:`cbo_gym.problems.variations.graph_knowledge.tell`: what agents are told of the graph; ``costs`` of
+            rounds, as :meth:`cbo_gym.actions.Costs.read` takes them, None for none; and ``instance``, see
             :mod:`cbo_gym.problems.variations.instance`.
 
     Raises:

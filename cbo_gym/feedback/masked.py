@@ -17,7 +17,7 @@ from cbo_gym.feedback.base import Description, Entry, Region
 from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
 from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems import Problem
-from cbo_gym.problems.masking import with_random_signals
+from cbo_gym.problems.variations.masking import with_random_signals
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Values
 from cbo_gym.task import Action, MaskedTask, Mode, Observation

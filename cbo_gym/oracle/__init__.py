@@ -11,7 +11,7 @@ from cbo_gym.oracle.constrained import ConstrainedOracle
 from cbo_gym.oracle.contextual import ContextualOracle
 from cbo_gym.oracle.dynamic import DynamicOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
-from cbo_gym.problems.telling import GRAPH_KEYWORDS
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, turn_of
 from cbo_gym.registry import RecordedOptimum, find_entry
 from cbo_gym.task import Mode

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from cbo_gym.actions import Domains, Interval
 from cbo_gym.arguments import is_finite_number, require_not_negative, require_positive, whole_number
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.problems.constraining import check_constraints
-from cbo_gym.problems.outcomes import Outcomes
+from cbo_gym.problems.outcomes import Outcomes, check_constraints
 from cbo_gym.scm import (
     Component,
     Distribution,
@@ -162,7 +161,8 @@ class Problem:
             of a problem with arms lies in [0, 1], as bandit algorithms ask.
         adversary: who plays against the agent in adversarial mode; None where nobody does.
         outcomes: what counts of a round; None for the system's reward as the objective.
-        told: what agents are told of the causal graph, see :func:`cbo_gym.problems.telling.tell`; None for all of it.
+        told: what agents are told of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
+            for all of it.
         slices: what the dynamic mode needs; None where there are none.
 
     Raises:

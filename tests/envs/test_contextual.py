@@ -91,7 +91,7 @@ def test_there_are_no_initial_data() -> None:
 
 def test_a_problem_without_contexts() -> None:
     with pytest.raises(ValueError, match="ToyGraph has no contexts, so it has no contextual mode"):
-        make_feedback("cbo_gym.problems.hard_graphs:toy_graph", "contextual")
+        make_feedback("cbo_gym.problems.systems.hard_graphs:toy_graph", "contextual")
 
 
 def test_info_with_the_oracle_is_of_the_context() -> None:

@@ -212,7 +212,7 @@ def test_a_label_names_the_costs_and_the_optimum_is_the_recorded_one():
 
 
 def test_a_problem_of_ones_own_has_its_costs():
-    problem = build_problem("cbo_gym.problems.hard_graphs:toy_graph")
+    problem = build_problem("cbo_gym.problems.systems.hard_graphs:toy_graph")
     priced = replace(problem, outcomes=replace(problem.outcomes, costs=Costs(base=2.0)))
     assert paid("CBO/Custom-Hard-v0", setting(1), problem=priced) == 2.0
 

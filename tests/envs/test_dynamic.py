@@ -9,7 +9,7 @@ import pytest
 from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.dynamic import stat
+from cbo_gym.problems.systems.dynamic import stat
 from cbo_gym.registry import InitialData, entries
 
 IDS = [entry.id for entry in entries() if entry.mode == "dynamic"]
@@ -24,7 +24,7 @@ def do_z(env, value):
 
 
 def small(trials=2, **parameters):
-    return CausalBanditEnv("cbo_gym.problems.dynamic:stat", mode="dynamic", trials=trials, **parameters)
+    return CausalBanditEnv("cbo_gym.problems.systems.dynamic:stat", mode="dynamic", trials=trials, **parameters)
 
 
 def test_the_last_round_of_a_slice_is_the_one_that_is_implemented() -> None:
@@ -171,7 +171,7 @@ def test_bad_input_is_refused(parameters, message: str) -> None:
 
 def test_a_problem_without_slices_has_no_dynamic_mode_and_one_with_them_no_hard_mode() -> None:
     with pytest.raises(ArgumentError, match="ToyGraph has no slices, so it has no dynamic mode"):
-        CausalBanditEnv("cbo_gym.problems.hard_graphs:toy_graph", mode="dynamic")
+        CausalBanditEnv("cbo_gym.problems.systems.hard_graphs:toy_graph", mode="dynamic")
     with pytest.raises(ArgumentError, match="Stat lists no target sets"):
         CausalBanditEnv(stat(), mode="hard")
 

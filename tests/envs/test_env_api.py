@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 import cbo_gym  # noqa: F401  (registers the environments)
 from cbo_gym.envs import CausalBanditEnv
-from cbo_gym.problems.hard_graphs import complete_graph
+from cbo_gym.problems.systems.hard_graphs import complete_graph
 from cbo_gym.registry import entries
 
 IDS = [entry.id for entry in entries()]
@@ -258,8 +258,14 @@ def test_builder_parameters_pass_through_make() -> None:
         (lambda: gym.make("CBO/Alpine2-v0", max_interventions=0), "whole number from 1 to 6; given 0"),
         (lambda: gym.make("CBO/Alpine2-v0", max_interventions=7), "given 7"),
         (lambda: CausalBanditEnv(complete_graph()), "CompleteGraph has no soft parameters"),
-        (lambda: CausalBanditEnv("cbo_gym.problems.binary_tree:binary_tree", mode="hard"), "lists no target sets"),
-        (lambda: CausalBanditEnv("cbo_gym.problems.function_networks:alpine2", render_mode="human"), "render_mode"),
+        (
+            lambda: CausalBanditEnv("cbo_gym.problems.systems.binary_tree:binary_tree", mode="hard"),
+            "lists no target sets",
+        ),
+        (
+            lambda: CausalBanditEnv("cbo_gym.problems.systems.function_networks:alpine2", render_mode="human"),
+            "render_mode",
+        ),
     ],
 )
 def test_construction_errors_say_what_is_wrong(build, message: str) -> None:

@@ -268,7 +268,7 @@ def test_sizes_can_be_given() -> None:
 
 
 def test_an_unregistered_environment_needs_a_horizon_and_has_no_initial_data() -> None:
-    env = CausalBanditEnv("cbo_gym.problems.function_networks:alpine2")
+    env = CausalBanditEnv("cbo_gym.problems.systems.function_networks:alpine2")
     with pytest.raises(ValueError, match="give a horizon"):
         make_task(env, seed=0)
     task = make_task(env, seed=0, horizon=12)
@@ -283,7 +283,7 @@ def test_the_horizon_can_be_overridden() -> None:
 
 
 def test_noise_is_withheld_where_the_problem_says_so() -> None:
-    problem = build_problem("cbo_gym.problems.hard_graphs:toy_graph")
+    problem = build_problem("cbo_gym.problems.systems.hard_graphs:toy_graph")
     secret = dataclasses.replace(problem, noise_known=False)
     assert make_task(CausalBanditEnv(secret, mode="hard"), 0, horizon=1).noise is None
 

@@ -8,7 +8,7 @@ from cbo_gym import UnsupportedModeError, evaluate, make_task
 from cbo_gym.errors import ArgumentError, HiddenGraphError
 from cbo_gym.evaluation.sweep import plan, run_job
 from cbo_gym.oracle import oracle_of
-from cbo_gym.problems.telling import told_in_words
+from cbo_gym.problems.variations.graph_knowledge import told_in_words
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.equivalence import markov_equivalents

@@ -184,7 +184,7 @@ def test_step_needs_a_reset() -> None:
 
 def test_at_least_one_environment() -> None:
     with pytest.raises(ValueError, match="num_envs must be at least 1; given 0"):
-        CausalBanditVectorEnv(0, "cbo_gym.problems.function_networks:alpine2")
+        CausalBanditVectorEnv(0, "cbo_gym.problems.systems.function_networks:alpine2")
 
 
 def test_no_more_environments_than_the_memory_is_to_hold() -> None:

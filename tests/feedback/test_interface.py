@@ -142,7 +142,7 @@ def test_initial_actions_come_in_the_sizes_asked_for(env_id: str) -> None:
 
 
 def test_a_problem_plays_in_every_mode_that_it_has_parts_for() -> None:
-    problem = build_problem("cbo_gym.problems.function_networks:alpine2")
+    problem = build_problem("cbo_gym.problems.systems.function_networks:alpine2")
     assert [make_feedback(problem, mode).mode for mode in ("soft", "hard", "aggregated", "masked")] == [
         Mode.SOFT, Mode.HARD, Mode.AGGREGATED, Mode.MASKED
     ]  # fmt: skip

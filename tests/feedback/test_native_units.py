@@ -15,8 +15,8 @@ from cbo_gym.cli import app
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import Problem
-from cbo_gym.problems.contextual import contextual_network
-from cbo_gym.problems.function_networks import dropwave, rosenbrock
+from cbo_gym.problems.systems.contextual import contextual_network
+from cbo_gym.problems.systems.function_networks import dropwave, rosenbrock
 from cbo_gym.wrappers import FlattenAction
 
 GREENHOUSE = """
@@ -313,7 +313,7 @@ def test_a_contextual_network_keeps_the_names_of_its_parameters(path: str) -> No
     assert (values["heat"], values["price"]) == (context[0], 4.0)
     assert values["Bill"] == pytest.approx(0.001 * (context[0] - 10) ** 2)
     assert info["intervention"] == {"price": 4.0}
-    unnamed = contextual_network("cbo_gym.problems.function_networks:dropwave", contexts=[1])
+    unnamed = contextual_network("cbo_gym.problems.systems.function_networks:dropwave", contexts=[1])
     assert unnamed.contexts is not None
     assert (unnamed.contexts.names, list(unnamed.manipulable)) == (("A1",), ["A0"])
 

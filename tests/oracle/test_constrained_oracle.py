@@ -135,7 +135,9 @@ def test_bad_constraints_are_refused_when_the_environment_is_made(given, said):
     with pytest.raises(ArgumentError, match=said):
         gym.make("CBO/ToyGraph-v0", constraints=given)
     with pytest.raises(ArgumentError, match=said):
-        cbo_gym.envs.CausalBanditVectorEnv(2, "cbo_gym.problems.hard_graphs:toy_graph", mode="hard", constraints=given)
+        cbo_gym.envs.CausalBanditVectorEnv(
+            2, "cbo_gym.problems.systems.hard_graphs:toy_graph", mode="hard", constraints=given
+        )
 
 
 def test_constraints_that_cannot_be_are_refused():

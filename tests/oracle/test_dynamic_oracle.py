@@ -17,7 +17,7 @@ ENTRIES = [entry for entry in entries() if entry.mode == "dynamic"]
 
 
 def oracle_on(name, trials=1, **parameters):
-    return oracle_for(make_feedback(f"cbo_gym.problems.dynamic:{name}", "dynamic", trials=trials, **parameters))
+    return oracle_for(make_feedback(f"cbo_gym.problems.systems.dynamic:{name}", "dynamic", trials=trials, **parameters))
 
 
 def grid_actions(feedback, points):
@@ -37,7 +37,7 @@ def grid_actions(feedback, points):
 def test_two_slices_by_brute_force(name: str) -> None:
     """Every pair of grid actions is played in an environment; no pair is better than the best sequence."""
     oracle = oracle_on(name, slices=2)
-    env = CausalBanditEnv(f"cbo_gym.problems.dynamic:{name}", mode="dynamic", trials=1, slices=2)
+    env = CausalBanditEnv(f"cbo_gym.problems.systems.dynamic:{name}", mode="dynamic", trials=1, slices=2)
     actions = grid_actions(oracle.feedback, 7)
     best = -np.inf
     for first in actions:
@@ -104,7 +104,7 @@ def test_with_noise_the_expectation_is_that_of_many_rounds() -> None:
     estimate = oracle.mean_of(
         oracle.feedback.situate(oracle.feedback.decode(second), oracle.past_of([first])), tolerance=0.01
     )
-    env = CausalBanditEnv("cbo_gym.problems.dynamic:stat", mode="dynamic", trials=1, slices=2, trial_noise=1.0)
+    env = CausalBanditEnv("cbo_gym.problems.systems.dynamic:stat", mode="dynamic", trials=1, slices=2, trial_noise=1.0)
     rewards = []
     env.reset(seed=0)
     env.step(first)

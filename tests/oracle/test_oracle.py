@@ -12,8 +12,8 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.oracle import ContextualOracle, Estimate, Oracle, oracle_for, oracle_of
 from cbo_gym.problems import Problem, SuperArms
-from cbo_gym.problems.function_networks import alpine2
 from cbo_gym.problems.outcomes import Outcomes
+from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
 from cbo_gym.wrappers import FlattenAction
@@ -270,7 +270,7 @@ def test_what_is_not_the_registered_environment_has_no_recorded_optimum():
     registered = oracle_on("CBO/Dropwave-v0").optimum
     for found in (
         oracle_on("CBO/Dropwave-v0", noise_std=0.1),
-        oracle_of(CausalBanditEnv("cbo_gym.problems.function_networks:dropwave", noise_std=0.1)),
+        oracle_of(CausalBanditEnv("cbo_gym.problems.systems.function_networks:dropwave", noise_std=0.1)),
     ):
         assert found.optimum.value < 0.8 < registered.value
     hard = oracle_on("CBO/Dropwave-v0", mode="hard")  # sets the radius itself

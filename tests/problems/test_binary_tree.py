@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 
 from cbo_gym.problems import Problem
-from cbo_gym.problems.binary_tree import binary_tree
+from cbo_gym.problems.systems.binary_tree import binary_tree
 from cbo_gym.scm import Intervention
 
 GOLDEN = 0.6180339887498949

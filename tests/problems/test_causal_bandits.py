@@ -14,7 +14,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.oracle import Oracle, oracle_for
 from cbo_gym.problems import Problem
-from cbo_gym.problems.causal_bandits import (
+from cbo_gym.problems.systems.causal_bandits import (
     confounded_bandit,
     iv_bandit,
     markovian_bandit,

@@ -17,7 +17,7 @@ from scipy.integrate import solve_ivp
 import cbo_gym
 from cbo_gym import make_task
 from cbo_gym.oracle import Oracle, oracle_of
-from cbo_gym.problems.chemostat import FILE_NAME, chemostat, chemostat_days, load_coefficients
+from cbo_gym.problems.systems.chemostat import FILE_NAME, chemostat, chemostat_days, load_coefficients
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
 

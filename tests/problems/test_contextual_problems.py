@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.problems import Contexts, Problem
-from cbo_gym.problems.contextual import (
+from cbo_gym.problems.systems.contextual import (
     BYSTANDERS,
     BYSTANDING_CONTEXTS,
     coca_aligned,
@@ -20,7 +20,7 @@ from cbo_gym.problems.contextual import (
 )
 from cbo_gym.scm import Intervention, Normal, StructuralCausalModel, Variable
 
-NETWORKS = "cbo_gym.problems.function_networks:"
+NETWORKS = "cbo_gym.problems.systems.function_networks:"
 PROBLEMS = [
     psa_contextual_1(),
     psa_contextual_2(),
@@ -169,7 +169,7 @@ def test_coca_large_by_hand() -> None:
 
 
 def test_a_network_with_contexts_is_the_network() -> None:
-    from cbo_gym.problems.function_networks import rosenbrock
+    from cbo_gym.problems.systems.function_networks import rosenbrock
 
     soft, contextual = rosenbrock(), contextual_network(f"{NETWORKS}rosenbrock", contexts=(2,))
     assert contextual.contexts.names == ("A2",)

@@ -86,7 +86,7 @@ def test_mechanisms_are_those_of_the_paper(name: str) -> None:
 
 
 def test_the_chemostat_follows_its_equations_from_day_to_day() -> None:
-    env = CausalBanditEnv("cbo_gym.problems.dynamic:ode", mode="dynamic", trials=1)
+    env = CausalBanditEnv("cbo_gym.problems.systems.dynamic:ode", mode="dynamic", trials=1)
     env.reset(seed=0)
     nothing = {"target": 0, "values": np.full(3, 0.5)}
 
@@ -114,7 +114,7 @@ def test_the_chemostat_follows_its_equations_from_day_to_day() -> None:
 
 
 def test_in_the_economy_taxes_slow_the_growth_to_come() -> None:
-    env = CausalBanditEnv("cbo_gym.problems.dynamic:economy", mode="dynamic", trials=1)
+    env = CausalBanditEnv("cbo_gym.problems.systems.dynamic:economy", mode="dynamic", trials=1)
     growth = []
     for tax in (0.0, 1.0):
         env.reset(seed=0)

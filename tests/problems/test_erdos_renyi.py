@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.erdos_renyi import erdos_renyi
+from cbo_gym.problems.systems.erdos_renyi import erdos_renyi
 from cbo_gym.registry import find_entry
 from cbo_gym.scm.components import Linear
 

@@ -13,7 +13,14 @@ from scipy import integrate, optimize
 from cbo_gym.feedback import make_feedback
 from cbo_gym.oracle import Oracle
 from cbo_gym.problems import Problem
-from cbo_gym.problems.function_networks import ALPINE2_PEAK, ALPINE2_TROUGH, ackley, alpine2, dropwave, rosenbrock
+from cbo_gym.problems.systems.function_networks import (
+    ALPINE2_PEAK,
+    ALPINE2_TROUGH,
+    ackley,
+    alpine2,
+    dropwave,
+    rosenbrock,
+)
 from cbo_gym.scm import Intervention
 
 Draw = dict[str, float]  # exogenous value of each noisy variable; absent where there is none

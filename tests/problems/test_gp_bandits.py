@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.oracle import oracle_of
-from cbo_gym.problems.gp_bandits import (
+from cbo_gym.problems.systems.gp_bandits import (
     gp_bandit_1,
     gp_bandit_2,
     gp_bandit_3,

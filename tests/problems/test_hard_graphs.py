@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 
 from cbo_gym.problems import Problem
-from cbo_gym.problems.hard_graphs import complete_graph, psa_graph, toy_graph
+from cbo_gym.problems.systems.hard_graphs import complete_graph, psa_graph, toy_graph
 from cbo_gym.scm import Distribution, Intervention, Normal, Uniform
 
 Do = Mapping[str, float]

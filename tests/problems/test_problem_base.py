@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from cbo_gym.problems import Problem, build_problem
-from cbo_gym.problems.function_networks import alpine2
-from cbo_gym.problems.hard_graphs import complete_graph, toy_graph
+from cbo_gym.problems.systems.function_networks import alpine2
+from cbo_gym.problems.systems.hard_graphs import complete_graph, toy_graph
 from cbo_gym.registry import entries
 
-ALPINE2 = "cbo_gym.problems.function_networks:alpine2"
+ALPINE2 = "cbo_gym.problems.systems.function_networks:alpine2"
 
 
 def toy_with(**changes) -> Problem:
@@ -53,9 +53,9 @@ def test_a_builder_is_found_by_its_path_and_gets_its_parameters() -> None:
     [
         (ALPINE2, {"depth": 3}, r"takes the parameters \['noise_std'\]; given also \['depth'\]"),
         (complete_graph(), {"depth": 3}, r"takes no parameters; given \['depth'\]"),
-        ("cbo_gym.problems.function_networks:nothing", {}, "no problem builder at .*nothing"),
+        ("cbo_gym.problems.systems.function_networks:nothing", {}, "no problem builder at .*nothing"),
         ("cbo_gym.no_such_module:alpine2", {}, "no problem builder at .*no_such_module"),
-        ("cbo_gym.problems.function_networks", {}, "'package.module:function'"),
+        ("cbo_gym.problems.systems.function_networks", {}, "'package.module:function'"),
         ("", {}, "no problem builder at ''"),
     ],
 )

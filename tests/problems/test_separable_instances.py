@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cbo_gym.problems import ssem
-from cbo_gym.problems.ssem import ssem_arcsine, ssem_periodic, ssem_tanh
+from cbo_gym.problems.systems import ssem
+from cbo_gym.problems.systems.ssem import ssem_arcsine, ssem_periodic, ssem_tanh
 from cbo_gym.scm import Arcsine, Intervention, Linear, Periodic, Polynomial, Tanh, TruncatedNormal
 
 SEEDS = range(12)

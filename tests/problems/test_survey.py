@@ -14,8 +14,8 @@ import pytest
 from cbo_gym.errors import ArgumentError
 from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import Problem
-from cbo_gym.problems.function_networks import rosenbrock
-from cbo_gym.problems.survey import (
+from cbo_gym.problems.systems.function_networks import rosenbrock
+from cbo_gym.problems.systems.survey import (
     CHAIN_OPTIMUM,
     chain,
     chain_policy,

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from cbo_gym.problems.train_delay import SHAPES, _fitted, train_delay
+from cbo_gym.problems.systems.train_delay import SHAPES, _fitted, train_delay
 from cbo_gym.scm import Intervention, Linear, Tanh
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cbo_gym.problems.hard_graphs import complete_graph, psa_graph
+from cbo_gym.problems.systems.hard_graphs import complete_graph, psa_graph
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import (
     confounded_territory,

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cbo_gym.problems.hard_graphs import psa_graph
+from cbo_gym.problems.systems.hard_graphs import psa_graph
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import Scope, mixed_policy_scopes, pomis, pomps, scope_diagram
 from tests.scm.discrete import BinarySCM, greatest_lead, in_order, largest, random_diagram, random_scm

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cbo_gym.feedback import OUTCOME_KEYWORDS, feedback_class
 from cbo_gym.problems.build import builder_parameters
-from cbo_gym.problems.telling import GRAPH_KEYWORDS, TAKEN
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS, TAKEN
 from cbo_gym.registry import entries
 from cbo_gym.specs import find_agent, known_agents
 from tests.trials.fuzzing import Case, Workplace

@@ -30,8 +30,8 @@ from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.units import SAME, TurnedComposition, Unit
 from cbo_gym.arguments import whole_number
 from cbo_gym.problems.base import Adversary, Contexts, Problem, Slices, SuperArms
-from cbo_gym.problems.masking import with_random_signals
 from cbo_gym.problems.outcomes import Outcomes, PlayedSlice
+from cbo_gym.problems.variations.masking import with_random_signals
 from cbo_gym.scm import Zero
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import Distribution, scaled

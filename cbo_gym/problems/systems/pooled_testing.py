@@ -14,9 +14,9 @@ from typing import Any
 from cbo_gym.actions.domains import Number
 from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.problems import compositions
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
-from cbo_gym.problems.exogenous import PAPER
+from cbo_gym.problems.systems import compositions
+from cbo_gym.problems.systems.exogenous import PAPER
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
 
 WEEKS = 3

@@ -19,7 +19,7 @@ import numpy as np
 
 from cbo_gym.actions import Domains, GridBox, Interval
 from cbo_gym.problems.base import Adversary, Problem
-from cbo_gym.problems.function_networks import mean_cosine, mean_square, norm, valley
+from cbo_gym.problems.systems.function_networks import mean_cosine, mean_square, norm, valley
 from cbo_gym.scm import Floats, Intervention, StructuralCausalModel, Uniform, Variable, own_noise
 
 CITATION = (

@@ -21,9 +21,9 @@ from pydantic import Field, ValidationError
 
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, shortened, shown
-from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, non_negative
-from cbo_gym.problems.exogenous import PAPER
+from cbo_gym.problems.systems import compositions
+from cbo_gym.problems.systems.exogenous import PAPER
 from cbo_gym.scm import Floats, GaussianMixture, StructuralCausalModel, Variable
 from cbo_gym.validation import StrictModel
 from cbo_gym.yaml_files import read_yaml
@@ -126,7 +126,7 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
     Raises:
         ArgumentError: if the file cannot be read, or a field is missing or invalid; the message names it.
     """
-    source = Path(path) if path is not None else Path(str(files("cbo_gym.problems"))) / FILE_NAME
+    source = Path(path) if path is not None else Path(str(files("cbo_gym.problems.systems"))) / FILE_NAME
     try:
         return Coefficients.model_validate(read_yaml(source))
     except ArgumentError as error:

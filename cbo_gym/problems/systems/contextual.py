@@ -14,8 +14,8 @@ from cbo_gym.arguments import is_whole_number, require_not_negative
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Columns, Contexts, Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
-from cbo_gym.problems.custom import read_scopes
-from cbo_gym.problems.hard_graphs import age_and_bmi, natural_doses, psa_variables
+from cbo_gym.problems.own.custom import read_scopes
+from cbo_gym.problems.systems.hard_graphs import age_and_bmi, natural_doses, psa_variables
 from cbo_gym.scm import Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
 

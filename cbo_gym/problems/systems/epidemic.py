@@ -12,9 +12,9 @@ import numpy as np
 from cbo_gym.actions.domains import Number
 from cbo_gym.actions.reading import given_numbers
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems import compositions
 from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mixture_noise
-from cbo_gym.problems.exogenous import PAPER
+from cbo_gym.problems.systems import compositions
+from cbo_gym.problems.systems.exogenous import PAPER
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 GROUPS = 2

@@ -1,7 +1,7 @@
 """Function networks with multimodal exogenous noise (Ren et al. 2024, sec. 7 and 11).
 
-The mechanisms are those of :mod:`cbo_gym.problems.function_networks`; what is new is the noise, and how it enters:
-added (Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a decomposable generation mechanism), or
+The mechanisms are those of :mod:`cbo_gym.problems.systems.function_networks`; new is the noise, and how it enters: added
+(Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a decomposable generation mechanism), or
 inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures; the builders have
 no defaults for them, and the registry's entries hold what was chosen.
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from cbo_gym.arguments import require_positive
 from cbo_gym.problems.base import MixtureComponents, Problem, mixture_noise, non_negative
-from cbo_gym.problems.function_networks import alpine_factor, norm, ripple
+from cbo_gym.problems.systems.function_networks import alpine_factor, norm, ripple
 from cbo_gym.scm import Distribution, Floats, StructuralCausalModel, Variable
 
 PAPER = "Ren, Wang, Chen & Qian (2024), Causal Bayesian optimization via exogenous distribution learning"

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cbo_gym.actions import Interval
-from cbo_gym.problems import survey
 from cbo_gym.problems.base import Problem, minimal_targets
-from cbo_gym.problems.hard_graphs import natural_aspirin, sigmoid
 from cbo_gym.problems.outcomes import Outcomes
+from cbo_gym.problems.systems import survey
+from cbo_gym.problems.systems.hard_graphs import natural_aspirin, sigmoid
 from cbo_gym.scm import Floats, Normal, StructuralCausalModel, System, TruncatedNormal, Uniform, Variable, own_noise
 from cbo_gym.task import Constraint
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.arguments import require_truth_value, whole_number
-from cbo_gym.problems import compositions
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
+from cbo_gym.problems.systems import compositions
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
 
 CITATION = (

@@ -51,7 +51,7 @@ def _combine(coefficients: dict[str, float]) -> Component:
 
 @cache
 def _fitted() -> dict[str, Any]:
-    text = Path(str(files("cbo_gym.problems"))).joinpath(FILE_NAME).read_text(encoding="utf-8")
+    text = Path(str(files("cbo_gym.problems.systems"))).joinpath(FILE_NAME).read_text(encoding="utf-8")
     return yaml.safe_load(text)
 
 

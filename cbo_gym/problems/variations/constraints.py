@@ -1,4 +1,4 @@
-"""Constraining: what actions must meet in expectation, as a keyword on any environment.
+"""Constraints: what actions must meet in expectation, as a keyword on any environment.
 
 ``gym.make("CBO/ToyGraph-v0", constraints=["X0 <= 3"])`` is ToyGraph where only actions with E[X0 | action] <= 3 count.
 """
@@ -6,17 +6,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
-from cbo_gym.arguments import is_finite_number
-from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.outcomes import Outcomes
-from cbo_gym.scm import System
 from cbo_gym.task import Constraint, ToldGraph
 
-SIDES = ("<=", ">=")
 MOST_CONSTRAINTS = 100
 FORM = re.compile(r"\s*(?P<node>[^<>=]*[^<>=\s])\s*(?P<side><=|>=)\s*(?P<threshold>[^<>=\s]+)\s*")
 
@@ -58,30 +53,6 @@ def read_constraint(text: object) -> Constraint:
             f"the threshold of the constraint {shown(text)} is no number: {shown(found['threshold'])}"
         ) from error
     return Constraint(found["node"], "<=" if found["side"] == "<=" else ">=", threshold)
-
-
-def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> None:
-    """Refuse constraints that do not fit a system.
-
-    Raises:
-        ArgumentError: for a latent or unknown node, the reward, another side, or a threshold that is not finite.
-    """
-    allowed = [node for node in scm.nodes if node != scm.reward]
-    for one in constraints:
-        if not isinstance(one, Constraint):
-            raise ArgumentError(f"{name}: constraints must be of type Constraint; given {shown(one)}")
-        if one.node not in allowed:
-            what = "is latent" if one.node in {v.name for v in scm.variables} else "is unknown"
-            what = "is the reward, which is maximised" if one.node == scm.reward else what
-            raise ArgumentError(
-                f"{name}: a constraint is on the expected value of an observed node; {shown(one.node)} {what}; choose "
-                f"from {allowed}{did_you_mean(one.node, allowed)}"
-            )
-        if one.side not in SIDES or not is_finite_number(one.threshold):
-            raise ArgumentError(
-                f"{name}: a constraint has a side, '<=' or '>=', and a finite threshold; given {shown(one.side)} and "
-                f"{one.threshold!r}"
-            )
 
 
 def require_told(outcomes: Outcomes, told: ToldGraph) -> None:

@@ -1,8 +1,8 @@
 """Systems on which Huang et al. (2026) compare methods, in their survey and the program published with it.
 
-Its function networks and its healthcare graph are those of :mod:`cbo_gym.problems.function_networks` and
-:mod:`cbo_gym.problems.hard_graphs`. All but ecology are minimised there; here the reward is negated. Ecology and
-protein are linear: the survey's least-squares fits to 46 rows of a coral reef and to 853 cells (Sachs et al. 2005).
+Its function networks and its healthcare graph are those of :mod:`cbo_gym.problems.systems.function_networks` and
+:mod:`cbo_gym.problems.systems.hard_graphs`. All but ecology are minimised there; here the reward is negated. Ecology
+and protein are linear: the survey's least-squares fits to 46 rows of a coral reef and to 853 cells (Sachs et al. 2005).
 The targets are the minimal intervention sets; the survey tries all non-empty subsets of what may be set.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from cbo_gym.actions import Interval
 from cbo_gym.problems.base import Columns, Contexts, Problem, minimal_targets
-from cbo_gym.problems.contextual import make_scope
-from cbo_gym.problems.hard_graphs import COMPLETE_DOMAINS, complete_variables, toy_middle, toy_reward
+from cbo_gym.problems.systems.contextual import make_scope
+from cbo_gym.problems.systems.hard_graphs import COMPLETE_DOMAINS, complete_variables, toy_middle, toy_reward
 from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable, Zero, own_noise
 
 SURVEY = "Huang, Le, Ma & Tran (2026), Causal Bayesian Optimization: Foundations, Methods, and Applications"

@@ -1,0 +1,1 @@
+"""The named systems of the literature, a module a family."""
