@@ -33,6 +33,7 @@ from cbo_gym.agents.networks.cbo_mw import CBOMW as CBOMW
 from cbo_gym.agents.networks.eifn import EIFN as EIFN
 from cbo_gym.agents.networks.excbo import EXCBO as EXCBO
 from cbo_gym.agents.networks.mcbo import MCBO as MCBO
+from cbo_gym.agents.networks.network_model import GPNetworkModel as GPNetworkModel
 from cbo_gym.agents.scopes.cobo import CoBO as CoBO
 from cbo_gym.agents.scopes.cocabo import CoCaBO as CoCaBO
 from cbo_gym.agents.super_arms.igp_ucb import IGPUCB as IGPUCB
@@ -42,7 +43,6 @@ from cbo_gym.agents.super_arms.sgb import SGB as SGB
 from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCB as SSEMUCB
 from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBJO as SSEMUCBJO
 from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBNorm as SSEMUCBNorm
-from cbo_gym.agents.surrogates.network_model import GPNetworkModel as GPNetworkModel
 
 __all__ = [
     "ABO",

@@ -18,7 +18,7 @@ GROUP = "cbo_gym.agents"
 #: what methods of one's own are derived from or built on
 BASES = {
     "AskTell": "cbo_gym.agents.baselines.ask_tell:AskTell",
-    "GPNetworkModel": "cbo_gym.agents.surrogates.network_model:GPNetworkModel",
+    "GPNetworkModel": "cbo_gym.agents.networks.network_model:GPNetworkModel",
 }
 
 

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import least_squares
 from scipy.stats import qmc
 
-from cbo_gym.agents.surrogates.exogenous import fit_mixture
+from cbo_gym.agents.networks.exogenous import fit_mixture
 from cbo_gym.problems.systems import chemostat as model
 from cbo_gym.problems.systems.chemostat import (
     Coefficients,

@@ -29,7 +29,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from cbo_gym import make_task, sweep
 from cbo_gym.agents import SSEMUCBJO
-from cbo_gym.agents.surrogates.separable_fit import SeparableSystem
+from cbo_gym.agents.super_arms.separable_fit import SeparableSystem
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.curves import log_limits, log_ticks, plain
 from cbo_gym.evaluation.leaderboard import half_width

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agent import Agent
-from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.limits import require_device

@@ -11,8 +11,8 @@ from botorch.acquisition import qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 
 from cbo_gym.agent import Agent
-from cbo_gym.agents.surrogates.gp import GaussianProcess, is_noiseless
-from cbo_gym.agents.surrogates.independent import IndependentGPs
+from cbo_gym.agents.black_box.independent import IndependentGPs
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device

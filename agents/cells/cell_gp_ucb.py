@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from cbo_gym.agent import Agent
+from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, MOST_CELLS, CellModel, require_schedule
 from cbo_gym.agents.cells.partition import PartitionTree
-from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, MOST_CELLS, CellModel, require_schedule
 from cbo_gym.arguments import require_probability, require_truth_value, whole_number
 from cbo_gym.task import Action, AggregatedTask, Info, Mode, Observation
 

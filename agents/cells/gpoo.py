@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, require_schedule
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
-from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, require_schedule
 from cbo_gym.arguments import require_positive, require_probability
 from cbo_gym.scm.values import Floats
 

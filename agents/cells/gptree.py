@@ -33,8 +33,8 @@ import math
 
 import numpy as np
 
+from cbo_gym.agents.cells.cell_model import MOST_CELLS
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, shrinking
-from cbo_gym.agents.surrogates.cell_model import MOST_CELLS
 from cbo_gym.arguments import require_positive, whole_number
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, Observation

@@ -21,8 +21,8 @@ import math
 
 import numpy as np
 
+from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, CellModel
 from cbo_gym.agents.cells.gpoo import GPOO
-from cbo_gym.agents.surrogates.cell_model import BETA_SCHEDULES, CellModel
 from cbo_gym.task import Action, Observation
 
 NOISE_SHARE = 0.05  # of the kernel's variance

@@ -27,7 +27,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.dynamic.restarted import Restarted
 from cbo_gym.agents.dynamic.slice_cbo import SliceCBO
 from cbo_gym.agents.dynamic.slices import SliceTask, sets_to_explore
-from cbo_gym.agents.surrogates.unrolled import UnrolledModel
+from cbo_gym.agents.dynamic.unrolled import UnrolledModel
 from cbo_gym.agents.toolbox.limits import require_device
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cbo_gym.agents.intervention_sets.cbo import CBO
-from cbo_gym.agents.surrogates.causal_prior import EffectModel, ObservationalModel
+from cbo_gym.agents.surrogates.causal.causal_prior import EffectModel, ObservationalModel
 from cbo_gym.task import Action, Observation
 
 

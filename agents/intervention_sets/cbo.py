@@ -12,7 +12,7 @@ the number N of observations. The paper's Eq. 6 multiplies, C x N / N_max; the a
 C / (N / N_max), so that it observes most at first. Both are offered.
 
 The estimate of E[Y | do(x)] is by simulation, back-door adjustment, or neither, as the diagram allows: see
-:mod:`cbo_gym.agents.surrogates.causal_prior`.
+:mod:`cbo_gym.agents.surrogates.causal.causal_prior`.
 
 Departures:
 
@@ -30,7 +30,7 @@ Departures:
 * While there are too few observations for their hull to have a volume, it observes. Without initial data neither form
   of epsilon would ever begin to.
 * The prior's variance is of the estimate of E[Y | do(x)], without the noise of Y. In simulations GPs are used as in
-  :class:`~cbo_gym.agents.surrogates.gp_network.GPNetwork`, with noise distributions as the task tells them.
+  :class:`~cbo_gym.agents.surrogates.causal.gp_network.GPNetwork`, with noise distributions as the task tells them.
 * Where no back-door set exists the prior is flat, although a front door may exist.
 * Hyper-parameters are those of greatest posterior density; the priors of noise and signal variance are relative to
   the variance of all rewards seen, and the noise is expected to be a good part of it.
@@ -53,8 +53,8 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions import Costs
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agent import Agent
-from cbo_gym.agents.surrogates.causal_prior import CausalGP, EffectModel, ObservationalModel
-from cbo_gym.agents.surrogates.gp import is_noiseless
+from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, EffectModel, ObservationalModel
+from cbo_gym.agents.surrogates.gp.model import is_noiseless
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.arguments import require_positive, require_word, whole_number

@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from cbo_gym.agents.intervention_sets.cbo import CBO
-from cbo_gym.agents.surrogates.parent_posterior import ParentPosterior
+from cbo_gym.agents.intervention_sets.parent_posterior import ParentPosterior
 from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, Observation
 

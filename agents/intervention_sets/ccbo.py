@@ -41,8 +41,8 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Costs
 from cbo_gym.agents.intervention_sets.cbo import CBO, EmptySetArm, SetArm, log_expected_improvement
-from cbo_gym.agents.surrogates.causal_prior import Effect, ObservationalModel
-from cbo_gym.agents.surrogates.multi_task import MultiTaskGPs, OutcomeModel, Priors, SeparateGPs
+from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, OutcomeModel, Priors, SeparateGPs
+from cbo_gym.agents.surrogates.causal.causal_prior import Effect, ObservationalModel
 from cbo_gym.agents.toolbox.feasibility import CAUTION, log_feasibility, standardised_slack, violations
 from cbo_gym.arguments import require_truth_value
 from cbo_gym.scm.scopes import is_minimal

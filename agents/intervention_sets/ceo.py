@@ -24,8 +24,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from cbo_gym.agents.intervention_sets.candidate_graphs import CandidateGraphs
 from cbo_gym.agents.intervention_sets.cbo import CBO
-from cbo_gym.agents.surrogates.candidate_graphs import CandidateGraphs
 from cbo_gym.task import Action, Observation
 
 KNOWN = 0.05  # nats of the graph's entropy

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.networks.exploration import Exploration
-from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.search import best_first
 from cbo_gym.agents.toolbox.seeding import seeded_copy

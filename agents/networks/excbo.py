@@ -2,7 +2,7 @@
 
 Every round, for every node: a GP of the node given its parents and own actions tells what the exogenous variable must
 have been in each round, u^; a Gaussian mixture is fitted to the u^; and a decoder, a GP of the node given parents,
-actions and u^, stands for the mechanism (:mod:`cbo_gym.agents.surrogates.exogenous`). The action with the highest
+actions and u^, stands for the mechanism (:mod:`cbo_gym.agents.networks.exogenous`). The action with the highest
 ``E[mean] + beta E[std]`` of the reward's decoder is played, where u^ of every node is drawn from its mixture and the
 means of the decoders lead from the roots to the reward. The draws of u^ are fixed within a round.
 
@@ -37,7 +37,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
-from cbo_gym.agents.surrogates.exogenous import Draws, ExogenousNetwork, MixtureSize
+from cbo_gym.agents.networks.exogenous import Draws, ExogenousNetwork, MixtureSize
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import Acquisition, maximise
 from cbo_gym.arguments import is_whole_number, require_not_negative, whole_number

@@ -21,7 +21,7 @@ from collections import deque
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.search import maximise, screen
 from cbo_gym.task import Action
 

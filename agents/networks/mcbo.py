@@ -41,7 +41,7 @@ from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.networks.pessimism import Pessimism
-from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import maximise, screen
 from cbo_gym.arguments import require_not_negative, whole_number

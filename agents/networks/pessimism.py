@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.causal_prior import normal_columns
-from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.causal_prior import normal_columns
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.feasibility import CAUTION, violations
 from cbo_gym.task import Constraint
 

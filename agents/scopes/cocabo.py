@@ -33,7 +33,7 @@ Departures:
   variance of the rewards, as in CBO here, not at BoTorch's fiftieth: with that, contexts with lengthscales of a
   hundredth of their range explained the noise, and what one patient taught was of no use for the next.
 * Hyper-parameters are fitted. The default model is the plain one, which was no worse and takes less time; the one
-  after HEBO is in :mod:`cbo_gym.agents.surrogates.warped_gp`. HEBO's own acquisition functions are not used.
+  after HEBO is in :mod:`cbo_gym.agents.scopes.warped_gp`. HEBO's own acquisition functions are not used.
 * Where the task offers fewer scopes than the diagram has, what none of its useful scopes sets counts as not
   manipulable.
 """

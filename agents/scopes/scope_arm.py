@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions.codec import UNSET
-from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.kernels import ScaledMatern
-from cbo_gym.agents.surrogates.noise import NoiseLevel
-from cbo_gym.agents.surrogates.warped_gp import WarpedGP
+from cbo_gym.agents.scopes.warped_gp import WarpedGP
+from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.gp.noise import NoiseLevel
 from cbo_gym.agents.toolbox.features import BoxFeatures
 from cbo_gym.agents.toolbox.search import RAW_SAMPLES, RESTARTS, maximise
 from cbo_gym.task import Action, ContextualTask

@@ -23,7 +23,7 @@ import numpy as np
 
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
-from cbo_gym.agents.surrogates.separable_fit import SeparableModel, SeparableSystem, coefficient_posterior, fit_jointly
+from cbo_gym.agents.super_arms.separable_fit import SeparableModel, SeparableSystem, coefficient_posterior, fit_jointly
 from cbo_gym.scm.noise import DistributionFamily
 from cbo_gym.task import Action, Info, Observation
 

@@ -21,13 +21,13 @@ Departures:
   random order, and the last one is filled up.
 * The regression is repeated with the nodes that the fitted equations predict as arguments, since errors in these
   flatten the fit, and a criterion chooses among the sets of edges on the Lasso's path: see
-  :mod:`cbo_gym.agents.surrogates.separable_fit`.
+  :mod:`cbo_gym.agents.super_arms.separable_fit`.
 * What the polynomials miss of the mean payoff is added to them, where the super arms are few enough: with every fit the
   equations are solved at signals drawn from those seen, for every super arm, and the mean difference of payoff and
   polynomial is kept. In one system of ten like SSEMPeriodic's the polynomial of degree 4 picks a super arm that is 3 %
   worse than the best, for good.
 * The derivatives are differences as wide as the signals vary, see
-  :mod:`cbo_gym.agents.surrogates.payoff_polynomials`, and centres stay where they are between two fits, with moments
+  :mod:`cbo_gym.agents.super_arms.payoff_polynomials`, and centres stay where they are between two fits, with moments
   taken about them.
 """
 
@@ -40,7 +40,7 @@ from typing import Literal
 import numpy as np
 
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
-from cbo_gym.agents.surrogates.payoff_polynomials import (
+from cbo_gym.agents.super_arms.payoff_polynomials import (
     CHUNK,
     MAX_DEGREE,
     Expansion,
@@ -48,14 +48,14 @@ from cbo_gym.agents.surrogates.payoff_polynomials import (
     PayoffPolynomials,
     PolynomialsAboutZero,
 )
-from cbo_gym.agents.surrogates.separable_fit import (
+from cbo_gym.agents.super_arms.separable_fit import (
     EdgeFunction,
     SeparableModel,
     SeparableSystem,
     fit_by_base_arm,
     fit_jointly,
 )
-from cbo_gym.agents.surrogates.signal_moments import SignalMoments
+from cbo_gym.agents.super_arms.signal_moments import SignalMoments
 from cbo_gym.arguments import is_whole_number, require_not_negative, require_positive, require_truth_value, require_word
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.task import Action, Info, Observation

@@ -74,8 +74,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         mode: the feedback mode.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         parameters: keyword arguments of the mode and of the problem's builder; ``constraints``: what the expected
-            values of nodes must meet, see :mod:`cbo_gym.problems.variations.constraints`; ``graph`` with its own: what
-            agents are told of the graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; ``costs`` of rounds, as
+            values of nodes must meet, see :mod:`cbo_gym.problems.variations.constraints`; ``graph`` and its own: what
+            agents are told of it, see :mod:`cbo_gym.problems.variations.graph_knowledge`; ``costs`` of rounds, as
             :meth:`cbo_gym.actions.Costs.read` takes them, which every ``info`` then has as ``cost``; and ``instance``,
             0 for the system as published, see :mod:`cbo_gym.problems.variations.instance`.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.actions.cells import representative_points
-from cbo_gym.agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel, IntegralKernel
+from cbo_gym.agents.cells.aggregated_gp import AggregatedGP, AverageKernel, IntegralKernel
 
 
 def random_cells(count: int, dim: int, seed: int = 0) -> np.ndarray:

@@ -11,7 +11,7 @@ from cbo_gym import Mode, Round, UnsupportedModeError, evaluate
 from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.agents import Random
 from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_expected_improvement
-from cbo_gym.agents.surrogates.causal_prior import (
+from cbo_gym.agents.surrogates.causal.causal_prior import (
     CausalGP,
     CausalKernel,
     ObservationalModel,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cbo_gym import agents, evaluate
-from cbo_gym.agents.surrogates.unrolled import UnrolledModel
+from cbo_gym.agents.dynamic.unrolled import UnrolledModel
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation.gap import gap_over_time, gaps_of, slice_gaps

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from cbo_gym import Task
-from cbo_gym.agents.surrogates.exogenous import DecoderKernel, EncoderDecoder, ExogenousNetwork, fit_mixture
-from cbo_gym.agents.surrogates.gp_network import MechanismKernel
-from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
+from cbo_gym.agents.networks.exogenous import DecoderKernel, EncoderDecoder, ExogenousNetwork, fit_mixture
+from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
+from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
 from tests.agents.helpers import make
 
 

@@ -8,9 +8,9 @@ import torch
 
 from cbo_gym.agents.networks.exploration import RATE, Exploration
 from cbo_gym.agents.networks.mcbo import MCBO
-from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.kernels import SquaredExponential
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.toolbox.search import best_first
 from tests.agents.helpers import flat, make, play, started
 

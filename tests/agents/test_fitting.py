@@ -9,13 +9,13 @@ from botorch.optim.utils import get_parameters_and_bounds
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from scipy.optimize import check_grad
 
-from cbo_gym.agents.surrogates.causal_prior import CausalKernel
-from cbo_gym.agents.surrogates.exogenous import DecoderKernel
-from cbo_gym.agents.surrogates.fitting import LogPosterior, covariances
-from cbo_gym.agents.surrogates.gp_network import MechanismKernel
-from cbo_gym.agents.surrogates.heteroscedastic import BumpyNoise
-from cbo_gym.agents.surrogates.kernels import ScaledMatern, SquaredExponential
-from cbo_gym.agents.surrogates.noise import KnownNoise, NoiseLevel
+from cbo_gym.agents.networks.exogenous import DecoderKernel
+from cbo_gym.agents.networks.heteroscedastic import BumpyNoise
+from cbo_gym.agents.surrogates.causal.causal_prior import CausalKernel
+from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
+from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
+from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern, SquaredExponential
+from cbo_gym.agents.surrogates.gp.noise import KnownNoise, NoiseLevel
 
 KERNELS = {
     "default": SquaredExponential,

@@ -5,13 +5,13 @@ import pytest
 import torch
 from gpytorch.kernels import Kernel
 
-from cbo_gym.agents.surrogates.gp import (
+from cbo_gym.agents.surrogates.gp.model import (
     GaussianProcess,
     RefitSchedule,
     SurrogateError,
     is_noiseless,
 )
-from cbo_gym.agents.surrogates.noise import NO_NOISE
+from cbo_gym.agents.surrogates.gp.noise import NO_NOISE
 from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make
 

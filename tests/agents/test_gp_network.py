@@ -7,8 +7,8 @@ import torch
 
 from cbo_gym import Agent, Round, Task, agents, make_task
 from cbo_gym.actions import ChoiceCodec
-from cbo_gym.agents.surrogates.gp import SurrogateError
-from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.agents.surrogates.gp.model import SurrogateError
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable

@@ -9,8 +9,8 @@ from cbo_gym import make_task
 from cbo_gym.agents import CBOU, CEO, HCBO, LearnedGraph
 from cbo_gym.agents.baselines.learned_graph import directed_fully
 from cbo_gym.agents.intervention_sets.ceo import greatest_rewards, information_on_greatest
+from cbo_gym.agents.intervention_sets.evidence import explain, explain_linearly, linear_log_evidence
 from cbo_gym.agents.intervention_sets.hcbo import coverage_of, relative_weights
-from cbo_gym.agents.surrogates.evidence import explain, explain_linearly, linear_log_evidence
 from cbo_gym.errors import ArgumentError, HiddenGraphError, UnsupportedModeError
 from cbo_gym.scm import CausalDiagram
 

@@ -16,7 +16,7 @@ from botorch.optim import optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
 
 from cbo_gym.agents import GPNetworkModel
-from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make
 

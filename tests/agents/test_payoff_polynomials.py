@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from cbo_gym.actions.spaces import SuperArmSpace
-from cbo_gym.agents.surrogates.payoff_polynomials import (
+from cbo_gym.agents.super_arms.payoff_polynomials import (
     PayoffPolynomials,
     PolynomialsAboutZero,
     exponents_of,
     monomials,
 )
-from cbo_gym.agents.surrogates.separable_fit import SeparableSystem
-from cbo_gym.agents.surrogates.signal_moments import SignalMoments
+from cbo_gym.agents.super_arms.separable_fit import SeparableSystem
+from cbo_gym.agents.super_arms.signal_moments import SignalMoments
 
 COUNT, LIMIT = 5, 3
 SUPER_ARMS = SuperArmSpace(COUNT, LIMIT).all()

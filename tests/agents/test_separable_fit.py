@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cbo_gym.agents.surrogates.separable_fit import (
+from cbo_gym.agents.super_arms.separable_fit import (
     SeparableModel,
     SeparableSystem,
     coefficient_posterior,

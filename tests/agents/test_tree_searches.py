@@ -294,8 +294,8 @@ def test_a_kernel_that_is_not_told_is_fitted() -> None:
 
 def test_fitting_finds_the_generating_kernel() -> None:
     """Rewards drawn from the model itself, on a lengthscale of the grid."""
-    from cbo_gym.agents.surrogates.aggregated_gp import AverageKernel
-    from cbo_gym.agents.surrogates.cell_model import CellModel
+    from cbo_gym.agents.cells.aggregated_gp import AverageKernel
+    from cbo_gym.agents.cells.cell_model import CellModel
 
     rng = np.random.default_rng(0)
     task = make_task(gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, points=4), seed=0)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cbo_gym import make_task
+from cbo_gym.agents.cells.aggregated_gp import AggregatedGP, AverageKernel
 from cbo_gym.agents.cells.gpoo import GPOO
-from cbo_gym.agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel
 
 pytestmark = pytest.mark.benchmark
 

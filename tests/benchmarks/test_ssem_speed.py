@@ -9,8 +9,8 @@ import pytest
 from cbo_gym import evaluate, make_task
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agents import SSEMUCBJO
-from cbo_gym.agents.surrogates.payoff_polynomials import PayoffPolynomials, PolynomialsAboutZero
-from cbo_gym.agents.surrogates.signal_moments import SignalMoments
+from cbo_gym.agents.super_arms.payoff_polynomials import PayoffPolynomials, PolynomialsAboutZero
+from cbo_gym.agents.super_arms.signal_moments import SignalMoments
 
 pytestmark = pytest.mark.benchmark
 

@@ -318,4 +318,4 @@ def test_the_script_says_what_is_missing(script, tmp_path: Path) -> None:
 
 
 def test_the_coefficients_are_package_data() -> None:
-    assert (Path(cbo_gym.__file__).parent / "problems" / FILE_NAME).is_file()
+    assert (Path(cbo_gym.__file__).parent / "problems" / "systems" / FILE_NAME).is_file()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.actions import Domains
-from cbo_gym.agents.surrogates.evidence import Explanation, explain, explain_linearly, linear_log_evidence
+from cbo_gym.agents.intervention_sets.evidence import Explanation, explain, explain_linearly, linear_log_evidence
 from cbo_gym.task import Action, HardTask, Observation
 
 Parents = tuple[int, ...]  # places among the possible causes, ascending

@@ -1,6 +1,7 @@
 """GPs of several outcomes of the interventions on one target set: one GP each, or one GP of all with correlations.
 
-Both start from what observations tell about each outcome, as :class:`~cbo_gym.agents.surrogates.causal_prior.CausalGP`.
+Both start from what observations tell about each outcome, as
+:class:`~cbo_gym.agents.surrogates.causal.causal_prior.CausalGP` does.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.causal_prior import LEAST_NOISE, USUAL_NOISE, CausalGP, Effect
-from cbo_gym.agents.surrogates.fitting import Composed, Hyperparameters, Pullback
-from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.kernels import LARGEST, SquaredExponential
-from cbo_gym.agents.surrogates.noise import Noise, log_lognormal
+from cbo_gym.agents.surrogates.causal.causal_prior import LEAST_NOISE, USUAL_NOISE, CausalGP, Effect
+from cbo_gym.agents.surrogates.gp.fitting import Composed, Hyperparameters, Pullback
+from cbo_gym.agents.surrogates.gp.kernels import LARGEST, SquaredExponential
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.gp.noise import Noise, log_lognormal
 
 LOG_DIAGONAL_STD = 0.5  # of the priors of the logarithms of an outcome's own part of its standard deviation
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
-from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.noise import Noise, NoiseLevel
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.agents.surrogates.gp.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.gp.noise import Noise, NoiseLevel
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, HardTask, Observation
 

@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 from scipy.optimize import minimize
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.noise import Noise
+from cbo_gym.agents.surrogates.gp.noise import Noise
 
 RELATIVE_GAIN = 1e-7  # of the log density per datum, at which a fit stops
 JITTERS = (0.0, 1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that rounding made indefinite

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from cbo_gym.actions import Domains
-from cbo_gym.agents.surrogates.causal_prior import ObservationalModel
-from cbo_gym.agents.surrogates.evidence import SmoothExplanation, explain
+from cbo_gym.agents.intervention_sets.evidence import SmoothExplanation, explain
+from cbo_gym.agents.surrogates.causal.causal_prior import ObservationalModel
 from cbo_gym.errors import HiddenGraphError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, HardTask, Observation, ToldGraph

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.noise import LEVEL_PRIOR, NO_NOISE, Noise
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.gp.noise import LEVEL_PRIOR, NO_NOISE, Noise
 
 BUMPS = 5  # along each input
 BUMP_WIDTH = 0.2  # of the range of an input

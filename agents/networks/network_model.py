@@ -27,7 +27,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from botorch.sampling.get_sampler import GetSampler
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.task import Action, HardTask, SoftTask, Task
 
@@ -35,7 +35,7 @@ MOMENT_SAMPLES = 256  # Sobol samples behind a posterior's mean and variance
 
 
 class GPNetworkModel(Model):
-    """The nodes of a :class:`~cbo_gym.agents.surrogates.gp_network.GPNetwork` as the outputs of a BoTorch model.
+    """The nodes of a :class:`~cbo_gym.agents.surrogates.causal.gp_network.GPNetwork` as the outputs of a BoTorch model.
 
     Its points are the network's features of actions: in soft mode the action in [0, 1], in hard mode the values of the
     manipulable variables and then 0/1 membership of the target set. Data and hyper-parameters are the network's, which

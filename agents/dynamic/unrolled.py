@@ -10,7 +10,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from cbo_gym.actions import ChoiceCodec, Domains, Interval
-from cbo_gym.agents.surrogates.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
+from cbo_gym.agents.surrogates.causal.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, DynamicTask, HardTask, Mode, Observation, ToldGraph
 

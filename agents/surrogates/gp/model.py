@@ -4,7 +4,7 @@ The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel 
 lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs, in float64. Added here is what a
 bandit needs and BoTorch lacks:
 
-* hyper-parameters are fitted with gradients in closed form (:mod:`cbo_gym.agents.surrogates.fitting`), ten times as
+* hyper-parameters are fitted with gradients in closed form (:mod:`cbo_gym.agents.surrogates.gp.fitting`), ten times as
   fast as by autograd;
 * they are refitted with a warm start on a schedule, now and then also from another lengthscale; between
   refits new data only extend the cached Cholesky factor, a row each, at unchanged hyper-parameters and
@@ -31,10 +31,10 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.fitting import LogPosterior, covariances
-from cbo_gym.agents.surrogates.kernels import Function, SquaredExponential
-from cbo_gym.agents.surrogates.noise import KnownNoise, Noise, NoiseLevel
-from cbo_gym.agents.surrogates.prediction import Conditional, against, condensed
+from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
+from cbo_gym.agents.surrogates.gp.kernels import Function, SquaredExponential
+from cbo_gym.agents.surrogates.gp.noise import KnownNoise, Noise, NoiseLevel
+from cbo_gym.agents.surrogates.gp.prediction import Conditional, against, condensed
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task

@@ -17,11 +17,11 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
-from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
-from cbo_gym.agents.surrogates.gp import GaussianProcess
-from cbo_gym.agents.surrogates.kernels import Function, LogVariances, Scaled, SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.novelty import gap, ignorance, plausible_beyond
-from cbo_gym.agents.surrogates.prediction import Against, Prior
+from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, plausible_beyond
+from cbo_gym.agents.surrogates.gp.fitting import Composed, Covariances, Hyperparameters, Pullback
+from cbo_gym.agents.surrogates.gp.kernels import Function, LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.gp.prediction import Against, Prior
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal

@@ -17,9 +17,9 @@ from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback
-from cbo_gym.agents.surrogates.noise import log_lognormal
-from cbo_gym.agents.surrogates.prediction import Against, Prior
+from cbo_gym.agents.surrogates.gp.fitting import Composed, Covariances, Hyperparameters, Pullback
+from cbo_gym.agents.surrogates.gp.noise import log_lognormal
+from cbo_gym.agents.surrogates.gp.prediction import Against, Prior
 
 SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
 RANDOM_FEATURES = 256  # of a function drawn from a prior

@@ -9,7 +9,7 @@ from botorch.models.model import Model
 from botorch.posteriors import Posterior
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.errors import ArgumentError
 
 

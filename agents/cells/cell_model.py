@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbo_gym.agents.surrogates.aggregated_gp import AggregatedGP, AverageKernel, CellKernel, IntegralKernel
+from cbo_gym.agents.cells.aggregated_gp import AggregatedGP, AverageKernel, CellKernel, IntegralKernel
 from cbo_gym.arguments import require_word
 from cbo_gym.scm.noise import Zero
 from cbo_gym.task import AggregatedTask

@@ -26,12 +26,12 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.agents.surrogates.fitting import Composed, Covariances, Hyperparameters, Pullback, covariances
-from cbo_gym.agents.surrogates.gp import GaussianProcess, Numbers
-from cbo_gym.agents.surrogates.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.heteroscedastic import HeteroscedasticGP
-from cbo_gym.agents.surrogates.kernels import LogVariances, SquaredExponential, VarianceKernel
-from cbo_gym.agents.surrogates.prediction import Against, Conditional, Prior, against
+from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
+from cbo_gym.agents.surrogates.gp.fitting import Composed, Covariances, Hyperparameters, Pullback, covariances
+from cbo_gym.agents.surrogates.gp.kernels import LogVariances, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
+from cbo_gym.agents.surrogates.gp.prediction import Against, Conditional, Prior, against
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import HardTask, SoftTask
 

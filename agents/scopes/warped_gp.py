@@ -23,7 +23,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp import GaussianProcess, Numbers
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
 
 WARP_SPREAD = 0.75**0.5  # of the logarithm of a Kumaraswamy parameter, as in BoTorch's tutorial on input warping
 POWERS = (0.0, 2.0)  # within these Yeo-Johnson maps the real line onto itself, so every bound can be mapped back
@@ -63,7 +63,7 @@ class WarpedGP(GaussianProcess):
     about the median. The Yeo-Johnson parameter and the scale are fitted whenever the hyper-parameters are.
 
     Args:
-        name: as for :class:`~cbo_gym.agents.surrogates.gp.GaussianProcess`.
+        name: as for :class:`~cbo_gym.agents.surrogates.gp.model.GaussianProcess`.
         dim: the same.
         settings: the same; but the noise is learned here, and there is no other kernel.
 

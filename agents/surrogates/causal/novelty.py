@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp import GaussianProcess
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 
 KNOWN = 0.002  # of the prior standard deviation; half of that is left at exact data, by what steadies the matrices
 HEARD = 0.5  # of the noise's standard deviation

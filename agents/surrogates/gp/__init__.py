@@ -1,0 +1,1 @@
+"""Gaussian processes that serve several rooms, and what they are made of."""
