@@ -27,9 +27,9 @@ _LAZY = {
     "load_problem": "cbo_gym.problems.own.problem_file",
     "make_task": "cbo_gym.envs.tasks",
     "Oracle": "cbo_gym.oracle",
-    "evaluate": "cbo_gym.evaluation.runner",
-    "sweep": "cbo_gym.evaluation.sweep",
-    "leaderboard": "cbo_gym.evaluation.leaderboard",
+    "evaluate": "cbo_gym.evaluation.play.runner",
+    "sweep": "cbo_gym.evaluation.play.sweep",
+    "leaderboard": "cbo_gym.evaluation.compare.leaderboard",
     "sample": "cbo_gym.exchange.samples",
     "optuna_objective": "cbo_gym.exchange.optuna_objective",
     "botorch_function": "cbo_gym.exchange.botorch_function",
@@ -39,9 +39,9 @@ __all__ = ["Agent", "Mode", "Round", "Task", "UnsupportedModeError", "__version_
 
 if TYPE_CHECKING:  # _LAZY in words that type checkers follow; a test holds the two together
     from cbo_gym.envs.tasks import make_task as make_task
-    from cbo_gym.evaluation.leaderboard import leaderboard as leaderboard
-    from cbo_gym.evaluation.runner import evaluate as evaluate
-    from cbo_gym.evaluation.sweep import sweep as sweep
+    from cbo_gym.evaluation.compare.leaderboard import leaderboard as leaderboard
+    from cbo_gym.evaluation.play.runner import evaluate as evaluate
+    from cbo_gym.evaluation.play.sweep import sweep as sweep
     from cbo_gym.exchange.botorch_function import botorch_function as botorch_function
     from cbo_gym.exchange.optuna_objective import optuna_objective as optuna_objective
     from cbo_gym.exchange.samples import sample as sample

@@ -38,7 +38,7 @@ class Suite(StrictModel):
         environments: ids, with keywords where wanted, or patterns of ids, as in ``CBO/Alpine2*``.
         horizon: rounds; None for the registered number of each environment.
         seeds: how many, counted from 0.
-        metric: by which agents are compared; ``gap`` is GAP and PA-GAP of :mod:`cbo_gym.evaluation.gap`.
+        metric: by which agents are compared; ``gap`` is GAP and PA-GAP of :mod:`cbo_gym.evaluation.metrics.gap`.
         references: environment -> what its paper scores by in place of the optimum, where it does, for rewards that
             are maximised.
     """

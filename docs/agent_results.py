@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
-from cbo_gym.evaluation.tables import provenance
+from cbo_gym.evaluation.report.tables import provenance
 
 RESULTS = Path(__file__).parent / "data" / "agents.csv"
 SUITE = "agents"  # file of the published results

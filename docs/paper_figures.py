@@ -9,10 +9,10 @@ import numpy as np
 from environment_pictures import svg_of
 from matplotlib.figure import Figure
 
-from cbo_gym.evaluation.labels import for_figure, shortened
-from cbo_gym.evaluation.palette import looks
-from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
-from cbo_gym.evaluation.results import Run
+from cbo_gym.evaluation.report.labels import for_figure, shortened
+from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
+from cbo_gym.evaluation.runs.results import Run
 
 POINTS = 80  # of a line
 COLUMNS = 3

@@ -21,16 +21,18 @@ from pydantic import Field, ValidationError
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.claims import Claim, Judgement, Regret, judge
-from cbo_gym.evaluation.gap import mean_slice_gap
-from cbo_gym.evaluation.gap_tables import GAP_NOTE, gap_tables
-from cbo_gym.evaluation.graph_loss import graph_loss_tables
-from cbo_gym.evaluation.leaderboard import ALL_MODES, Leaderboard, half_width, leaderboard, newest
-from cbo_gym.evaluation.markdown import escape
-from cbo_gym.evaluation.published import load_published, own_store
-from cbo_gym.evaluation.results import Run
-from cbo_gym.evaluation.submission import read_card
-from cbo_gym.evaluation.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, overall_table, provenance
+from cbo_gym.evaluation.compare.claims import Claim, Judgement, Regret, judge
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.metrics.gap import mean_slice_gap
+from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
+from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
+from cbo_gym.evaluation.report.markdown import escape
+from cbo_gym.evaluation.report.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, overall_table, provenance
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.published import load_published, own_store
+from cbo_gym.evaluation.verify.submission import read_card
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, matches, modes_of
 from cbo_gym.suites import Suite, load, load_all

@@ -27,9 +27,9 @@ from matplotlib.figure import Figure
 
 import cbo_gym  # registers the environments, in worker processes too
 from cbo_gym.agents import Random
-from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.palette import looks
-from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, save, shared_legend
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, shared_legend
 from cbo_gym.files import replacing
 from cbo_gym.specs import create_agent
 

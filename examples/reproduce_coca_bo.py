@@ -17,11 +17,13 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from shared.progress import run_with_progress
 
 from cbo_gym.evaluation import Run
-from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.palette import looks
-from cbo_gym.evaluation.plots import (
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.play.sweep import plan
+from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.plots import (
     choice_styles,
     frequency_curves,
     legend_below,
@@ -31,8 +33,6 @@ from cbo_gym.evaluation.plots import (
     save,
     scale_to_lines,
 )
-from cbo_gym.evaluation.progress import run_with_progress
-from cbo_gym.evaluation.sweep import plan
 
 ALIGNED = "CBO/CoCaAligned-v0"
 WARPED, BOTORCH = "CoCaBO(backend='warped')", "CoCaBO(backend='botorch')"

@@ -28,7 +28,7 @@ from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from cbo_gym import make_task, sweep
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation.leaderboard import half_width
+from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.oracle import oracle_of
 from cbo_gym.specs import Spec, create_agent
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from shared.progress import run_with_progress
 
 from cbo_gym.evaluation import Run
-from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.palette import looks
-from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, save, scale_to_lines, shared_legend
-from cbo_gym.evaluation.progress import run_with_progress
-from cbo_gym.evaluation.selection import read_chosen
-from cbo_gym.evaluation.sweep import plan
+from cbo_gym.evaluation.compare.parameter_choice import read_chosen
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.play.sweep import plan
+from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, scale_to_lines, shared_legend
 
 WITHOUT_MCBO = ("GP-UCB", "EICF", "EXCBO")  # on Alpine2 the paper leaves MCBO out for its cost
 ALL = (*WITHOUT_MCBO, "MCBO")

@@ -19,14 +19,14 @@ import gymnasium as gym
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from shared.tree_plot import FUNCTION, GRID, TreeSnapshot, draw_cells, draw_posterior, draw_tree
 
 from cbo_gym import make_task, sweep
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.palette import looks
-from cbo_gym.evaluation.plots import on_paper, round_axis, save, shared_legend
-from cbo_gym.evaluation.tree_plot import FUNCTION, GRID, TreeSnapshot, draw_cells, draw_posterior, draw_tree
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.plots import on_paper, round_axis, save, shared_legend
 
 # Agent -> its name in the figures. GPTree and CellGP-UCB are also run with the confidence widths of their theory.
 METHODS = {

@@ -31,10 +31,10 @@ from cbo_gym import make_task, sweep
 from cbo_gym.agents import SSEMUCBJO
 from cbo_gym.agents.super_arms.separable_fit import SeparableSystem
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation.curves import log_limits, log_ticks, plain
-from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.palette import looks
-from cbo_gym.evaluation.plots import mean_curve, on_paper, round_axis, save, shared_legend
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.report.curves import log_limits, log_ticks, plain
+from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, shared_legend
 from cbo_gym.scm import Intervention
 
 JO = {f"SSEM-UCB-JO(corrected=False, degree={q})": f"SSEM-UCB-JO, q = {q}" for q in (1, 2, 3, 4)}  # as published

@@ -26,7 +26,7 @@ import gymnasium as gym
 import numpy as np
 
 import cbo_gym
-from cbo_gym.evaluation.machine import describe_machine
+from cbo_gym.evaluation.runs.machine import describe_machine
 from cbo_gym.oracle import oracle_of
 from cbo_gym.registry import entries
 from cbo_gym.task import Task

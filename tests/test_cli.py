@@ -15,8 +15,8 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.cli import app
 from cbo_gym.cli.agent_cards import agent_card
 from cbo_gym.evaluation import evaluate
-from cbo_gym.evaluation.markdown import BEGIN, END
-from cbo_gym.evaluation.results import name_of, save_run
+from cbo_gym.evaluation.report.markdown import BEGIN, END
+from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.registry import entries
 
 AGENT = "tests.helpers:Centre"
@@ -341,7 +341,7 @@ def test_a_failed_run_is_shown_and_sets_the_exit_status(tmp_path):
 
 
 def test_sweep_then_choose(tmp_path):
-    from cbo_gym.evaluation.selection import read_chosen
+    from cbo_gym.evaluation.compare.parameter_choice import read_chosen
 
     folder, file = str(tmp_path / "runs"), str(tmp_path / "chosen.yaml")
     words = ["sweep", folder, "--seeds", "2", "--horizon", "2", "--jobs", "1"]

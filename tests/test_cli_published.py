@@ -6,8 +6,8 @@ import pytest
 
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published
-from cbo_gym.evaluation.replay import Replay
-from cbo_gym.evaluation.results import name_of, save_run
+from cbo_gym.evaluation.runs.results import name_of, save_run
+from cbo_gym.evaluation.verify.replay import Replay
 from cbo_gym.suites import Suite
 from tests.test_cli import as_json, invoke
 
@@ -62,7 +62,9 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
         Replay(played[0], "identical", ("code",), ""),
         Replay(played[1], "agrees", ("machine",), "from round 2 on"),
     ]
-    monkeypatch.setattr("cbo_gym.evaluation.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)]))
+    monkeypatch.setattr(
+        "cbo_gym.evaluation.verify.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)])
+    )
     assert "2 runs: 1 identical, 1 agrees" in invoke("verify", "results")
     found[1] = Replay(played[1], "differs", (), "from round 2 on")
     assert "from round 2 on 2 runs: 1 identical, 1 differs" in invoke("verify", code=1)
@@ -76,7 +78,7 @@ def test_a_submission_is_checked(here, played, monkeypatch):
         name="tiny", title="t", description="d", environments=[played[0].env], horizon=played[0].horizon, seeds=5,
         metric="score",
     )  # fmt: skip
-    monkeypatch.setattr("cbo_gym.evaluation.submission.load", {"tiny": tiny}.__getitem__)
+    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.load", {"tiny": tiny}.__getitem__)
     (here / "card.yaml").write_text("agent: Random\nsuite: tiny\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
     words = ("check-submission", "results/mine.parquet", "--card", "card.yaml")
     invoke("publish", "runs/mine", "--submission")

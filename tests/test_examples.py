@@ -54,7 +54,7 @@ def test_the_readme_names_every_environment_and_agent():
 
 
 def test_make_results_names_registered_environments_and_finds_the_readmes_markers():
-    from cbo_gym.evaluation.markdown import BEGIN, END
+    from cbo_gym.evaluation.report.markdown import BEGIN, END
     from cbo_gym.registry import find_entry
 
     named = re.findall(r"CBO/[\w-]+", (ROOT / "Makefile").read_text())

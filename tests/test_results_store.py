@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from cbo_gym.evaluation import leaderboard, load_published
-from cbo_gym.evaluation.admission import admitted
-from cbo_gym.evaluation.markdown import BEGIN, END, results, write_results
-from cbo_gym.evaluation.published import MOST_BYTES, own_store, read_part
-from cbo_gym.evaluation.submission import read_card
+from cbo_gym.evaluation.report.markdown import BEGIN, END, results, write_results
+from cbo_gym.evaluation.store.published import MOST_BYTES, own_store, read_part
+from cbo_gym.evaluation.verify.admission import admitted
+from cbo_gym.evaluation.verify.submission import read_card
 from cbo_gym.registry import find_entry
 from cbo_gym.suites import load_all
 from cbo_gym.task import Mode

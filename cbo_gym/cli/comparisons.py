@@ -31,10 +31,10 @@ from cbo_gym.task import Mode
 if TYPE_CHECKING:
     import polars as pl
 
-    from cbo_gym.evaluation.leaderboard import Leaderboard
-    from cbo_gym.evaluation.paired import Comparison
-    from cbo_gym.evaluation.results import Run
-    from cbo_gym.evaluation.selection import Choice
+    from cbo_gym.evaluation.compare.leaderboard import Leaderboard
+    from cbo_gym.evaluation.compare.pairwise import Comparison
+    from cbo_gym.evaluation.compare.parameter_choice import Choice
+    from cbo_gym.evaluation.runs.results import Run
 
 # on a narrow terminal the first go first
 LESS_IMPORTANT_METRICS = (
@@ -104,10 +104,10 @@ def print_leaderboard(
 
     Example: [b]cbo-gym leaderboard runs --mode soft -a 'MCBO*' -a Random[/b]
     """
-    from cbo_gym.evaluation.leaderboard import leaderboard
-    from cbo_gym.evaluation.markdown import write_results
-    from cbo_gym.evaluation.plots import FORMATS, require_formats
-    from cbo_gym.evaluation.published import is_published
+    from cbo_gym.evaluation.compare.leaderboard import leaderboard
+    from cbo_gym.evaluation.report.markdown import write_results
+    from cbo_gym.evaluation.report.plots import FORMATS, require_formats
+    from cbo_gym.evaluation.store.published import is_published
     from cbo_gym.progress import progress_bar
 
     form = chosen_format(as_json, as_csv)
@@ -122,7 +122,7 @@ def print_leaderboard(
         if markdown is not None:
             write_results(markdown, board)
         if target is not None:
-            from cbo_gym.evaluation.report import write_report  # late: it draws, and documents need no figures
+            from cbo_gym.evaluation.report.page import write_report  # late: it draws, and documents need no figures
 
             bar = progress.add_task("figures", total=None)
             page = write_report(
@@ -134,7 +134,7 @@ def print_leaderboard(
     if form is Format.JSON:
         print_json(_document(board))
     elif form is Format.CSV:
-        from cbo_gym.evaluation.tables import csv_of
+        from cbo_gym.evaluation.report.tables import csv_of
 
         sys.stdout.write(csv_of(_tables(board)[table or BoardTable.OVERALL]))
     else:
@@ -149,8 +149,8 @@ def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lamb
     Raises:
         ArgumentError: if there are none, or no folder.
     """
-    from cbo_gym.evaluation.folder import intact_runs
-    from cbo_gym.evaluation.published import is_published, load_published
+    from cbo_gym.evaluation.runs.folder import intact_runs
+    from cbo_gym.evaluation.store.published import is_published, load_published
 
     return load_published(folder) if is_published(folder) else intact_runs(track(_run_files(folder)))
 
@@ -161,7 +161,7 @@ def _run_files(folder: Path) -> list[Path]:
     Raises:
         ArgumentError: if there are none, or no folder.
     """
-    from cbo_gym.evaluation.folder import run_files
+    from cbo_gym.evaluation.runs.folder import run_files
 
     paths = run_files(folder)
     if not paths:
@@ -182,7 +182,7 @@ def _tables(board: Leaderboard) -> dict[BoardTable, pl.DataFrame]:
 
 def _document(board: Leaderboard) -> dict[str, object]:
     """The JSON document: tables as lists of rows, and what they leave out."""
-    from cbo_gym.evaluation.tables import incomplete_rows, provenance
+    from cbo_gym.evaluation.report.tables import incomplete_rows, provenance
 
     tables = _tables(board)
     shown = (BoardTable.OVERALL, BoardTable.PER_ENV, BoardTable.IMPROVEMENT, BoardTable.CHOICES)
@@ -194,11 +194,10 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 
 def _print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.graph_loss import graph_loss_tables
-    from cbo_gym.evaluation.instances import instance_tables
-    from cbo_gym.evaluation.leaderboard import METRICS
-    from cbo_gym.evaluation.results import last_line
-    from cbo_gym.evaluation.tables import (
+    from cbo_gym.evaluation.compare.leaderboard import METRICS
+    from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
+    from cbo_gym.evaluation.report.instances import instance_tables
+    from cbo_gym.evaluation.report.tables import (
         OVERALL,
         SCORE_NOTE,
         SECONDS_NOTE,
@@ -209,6 +208,7 @@ def _print_board(board: Leaderboard) -> None:
         overall_table,
         provenance,
     )
+    from cbo_gym.evaluation.runs.results import last_line
 
     gone: list[str] = []
     for env in board.per_env["env"].unique(maintain_order=True):
@@ -252,8 +252,8 @@ def compare(
 
     Example: [b]cbo-gym compare runs MCBO GP-UCB[/b]
     """
-    from cbo_gym.evaluation.paired import TEST
-    from cbo_gym.evaluation.paired import compare as compared
+    from cbo_gym.evaluation.compare.pairwise import TEST
+    from cbo_gym.evaluation.compare.pairwise import compare as compared
 
     form = chosen_format(as_json, as_csv)
     found = compared(_runs(folder), agent, other)
@@ -276,9 +276,9 @@ def _compared_rows(found: Comparison) -> list[dict[str, object]]:
 def _print_comparison(found: Comparison) -> None:
     import polars as pl
 
-    from cbo_gym.evaluation.leaderboard import METRICS
-    from cbo_gym.evaluation.paired import COMPARED, TEST
-    from cbo_gym.evaluation.tables import with_interval
+    from cbo_gym.evaluation.compare.leaderboard import METRICS
+    from cbo_gym.evaluation.compare.pairwise import COMPARED, TEST
+    from cbo_gym.evaluation.report.tables import with_interval
 
     def cells(row: dict[str, Any]) -> list[str]:
         difference = with_interval(row["difference"], row["difference_low"], row["difference_high"])
@@ -338,7 +338,7 @@ def choose(
 
     Example: [b]cbo-gym choose runs --agent MCBO --parameter beta[/b]
     """
-    from cbo_gym.evaluation.selection import choose_parameter, write_choice
+    from cbo_gym.evaluation.compare.parameter_choice import choose_parameter, write_choice
 
     runs = (
         run

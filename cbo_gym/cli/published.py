@@ -15,8 +15,8 @@ from cbo_gym.cli.output import JsonOption, print_json, print_table, say
 from cbo_gym.errors import printable
 
 if TYPE_CHECKING:
-    from cbo_gym.evaluation.referee import Blind
-    from cbo_gym.evaluation.replay import Replay
+    from cbo_gym.evaluation.verify.referee import Blind
+    from cbo_gym.evaluation.verify.replay import Replay
 
 STORE = Path("results")
 SampleOption = Annotated[int, typer.Option(min=1, help="How many runs are played again, at random.")]
@@ -60,7 +60,7 @@ def publish(
 
     Example: [b]cbo-gym publish runs/survey --suite survey2026[/b]
     """
-    from cbo_gym.evaluation.published import publish as published
+    from cbo_gym.evaluation.store.published import publish as published
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:
@@ -97,8 +97,8 @@ def verify(
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """
-    from cbo_gym.evaluation.published import load_published
-    from cbo_gym.evaluation.replay import replays, sample_of
+    from cbo_gym.evaluation.store.published import load_published
+    from cbo_gym.evaluation.verify.replay import replays, sample_of
     from cbo_gym.progress import progress_bar
 
     chosen = sample_of(load_published(store), sample, seed)
@@ -166,8 +166,8 @@ def check_submission(
 
     Example: [b]cbo-gym check-submission my-agent.parquet --card my-agent.yaml --allow my_package:MyAgent[/b]
     """
-    from cbo_gym.evaluation.submission import check_submission as checked
-    from cbo_gym.evaluation.submission import enter
+    from cbo_gym.evaluation.verify.submission import check_submission as checked
+    from cbo_gym.evaluation.verify.submission import enter
     from cbo_gym.progress import progress_bar
 
     with progress_bar() as progress:

@@ -25,9 +25,9 @@ from cbo_gym.cli.suites import SuiteOption, SuiteSeeds, grid
 from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from cbo_gym.evaluation.forecast import Forecast, Planned
-    from cbo_gym.evaluation.results import Recommend, Run
-    from cbo_gym.evaluation.sweep import Backend
+    from cbo_gym.evaluation.play.forecast import Forecast, Planned
+    from cbo_gym.evaluation.play.sweep import Backend
+    from cbo_gym.evaluation.runs.results import Recommend, Run
     from cbo_gym.suites import Suite
 
 RecommendOption = Annotated[
@@ -54,9 +54,9 @@ def run(
 
     Example: [b]cbo-gym run GP-UCB CBO/Dropwave-v0 --horizon 30[/b]
     """
-    from cbo_gym.evaluation.folder import require_writable
-    from cbo_gym.evaluation.results import save_run
-    from cbo_gym.evaluation.runner import evaluate
+    from cbo_gym.evaluation.play.runner import evaluate
+    from cbo_gym.evaluation.runs.folder import require_writable
+    from cbo_gym.evaluation.runs.results import save_run
     from cbo_gym.progress import progress_bar
 
     if out is not None:
@@ -79,7 +79,7 @@ def run(
 
 
 def _print_run(result: Run) -> None:
-    from cbo_gym.evaluation.results import SECONDS
+    from cbo_gym.evaluation.runs.results import SECONDS
 
     rounds = result.table.height
     shown = sorted({1, rounds, *(max(1, round(rounds * part / 10)) for part in range(1, 10))})
@@ -160,8 +160,8 @@ def sweep(
 
     A whole suite: [b]cbo-gym sweep runs -a Random -a CBO --suite survey2026[/b]
     """
-    from cbo_gym.evaluation.results import last_line
-    from cbo_gym.evaluation.sweep import sweep as run_sweep
+    from cbo_gym.evaluation.play.sweep import sweep as run_sweep
+    from cbo_gym.evaluation.runs.results import last_line
     from cbo_gym.progress import progress_bar
 
     when = cast("Recommend", recommend)  # which the sweep checks, as it does the backend
@@ -231,8 +231,8 @@ def _print_plan(
     blind: str | None,
     jobs: int | None,
 ) -> None:
-    from cbo_gym.evaluation.forecast import forecast
-    from cbo_gym.evaluation.sweep import plan
+    from cbo_gym.evaluation.play.forecast import forecast
+    from cbo_gym.evaluation.play.sweep import plan
 
     planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond, blind))
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]

@@ -3,12 +3,12 @@
 from cbo_gym.errors import naming_the_extra
 
 with naming_the_extra("cbo_gym.evaluation"):
-    from cbo_gym.evaluation.folder import DamagedRunWarning, load_runs
-    from cbo_gym.evaluation.leaderboard import Leaderboard, leaderboard
-    from cbo_gym.evaluation.published import load_published, publish
-    from cbo_gym.evaluation.results import Run, load_run
-    from cbo_gym.evaluation.runner import AgentError, evaluate
-    from cbo_gym.evaluation.sweep import sweep
+    from cbo_gym.evaluation.compare.leaderboard import Leaderboard, leaderboard
+    from cbo_gym.evaluation.play.runner import AgentError, evaluate
+    from cbo_gym.evaluation.play.sweep import sweep
+    from cbo_gym.evaluation.runs.folder import DamagedRunWarning, load_runs
+    from cbo_gym.evaluation.runs.results import Run, load_run
+    from cbo_gym.evaluation.store.published import load_published, publish
 
 __all__ = [
     "AgentError",

@@ -12,7 +12,7 @@ from cbo_gym import agents, evaluate
 from cbo_gym.agents.dynamic.unrolled import UnrolledModel
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
-from cbo_gym.evaluation.gap import gap_over_time, gaps_of, slice_gaps
+from cbo_gym.evaluation.metrics.gap import gap_over_time, gaps_of, slice_gaps
 from cbo_gym.registry import InitialData
 from tests.agents.helpers import make, play
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cbo_gym import evaluate
-from cbo_gym.evaluation.isolated import IsolatedAgent
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.labels import Spec
 
 pytestmark = pytest.mark.benchmark

@@ -10,11 +10,11 @@ import pytest
 import result_pages
 from result_pages import TOLD, papers, runs_of, told
 
-import cbo_gym.evaluation.runner as runner
+import cbo_gym.evaluation.play.runner as runner
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import CBOGymError
 from cbo_gym.evaluation import evaluate
-from cbo_gym.evaluation.submission import Told
+from cbo_gym.evaluation.verify.submission import Told
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, create_agent, find_agent, modes_of
 from cbo_gym.suites import load, load_all

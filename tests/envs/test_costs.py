@@ -11,11 +11,11 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation import plots
-from cbo_gym.evaluation.horizontal import CostPaid
-from cbo_gym.evaluation.report import write_report
-from cbo_gym.evaluation.results import load_run, save_run
-from cbo_gym.evaluation.tables import env_table
+from cbo_gym.evaluation.report import plots
+from cbo_gym.evaluation.report.page import write_report
+from cbo_gym.evaluation.report.tables import env_table
+from cbo_gym.evaluation.report.x_axis import CostPaid
+from cbo_gym.evaluation.runs.results import load_run, save_run
 from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import build_problem
 from cbo_gym.registry import find_entry

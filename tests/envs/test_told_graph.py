@@ -6,7 +6,7 @@ import pytest
 
 from cbo_gym import UnsupportedModeError, evaluate, make_task
 from cbo_gym.errors import ArgumentError, HiddenGraphError
-from cbo_gym.evaluation.sweep import plan, run_job
+from cbo_gym.evaluation.play.sweep import plan, run_job
 from cbo_gym.oracle import oracle_of
 from cbo_gym.problems.variations.graph_knowledge import told_in_words
 from cbo_gym.registry import find_entry

@@ -10,11 +10,11 @@ import cbo_gym
 from cbo_gym import evaluate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, publish
-from cbo_gym.evaluation.admission import admitted_agent, admitted_env
-from cbo_gym.evaluation.replay import replays
-from cbo_gym.evaluation.report import write_report
-from cbo_gym.evaluation.results import name_of, save_run
-from cbo_gym.evaluation.submission import check_submission
+from cbo_gym.evaluation.report.page import write_report
+from cbo_gym.evaluation.runs.results import name_of, save_run
+from cbo_gym.evaluation.verify.admission import admitted_agent, admitted_env
+from cbo_gym.evaluation.verify.replay import replays
+from cbo_gym.evaluation.verify.submission import check_submission
 from cbo_gym.registry import entries
 from tests.test_import_graph import sources
 
@@ -23,27 +23,28 @@ ROOT = Path(cbo_gym.__file__).parent
 #: the door let through
 MAKERS = {
     "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph feedback problems.build",
-    "find_agent": "agent_finder cli.agent_cards evaluation.admission evaluation.grid evaluation.provenance player",
-    "create_agent": "agent_finder evaluation.grid evaluation.runner player testing",
-    "make_env": "cli.environments evaluation.grid evaluation.runner exchange.opening testing",
+    "find_agent": "agent_finder cli.agent_cards evaluation.verify.admission "
+    "evaluation.play.grid evaluation.runs.provenance player",
+    "create_agent": "agent_finder evaluation.play.grid evaluation.play.runner player testing",
+    "make_env": "cli.environments evaluation.play.grid evaluation.play.runner exchange.opening testing",
     "make": "agents.dynamic.restarted cli.environments specs testing",
-    "builder_of": "evaluation.admission problems.build",
-    "build_problem": "feedback problems.contextual testing",
+    "builder_of": "evaluation.verify.admission problems.build",
+    "build_problem": "feedback problems.systems.contextual testing",
     "load_problem": "problems.build",
-    "plan": "cli.runs evaluation.sweep",
+    "plan": "cli.runs evaluation.play.sweep",
     "sweep": "",
     "run_sweep": "cli.runs",
-    "evaluate": "agents.surrogates.parent_posterior cli.runs evaluation.sweep",
+    "evaluate": "agents.intervention_sets.parent_posterior cli.runs evaluation.play.sweep",
     "exec": "scm.model scm.separable",
-    "eval": "problems.expression",
-    "loads": "plain.messages evaluation.processes evaluation.published evaluation.results agents.zoo",
+    "eval": "problems.own.expression",
+    "loads": "plain.messages evaluation.play.processes evaluation.store.published evaluation.runs.results agents.zoo",
     "literal_eval": "labels",
-    "cell_of": "evaluation.grid",
-    "cells_of_strangers": "evaluation.referee evaluation.replay",
-    "player_of": "evaluation.grid evaluation.referee evaluation.replay",
-    "IsolatedAgent": "evaluation.isolated evaluation.sweep",
+    "cell_of": "evaluation.play.grid",
+    "cells_of_strangers": "evaluation.verify.referee evaluation.verify.replay",
+    "player_of": "evaluation.play.grid evaluation.verify.referee evaluation.verify.replay",
+    "IsolatedAgent": "evaluation.play.isolated evaluation.play.sweep",
 }
-WHO_READS_RUNS = {"evaluation.referee", "evaluation.replay"}  # and makes something of what they name
+WHO_READS_RUNS = {"evaluation.verify.referee", "evaluation.verify.replay"}  # and makes something of what they name
 
 
 def calls():

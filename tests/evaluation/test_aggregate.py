@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cbo_gym.evaluation.aggregate import (
+from cbo_gym.evaluation.metrics.aggregate import (
     bootstrap_weights,
     equal_weights,
     interquartile_mean,

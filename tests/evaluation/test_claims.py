@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from cbo_gym.evaluation import evaluate
-from cbo_gym.evaluation.claims import Claim, judge
-from cbo_gym.evaluation.gap import gaps_of
+from cbo_gym.evaluation.compare.claims import Claim, judge
+from cbo_gym.evaluation.metrics.gap import gaps_of
 from tests.evaluation.test_leaderboard import made_up_run
 
 ENV = "CBO/Dropwave-v0"

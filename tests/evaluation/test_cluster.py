@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from cbo_gym import evaluate, sweep
 from cbo_gym.cli import app
-from cbo_gym.evaluation import cluster as cluster_module
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation import provenance as provenance_module
-from cbo_gym.evaluation.results import SECONDS
+from cbo_gym.evaluation.play import cluster as cluster_module
+from cbo_gym.evaluation.runs import provenance as provenance_module
+from cbo_gym.evaluation.runs.results import SECONDS
 
 
 @pytest.fixture(scope="module")

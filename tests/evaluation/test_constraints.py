@@ -6,9 +6,9 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.agent import Agent
 from cbo_gym.evaluation import leaderboard
-from cbo_gym.evaluation.regret import counted
-from cbo_gym.evaluation.results import OF_CONSTRAINTS, load_run, name_of, save_run
-from cbo_gym.evaluation.tables import env_table
+from cbo_gym.evaluation.metrics.regret import counted
+from cbo_gym.evaluation.report.tables import env_table
+from cbo_gym.evaluation.runs.results import OF_CONSTRAINTS, load_run, name_of, save_run
 from cbo_gym.task import Mode
 
 ENV = "CBO/CCBOSynthetic1-v0"

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from cbo_gym.evaluation.forecast import OTHER, SAME, forecast
-from cbo_gym.evaluation.results import save_run
-from cbo_gym.evaluation.sweep import plan, run_job
+from cbo_gym.evaluation.play.forecast import OTHER, SAME, forecast
+from cbo_gym.evaluation.play.sweep import plan, run_job
+from cbo_gym.evaluation.runs.results import save_run
 
 ENVS = ["CBO/Dropwave-v0", "CBO/Alpine2-v0", "CBO/ToyGraph-v0"]
 AGENTS = ["Random", "tests.helpers:SoftOnly"]

@@ -10,10 +10,10 @@ import pytest
 from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_run
-from cbo_gym.evaluation.gap import GAPS, gap, gaps_of, path_aware_gap
-from cbo_gym.evaluation.gap_tables import gap_tables
-from cbo_gym.evaluation.report import write_report
-from cbo_gym.evaluation.results import save_run
+from cbo_gym.evaluation.metrics.gap import GAPS, gap, gaps_of, path_aware_gap
+from cbo_gym.evaluation.report.gap_tables import gap_tables
+from cbo_gym.evaluation.report.page import write_report
+from cbo_gym.evaluation.runs.results import save_run
 from cbo_gym.oracle import oracle_of
 
 HALFWAY = [0.0, 2.0, 1.0, 6.0]  # of the way from 2 to 10: nothing, nothing, nothing, half

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cbo_gym import evaluate, leaderboard
-from cbo_gym.evaluation.graph_loss import graph_loss_tables, graph_losses
+from cbo_gym.evaluation.report.graph_loss import graph_loss_tables, graph_losses
 from tests.helpers import Centre
 
 TOY = "CBO/ToyGraph-v0"

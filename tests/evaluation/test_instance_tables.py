@@ -7,7 +7,7 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.agents import Random
 from cbo_gym.evaluation import leaderboard
-from cbo_gym.evaluation.instances import instance_losses, instance_tables
+from cbo_gym.evaluation.report.instances import instance_losses, instance_tables
 from cbo_gym.oracle import oracle_of
 
 ENV = "CBO/Dropwave-v0"

@@ -13,9 +13,9 @@ from cbo_gym import evaluate, make_task
 from cbo_gym.closed import VARIABLE
 from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError
-from cbo_gym.evaluation.blind import anonymous, secret_of, seeds_of, turned
-from cbo_gym.evaluation.isolated import IsolatedAgent
-from cbo_gym.evaluation.results import SECONDS
+from cbo_gym.evaluation.play.blind import anonymous, secret_of, seeds_of, turned
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.evaluation.runs.results import SECONDS
 from cbo_gym.labels import Spec
 from cbo_gym.plain import from_plain, task_of, task_to_plain, to_plain
 from cbo_gym.plain.expressions import traced

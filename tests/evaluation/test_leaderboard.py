@@ -6,8 +6,8 @@ import pytest
 
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
-from cbo_gym.evaluation.leaderboard import half_width
-from cbo_gym.evaluation.tables import (
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.report.tables import (
     choice_table,
     completeness,
     coverage_table,

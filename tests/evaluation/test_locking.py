@@ -13,10 +13,10 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import Run, load_published, load_run, publish
-from cbo_gym.evaluation.folder import resumed_run, run_files
-from cbo_gym.evaluation.locking import LOCK, WaitingWarning, locked
-from cbo_gym.evaluation.results import name_of, save_run
-from cbo_gym.evaluation.sweep import _store, plan
+from cbo_gym.evaluation.play.sweep import _store, plan
+from cbo_gym.evaluation.runs.folder import resumed_run, run_files
+from cbo_gym.evaluation.runs.locking import LOCK, WaitingWarning, locked
+from cbo_gym.evaluation.runs.results import name_of, save_run
 
 SPAWN = multiprocessing.get_context("spawn")
 PROCESSES, RACES, RUNS = 8, 50, 10
@@ -34,7 +34,7 @@ def test_one_who_waits_says_so_and_gives_up_and_a_dead_holder_is_in_nobody_s_way
     holder.start()
     assert has_it.wait(60)
     for name, seconds in (("SAID_AFTER", 0.1), ("GIVEN_UP_AFTER", 0.3)):
-        monkeypatch.setattr(f"cbo_gym.evaluation.locking.{name}", seconds)
+        monkeypatch.setattr(f"cbo_gym.evaluation.runs.locking.{name}", seconds)
     save_run(tmp_path / "run.parquet", Run("A", "E", 0, 1, "soft", "failed"))
     assert run_files(tmp_path) == [tmp_path / "run.parquet"]
     with (

@@ -2,8 +2,8 @@ import pytest
 
 from cbo_gym import leaderboard
 from cbo_gym.evaluation import Run
-from cbo_gym.evaluation.markdown import BEGIN, END, write_results
-from cbo_gym.evaluation.tables import SCORE_NOTE, SECONDS_NOTE
+from cbo_gym.evaluation.report.markdown import BEGIN, END, write_results
+from cbo_gym.evaluation.report.tables import SCORE_NOTE, SECONDS_NOTE
 from tests.evaluation.test_leaderboard import made_up_run
 
 

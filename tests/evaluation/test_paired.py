@@ -6,9 +6,10 @@ import pytest
 from scipy import stats
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation import Run, paired
-from cbo_gym.evaluation.paired import compare, least_p_value, over_envs, sign_flip_p_value
-from cbo_gym.evaluation.results import SECONDS
+from cbo_gym.evaluation import Run
+from cbo_gym.evaluation.compare import pairwise as paired
+from cbo_gym.evaluation.compare.pairwise import compare, least_p_value, over_envs, sign_flip_p_value
+from cbo_gym.evaluation.runs.results import SECONDS
 
 
 def run(agent, seed, score, env="CBO/Dropwave-v0", mode="soft", horizon=5, **more):

@@ -7,8 +7,8 @@ import pytest
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.labels import file_names, for_figure, shortened
-from cbo_gym.evaluation.palette import COLOURS, looks
+from cbo_gym.evaluation.report.labels import file_names, for_figure, shortened
+from cbo_gym.evaluation.report.palette import COLOURS, looks
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {

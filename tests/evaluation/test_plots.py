@@ -5,10 +5,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from cbo_gym import leaderboard
-from cbo_gym.evaluation import plots
-from cbo_gym.evaluation.curves import curve, log_limits, log_ticks, plain
-from cbo_gym.evaluation.palette import looks, of_place
-from cbo_gym.evaluation.significance import ranking
+from cbo_gym.evaluation.compare.significance import ranking
+from cbo_gym.evaluation.report import plots
+from cbo_gym.evaluation.report.curves import curve, log_limits, log_ticks, plain
+from cbo_gym.evaluation.report.palette import looks, of_place
 from tests.evaluation.test_leaderboard import choosing_run, made_up_run
 
 

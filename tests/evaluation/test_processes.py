@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from cbo_gym.evaluation.processes import DiedError, Limits, Worker
+from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 
 
 def test_calls_are_answered_and_a_death_ends_one_call_only():
@@ -50,7 +50,7 @@ def test_every_call_under_a_memory_limit_has_a_process_of_its_own():
 
 PARENT = """
 import sys
-from cbo_gym.evaluation.processes import Worker
+from cbo_gym.evaluation.play.processes import Worker
 worker = Worker()
 print(worker.call(eval, "__import__('os').getpid()"), flush=True)
 worker.call(eval, {doing!r})

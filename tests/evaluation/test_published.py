@@ -11,9 +11,9 @@ import pytest
 from cbo_gym import evaluate, leaderboard
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_runs, publish
-from cbo_gym.evaluation.leaderboard import GAPS, METRICS
-from cbo_gym.evaluation.published import is_published, own_store
-from cbo_gym.evaluation.results import METADATA_KEY, name_of, save_run, sealed
+from cbo_gym.evaluation.compare.leaderboard import GAPS, METRICS
+from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, sealed
+from cbo_gym.evaluation.store.published import is_published, own_store
 
 ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
 ROUNDS = 20
@@ -196,7 +196,9 @@ def test_what_is_not_there_is_named(store, monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="no published results"):
         load_published(tmp_path / "none")
     assert own_store().name == "results"
-    monkeypatch.setattr("cbo_gym.evaluation.published.suites_path", lambda: own_store_of_a_wheel() / "suites.yaml")
+    monkeypatch.setattr(
+        "cbo_gym.evaluation.store.published.suites_path", lambda: own_store_of_a_wheel() / "suites.yaml"
+    )
     with pytest.raises(OperationError, match="not part of the installed package"):
         load_published()
 
@@ -209,7 +211,7 @@ def own_store_of_a_wheel():
 
 
 def test_a_store_that_grows_too_large_is_left_as_it_was(played, store, tmp_path, monkeypatch):
-    monkeypatch.setattr("cbo_gym.evaluation.published.MOST_BYTES", (store / "mine.parquet").stat().st_size)
+    monkeypatch.setattr("cbo_gym.evaluation.store.published.MOST_BYTES", (store / "mine.parquet").stat().st_size)
     with pytest.raises(ValueError, match=r"at most .* may be"):
         publish(folder_of(tmp_path / "more", [replace(played[0], seed=7)]), store)
     assert [path.name for path in store.iterdir()] == ["mine.parquet"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cbo_gym.evaluation import regret
+from cbo_gym.evaluation.metrics import regret
 
 OPTIMUM = 10.0
 EXPECTED = np.array([4.0, 9.0, 7.0])

@@ -16,9 +16,10 @@ from cbo_gym import leaderboard
 from cbo_gym.cli.application import app
 from cbo_gym.cli.comparisons import _print_board
 from cbo_gym.cli.output import console
-from cbo_gym.evaluation import Run, report
-from cbo_gym.evaluation.latex import escape
-from cbo_gym.evaluation.markdown import escape as escape_markdown
+from cbo_gym.evaluation import Run
+from cbo_gym.evaluation.report import page as report
+from cbo_gym.evaluation.report.latex import escape
+from cbo_gym.evaluation.report.markdown import escape as escape_markdown
 from cbo_gym.files import csv_text
 from tests.evaluation.test_leaderboard import choosing_run, made_up_run
 

@@ -8,7 +8,7 @@ import pytest
 
 from cbo_gym import evaluate, leaderboard
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
-from cbo_gym.evaluation.results import METADATA_KEY, name_of, save_run
+from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 import cbo_gym
 from cbo_gym import UnsupportedModeError, evaluate
 from cbo_gym.evaluation import AgentError
-from cbo_gym.evaluation.results import SECONDS
+from cbo_gym.evaluation.runs.results import SECONDS
 from cbo_gym.wrappers import OracleInfo
 from tests.helpers import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
 

@@ -10,16 +10,16 @@ import pytest
 from cbo_gym import evaluate, sweep
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
-from cbo_gym.evaluation.claims import Claim, judge
-from cbo_gym.evaluation.leaderboard import env_label
-from cbo_gym.evaluation.paired import compare
-from cbo_gym.evaluation.published import put
-from cbo_gym.evaluation.recorded import _packed, recorded, with_actions
-from cbo_gym.evaluation.referee import Blind, _least_loss, drops, gains, rescored
-from cbo_gym.evaluation.replay import Replay, compared
-from cbo_gym.evaluation.results import COLUMNS, SECONDS
-from cbo_gym.evaluation.submission import check_submission, enter, read_card
-from cbo_gym.evaluation.tables import incomplete_rows
+from cbo_gym.evaluation.compare.claims import Claim, judge
+from cbo_gym.evaluation.compare.pairwise import compare
+from cbo_gym.evaluation.report.tables import incomplete_rows
+from cbo_gym.evaluation.runs.counted import env_label
+from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
+from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS
+from cbo_gym.evaluation.store.published import put
+from cbo_gym.evaluation.verify.referee import Blind, _least_loss, drops, gains, rescored
+from cbo_gym.evaluation.verify.replay import Replay, compared
+from cbo_gym.evaluation.verify.submission import check_submission, enter, read_card
 from cbo_gym.oracle import oracle_of
 from cbo_gym.suites import Suite
 
@@ -34,7 +34,7 @@ TINY = Suite(name="tiny", title="t", description="d", environments=ENVS, horizon
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setattr("cbo_gym.evaluation.submission.load", {"tiny": TINY}.__getitem__)
+    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.load", {"tiny": TINY}.__getitem__)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def said(file, card, monkeypatch):
     """What is found wrong with runs, as another program may write them; without playing anything again."""
 
     def problems(runs, allow=()):
-        monkeypatch.setattr("cbo_gym.evaluation.submission.read_part", lambda path: list(runs))
+        monkeypatch.setattr("cbo_gym.evaluation.verify.submission.read_part", lambda path: list(runs))
         return " ".join(check_submission(file, card, allow=allow).problems)
 
     return problems
@@ -139,7 +139,7 @@ def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch):
     runs = load_published(file)
     nothing = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
     hidden = replace(runs[0], status="failed", error="out of memory", actions="", recommendations="", table=nothing)
-    monkeypatch.setattr("cbo_gym.evaluation.submission.read_part", lambda path: [hidden, *runs[1:]])
+    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.read_part", lambda path: [hidden, *runs[1:]])
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert len(found.problems) == 1
     assert "it is said to be failed, and finishes" in found.problems[0]
@@ -206,7 +206,7 @@ def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, m
     for run in load_runs(folder):
         played = evaluate(recorded(better(run)), run.env, run.seed, horizon=ROUNDS, label=AGENT)
         forged.append(with_actions(replace(played, isolated=True, sources=run.sources, unverified=True)))
-    monkeypatch.setattr("cbo_gym.evaluation.submission.read_part", lambda path: forged)
+    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.read_part", lambda path: forged)
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert found.standing == "refused"
     again = [problem for problem in found.problems if "played again" in problem]

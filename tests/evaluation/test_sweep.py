@@ -11,10 +11,9 @@ import pytest
 
 from cbo_gym import evaluate, sweep
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
-from cbo_gym.evaluation.machine import describe_machine
-from cbo_gym.evaluation.progress import run_with_progress
-from cbo_gym.evaluation.results import SECONDS, save_run
-from cbo_gym.evaluation.sweep import plan
+from cbo_gym.evaluation.play.sweep import plan, run_jobs
+from cbo_gym.evaluation.runs.machine import describe_machine
+from cbo_gym.evaluation.runs.results import SECONDS, save_run
 from cbo_gym.registry import entries, find_entry
 
 AGENT = "tests.helpers:Centre"
@@ -41,11 +40,12 @@ def test_a_grid_runs_once(tmp_path):
 def test_several_grids_run_together_and_once(tmp_path):
     grids = [(["Random"], ["CBO/ToyGraph-v0"]), ([AGENT], ["CBO/Dropwave-v0"]), (["SGB"], ["CBO/ToyGraph-v0"])]
     jobs = [job for agents, envs in grids for job in plan(agents, envs, [1, 0], tmp_path, 3)]
-    runs = run_with_progress(jobs, n_jobs=1)
+    run_jobs(jobs, n_jobs=1)
+    runs = [load_run(job.path) for job in jobs]
     assert [(run.agent, run.seed) for run in runs] == [(str(job.agent), job.seed) for job in jobs]
     assert [run.status for run in runs] == ["finished"] * 4 + ["skipped"] * 2
     times = [job.path.stat().st_mtime_ns for job in jobs]
-    run_with_progress(jobs, n_jobs=1)
+    run_jobs(jobs, n_jobs=1)
     assert [job.path.stat().st_mtime_ns for job in jobs] == times
 
 
@@ -192,7 +192,7 @@ def test_a_disk_that_fills_up_ends_the_sweep_with_what_is_kept(tmp_path, monkeyp
         stored.append(run)
         save_run(path, run)
 
-    monkeypatch.setattr(sys.modules["cbo_gym.evaluation.sweep"], "save_run", write)
+    monkeypatch.setattr(sys.modules["cbo_gym.evaluation.play.sweep"], "save_run", write)
     with pytest.raises(RuntimeError, match=r"cannot write the run of .*: No space left on device; the runs that ended"):
         sweep(["Random"], ["CBO/Dropwave-v0"], range(5), tmp_path, horizon=1, n_jobs=1)
     assert len(finished(tmp_path)) == 2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from cbo_gym.evaluation.tree_plot import GRID, TreeSnapshot, draw_cells, draw_posterior, draw_tree
+from examples.shared.tree_plot import GRID, TreeSnapshot, draw_cells, draw_posterior, draw_tree
 
 
 def snapshot(**changes):

@@ -76,7 +76,7 @@ class PatchesTheRegret(Cheat):
     """So that every action scores as the optimum."""
 
     def cheat(self):
-        from cbo_gym.evaluation import regret
+        from cbo_gym.evaluation.metrics import regret
 
         for name in ("instant_regret", "cumulative_regret", "average_regret", "best_so_far_regret", "simple_regret"):
             setattr(regret, name, lambda *given: np.zeros(np.shape(given[-1])))
@@ -86,7 +86,7 @@ class PatchesTheOracle(Cheat):
     """So that the optimum is what any action earns."""
 
     def cheat(self):
-        from cbo_gym.evaluation import runner
+        from cbo_gym.evaluation.play import runner
 
         honest = runner.oracle_of
 

@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 
 from cbo_gym.evaluation import Run, load_runs
-from cbo_gym.evaluation.results import SECONDS, name_of
+from cbo_gym.evaluation.runs.results import SECONDS, name_of
 from cbo_gym.oracle import oracle_of
 from cbo_gym.specs import Spec, make_env
 

@@ -18,7 +18,7 @@ from cbo_gym import leaderboard, sweep
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import DamagedRunWarning, load_run
-from cbo_gym.evaluation.results import METADATA_KEY
+from cbo_gym.evaluation.runs.results import METADATA_KEY
 from tests.trials.helpers import essences, say
 
 pytestmark = pytest.mark.slow

@@ -21,9 +21,9 @@ from distributed import Client
 
 from cbo_gym import sweep
 from cbo_gym.errors import OperationError
-from cbo_gym.evaluation import cluster as cluster_module
 from cbo_gym.evaluation import load_run, load_runs
-from cbo_gym.evaluation.folder import run_files
+from cbo_gym.evaluation.play import cluster as cluster_module
+from cbo_gym.evaluation.runs.folder import run_files
 from tests.trials.helpers import MARK, alive, end_of, essences, say
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.published import read_part
-from cbo_gym.evaluation.results import load_run, sealed
+from cbo_gym.evaluation.runs.results import load_run, sealed
+from cbo_gym.evaluation.store.published import read_part
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ import pytest
 
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation.results import last_line
+from cbo_gym.evaluation.runs.results import last_line
 from cbo_gym.specs import Spec
 from tests.trials.helpers import MARK, end_of, essences, played_again, say
 from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY, OTHERS
@@ -40,8 +40,8 @@ HUNGRY = [f"tests.trials.hostile:Does(what={what!r})" for what in NEEDS_A_LIMIT_
 SWEEP = """
 import json, sys
 from pathlib import Path
-from cbo_gym.evaluation.processes import Limits
-from cbo_gym.evaluation.sweep import plan, run_jobs
+from cbo_gym.evaluation.play.processes import Limits
+from cbo_gym.evaluation.play.sweep import plan, run_jobs
 words = json.loads(sys.argv[1])
 jobs = [job for agent, seed in words["pairs"] for job in plan([agent], [words["env"]], [seed], Path(words["folder"]),
         words["horizon"])]

@@ -152,7 +152,7 @@ def test_a_checkout_that_is_not_installed(environment, clone):
     assert "No module named 'cbo_gym'" in environment.python(OURS, succeeds=False)
     environment.python(f"from cbo_gym.agents import Random; {OURS}", cwd=clone)
     planned = (  # creates every agent
-        "from pathlib import Path; from cbo_gym.evaluation.sweep import plan;"
+        "from pathlib import Path; from cbo_gym.evaluation.play.sweep import plan;"
         "print(*[job.agent for job in plan(['*'], ['CBO/Dropwave-v0'], [0], Path())])"
     )
     assert set(environment.python(planned, cwd=clone).split()) == zoo_of(clone)

@@ -15,7 +15,7 @@ import pytest
 
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_run
-from cbo_gym.evaluation.folder import run_files
+from cbo_gym.evaluation.runs.folder import run_files
 from tests.trials.helpers import MARK, alive, end_of, essences, say
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Agents beside each other: leaderboards, pairs, significance, parameters chosen, claims judged."""

@@ -1,0 +1,242 @@
+"""Two agents on the same seeds: differences of their scores, which the noise that both met does not blur.
+
+Runs of one environment, number of rounds and seed have the same noise and initial data, so what differs between them is
+the agents' doing. Regrets would say the same: on one environment they differ by a factor and the sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import stdtrit
+
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, final_numbers
+from cbo_gym.evaluation.metrics import aggregate
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.specs import matches
+
+COMPARED = ("score", "average_score")  # of METRICS: those that mean the same on all environments
+TEST = "paired permutation test"
+DRAWS = 20_000  # of signs, where all of them are too many
+EXACT_PAIRS = 14  # up to so many pairs all signs are tried
+CHUNK = 1000  # draws at a time
+ROUNDING = 1e-12
+
+PER_ENV_SCHEMA = {
+    **dict.fromkeys(["metric", "mode", "env"], pl.String),
+    "seeds": pl.Int64,
+    **dict.fromkeys(["difference", "difference_low", "difference_high"], pl.Float64),
+    **dict.fromkeys(["wins", "ties", "losses"], pl.Int64),
+}
+OVERALL_SCHEMA = {
+    **dict.fromkeys(["metric", "group"], pl.String),
+    **dict.fromkeys(["envs", "pairs"], pl.Int64),
+    **dict.fromkeys(["difference", "difference_low", "difference_high"], pl.Float64),
+    **dict.fromkeys(["wins", "ties", "losses"], pl.Int64),
+    **dict.fromkeys(["p_value", "least_p_value"], pl.Float64),
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One agent less another on the seeds that both have finished.
+
+    Attributes:
+        agent, other: labels; a positive difference is to the credit of ``agent``.
+        per_env: a row for each of :data:`COMPARED` and each environment: ``metric``, ``mode``, ``env``, the number of
+            common ``seeds``, the mean ``difference`` with its 95 % t-interval ``difference_low`` to
+            ``difference_high`` (null with one seed), and of the seeds how many are ``wins``, ``ties`` and ``losses``
+            of ``agent``.
+        overall: a row for each of them and each *group*: a feedback mode, or all where there are several. ``envs`` and
+            ``pairs`` (of runs) are counts; ``difference`` is the mean over environments of the means over seeds, with
+            a 95 % t-interval (null if some environment has one seed); ``wins``, ``ties`` and ``losses``
+            count environments by the sign of their mean. ``p_value`` is of a paired permutation test, see
+            :func:`sign_flip_p_value`, and ``least_p_value`` the least that so many pairs can give.
+        runs: the runs that were compared.
+        unpaired: number of finished runs of the two that have no partner.
+    """
+
+    agent: str
+    other: str
+    per_env: pl.DataFrame
+    overall: pl.DataFrame
+    runs: tuple[Run, ...]
+    unpaired: int
+
+
+def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
+    """Compare two agents over the seeds that both have finished, on each environment and over all.
+
+    Args:
+        runs: any; unverified ones are left out; where several versions of the package played the same, the newest
+            counts.
+        agent: label, or a name or pattern that a single label fits.
+        other: likewise.
+
+    Raises:
+        ArgumentError: if a name fits no agent, several, or both the same one; if the agents have no seed in common.
+    """
+    counted = newest(run for run in runs if not run.unverified)
+    labels = sorted({run.agent for run in counted})
+    first, second = (_label(name, labels) for name in (agent, other))
+    if first == second:
+        raise ArgumentError(f"give two different agents; given {first} twice")
+    finished = [run for run in counted if run.status == "finished" and run.agent in (first, second)]
+    cells: dict[tuple[str, int, int], dict[str, Run]] = {}
+    for run in finished:
+        cells.setdefault((run.env, run.horizon, run.seed), {})[run.agent] = run
+    pairs = [(cell[first], cell[second]) for cell in cells.values() if len(cell) == 2]
+    if not pairs:
+        raise ArgumentError(
+            f"{first} and {second} have finished no environment with the same seed and number of rounds; "
+            f"{_what_it_has(finished, first)}; {_what_it_has(finished, second)}"
+        )
+    rows = _rows(pairs)
+    per_env, overall = list(_per_env(rows)), list(_overall(rows))
+    return Comparison(
+        agent=first,
+        other=second,
+        per_env=pl.DataFrame(per_env, schema=PER_ENV_SCHEMA),
+        overall=pl.DataFrame(overall, schema=OVERALL_SCHEMA),
+        runs=tuple(run for pair in pairs for run in pair),
+        unpaired=len(finished) - 2 * len(pairs),
+    )
+
+
+def _label(name: str, labels: list[str]) -> str:
+    if name in labels:
+        return name
+    fitting = [label for label in labels if matches(label, [name])]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise ArgumentError(f"several agents fit {name!r}: {', '.join(fitting)}; give one of them")
+    raise ArgumentError(f"no run is of {name!r}; there are {', '.join(labels)}{did_you_mean(name, labels)}")
+
+
+def _what_it_has(finished: list[Run], agent: str) -> str:
+    own = [run for run in finished if run.agent == agent]
+    envs = sorted({f"{run.env}, T={run.horizon}" for run in own})
+    seeds = ", ".join(str(seed) for seed in sorted({run.seed for run in own}))
+    return f"{agent} has {'; '.join(envs)} with seeds {seeds}" if own else f"{agent} has finished no run"
+
+
+def _rows(pairs: Sequence[tuple[Run, Run]]) -> list[dict[str, Any]]:
+    """Of each pair where it was played, and the differences of its metrics."""
+    one, two = (final_numbers(runs) for runs in zip(*pairs, strict=True))
+    return one.select("mode", "env", *(one[name] - two[name] for name in COMPARED)).to_dicts()
+
+
+def _differences(rows: list[dict[str, object]], metric: str) -> dict[tuple[str, str], np.ndarray]:
+    """Mode and environment -> the differences of all seeds."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in sorted(rows, key=lambda row: (str(row["mode"]), str(row["env"]))):
+        found.setdefault((str(row["mode"]), str(row["env"])), []).append(float(row[metric]))  # type: ignore[arg-type]
+    return {where: np.array(values) for where, values in found.items()}
+
+
+def _per_env(rows: list[dict[str, object]]) -> Iterator[dict[str, object]]:
+    for metric in COMPARED:
+        for (mode, env), values in _differences(rows, metric).items():
+            yield {
+                "metric": metric,
+                "mode": mode,
+                "env": env,
+                "seeds": len(values),
+                **_with_ends(float(values.mean()), float(half_width(values))),
+                **_signs(values),
+            }
+
+
+def _overall(rows: list[dict[str, object]]) -> Iterator[dict[str, object]]:
+    for metric in COMPARED:
+        by_env = _differences(rows, metric)
+        modes = list(dict.fromkeys(mode for mode, _ in by_env))
+        groups = {ALL_MODES: list(by_env.values())} if len(modes) > 1 else {}
+        groups |= {mode: [values for (own, _), values in by_env.items() if own == mode] for mode in modes}
+        for group, differences in groups.items():
+            yield {"metric": metric, "group": group, **over_envs(differences)}
+
+
+def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
+    """The columns of ``Comparison.overall`` from ``envs`` on.
+
+    Args:
+        differences: an array for each environment, of one number a seed.
+    """
+    means = np.array([values.mean() for values in differences])
+    half = _half_width_over_envs(differences)
+    pairs = sum(map(len, differences))
+    return {
+        "envs": len(differences),
+        "pairs": pairs,
+        **_with_ends(float(means.mean()), half),
+        **_signs(means),
+        "p_value": sign_flip_p_value(differences),
+        "least_p_value": least_p_value(pairs),
+    }
+
+
+def _half_width_over_envs(differences: list[np.ndarray]) -> float:
+    """Half the width of the 95 % interval of the mean over environments; NaN if one of them has a single seed.
+
+    It is a t-interval with degrees of freedom after Welch and Satterthwaite, since the environments' variances differ.
+    """
+    counts = np.array([len(values) for values in differences])
+    if counts.min() < 2:
+        return np.nan
+    variances = np.array([values.var(ddof=1) for values in differences]) / counts
+    if not variances.any():
+        return 0.0
+    freedom = variances.sum() ** 2 / (variances**2 / (counts - 1)).sum()
+    return float(stdtrit(freedom, 0.5 + aggregate.CONFIDENCE / 2) * np.sqrt(variances.sum()) / len(counts))
+
+
+def _with_ends(mean: float, half: float) -> dict[str, float | None]:
+    known = not np.isnan(half)
+    return {
+        "difference": mean,
+        "difference_low": mean - half if known else None,
+        "difference_high": mean + half if known else None,
+    }
+
+
+def _signs(values: np.ndarray) -> dict[str, int]:
+    signs = np.sign(np.where(np.abs(values) < ROUNDING, 0.0, values))
+    return {"wins": int((signs > 0).sum()), "ties": int((signs == 0).sum()), "losses": int((signs < 0).sum())}
+
+
+def sign_flip_p_value(differences: list[np.ndarray]) -> float:
+    """Two-sided p-value of the paired permutation test that two agents do not differ on some environments.
+
+    If they do not, the two runs of a pair may change places, and every difference its sign. The statistic is the mean
+    over environments of the mean differences; the p-value is the share of signs that make it at least as large in
+    size: of all 2^n signs of n pairs, or, of more than 14 pairs, of 20000 random ones and those that are there
+    (Phipson & Smyth 2010, Permutation p-values should never be zero).
+
+    Args:
+        differences: an array for each environment, of one number a seed.
+    """
+    parts = np.concatenate([values / (len(values) * len(differences)) for values in differences])
+    least = abs(parts.sum()) - ROUNDING
+    if len(parts) <= EXACT_PAIRS:
+        signs = 1 - 2 * ((np.arange(2 ** len(parts))[:, None] >> np.arange(len(parts))) & 1)
+        return float((np.abs(signs @ parts) >= least).mean())
+    rng = np.random.default_rng(0)
+    reached = 0
+    for _ in range(DRAWS // CHUNK):
+        signs = 1 - 2 * rng.integers(0, 2, size=(CHUNK, len(parts)))
+        reached += int((np.abs(signs @ parts) >= least).sum())
+    return (1 + reached) / (1 + DRAWS)
+
+
+def least_p_value(pairs: int) -> float:
+    """The least p-value that the test can give with so many pairs."""
+    return 2.0 ** (1 - pairs) if pairs <= EXACT_PAIRS else 1 / (1 + DRAWS)

@@ -1,0 +1,123 @@
+"""Which agents of a ranking differ: the Friedman test over environments, then Nemenyi's critical difference.
+
+After Demsar (2006), Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 7), sec. 3.2.2: agents are
+ranked on each environment by their mean score, and two differ when their mean ranks do by the critical difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import polars as pl
+
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.metrics.aggregate import CONFIDENCE
+
+FEWEST_AGENTS = FEWEST_ENVS = 3
+TEST = (
+    "Friedman test with the correction of Iman and Davenport on the agents' mean scores in each environment, then "
+    "Nemenyi's critical difference of mean ranks, both at 5 % (Demsar 2006)"
+)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Agents of a group by their mean rank over the environments, and which of them the test tells apart.
+
+    Attributes:
+        group: of the leaderboard.
+        agents: those that finished all environments of the group, the best mean rank first.
+        ranks: their mean ranks, from 1, in the same order; ties share a rank.
+        envs: number of environments.
+        p_value: of the Friedman test, that all agents are alike.
+        critical_difference: of two mean ranks.
+        groups: places of agents that are not told apart, best first; each agent is in one or more.
+    """
+
+    group: str
+    agents: tuple[str, ...]
+    ranks: np.ndarray
+    envs: int
+    p_value: float
+    critical_difference: float
+    groups: tuple[tuple[int, ...], ...]
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """Agent -> letters of its groups: agents that share none differ."""
+        return {
+            agent: "".join(_letter(number) for number, members in enumerate(self.groups) if place in members)
+            for place, agent in enumerate(self.agents)
+        }
+
+    @property
+    def test_in_short(self) -> str:
+        """What was computed: the name of the tests, p and the critical difference."""
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
+        return f"Friedman {p}; Nemenyi critical difference {self.critical_difference:.2f} at 5 %"
+
+
+def ranking(board: Leaderboard, group: str) -> Ranking | str:
+    """The ranking of a group's agents; where there are too few to test, a sentence that says so."""
+    rows = board.per_env.filter(pl.col("score").is_not_null())
+    if group != ALL_MODES:
+        rows = rows.filter(pl.col("mode") == group)
+    complete = board.overall.filter(pl.col("group") == group, pl.col("envs") == pl.col("of"))
+    agents, envs = complete["agent"].to_list(), int(board.overall.filter(pl.col("group") == group)["of"][0])
+    if len(agents) < FEWEST_AGENTS or envs < FEWEST_ENVS:
+        return (
+            f"No test of differences: it needs {FEWEST_AGENTS} agents that finished on all of {FEWEST_ENVS} "
+            f"environments or more; here {len(agents)} did on all {envs}."
+        )
+    kept = rows.filter(pl.col("agent").is_in(agents))
+    wide = kept.pivot("agent", index="env", values="score").drop_nulls()
+    return rank(group, agents, wide.select(agents).to_numpy())
+
+
+def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
+    """Rank agents by scores of shape ``(envs, agents)``, at least 3 of each, and test the differences."""
+    from scipy.stats import f, rankdata  # late: slow to import, and needed only for reports
+
+    envs, count = scores.shape
+    ranks = rankdata(-scores, axis=1).mean(axis=0)
+    order = np.argsort(ranks, kind="stable")
+    sorted_ranks = ranks[order]
+    p_value = float(f.sf(_iman_davenport(rankdata(-scores, axis=1)), count - 1, (count - 1) * (envs - 1)))
+    difference = _quantile(count) * float(np.sqrt(count * (count + 1) / (6 * envs)))
+    groups = _groups(sorted_ranks, difference) if p_value < 1 - CONFIDENCE else (tuple(range(count)),)
+    return Ranking(group, tuple(agents[k] for k in order), sorted_ranks, envs, p_value, difference, groups)
+
+
+@cache
+def _quantile(count: int) -> float:
+    """Of the studentized range of ``count`` agents' ranks, in standard deviations of a difference of two."""
+    from scipy.stats import studentized_range
+
+    return float(studentized_range.ppf(CONFIDENCE, count, np.inf) / np.sqrt(2))
+
+
+def _iman_davenport(ranks: np.ndarray) -> float:
+    """Friedman's statistic, with ties counted, as one that has an F distribution: Demsar's equation for F_F."""
+    envs, count = ranks.shape
+    sums = ranks.sum(axis=0)
+    between = ((sums - envs * (count + 1) / 2) ** 2).sum() / envs
+    total = ((ranks - (count + 1) / 2) ** 2).sum()
+    within = total - between
+    if within <= 1e-12 * total:  # all environments agree, or all scores are tied
+        return np.inf if total > 0 else 0.0
+    return float((envs - 1) * between / within)
+
+
+def _groups(ranks: np.ndarray, difference: float) -> tuple[tuple[int, ...], ...]:
+    """The largest runs of ascending ranks that span less than the critical difference."""
+    ends = np.searchsorted(ranks, ranks + difference, side="left")
+    starts = [start for start in range(len(ranks)) if start == 0 or ends[start] > ends[start - 1]]
+    return tuple(tuple(range(start, int(ends[start]))) for start in starts)
+
+
+def _letter(number: int) -> str:
+    """a, b, ..., z, then a1, b1, ..."""
+    turn, place = divmod(number, 26)
+    return f"{chr(ord('a') + place)}{turn or ''}"

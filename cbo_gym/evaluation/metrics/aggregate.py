@@ -1,0 +1,140 @@
+"""One number an agent from its scores on several environments and seeds: pure functions on arrays.
+
+After Agarwal, Schwarzer, Castro, Courville & Bellemare (2021), Deep Reinforcement Learning at the Edge of the
+Statistical Precipice (NeurIPS), sec. 4. Scores have shape ``(envs, seeds)``, with NaN where there is no run, so that
+environments may differ in their number of runs. A statistic takes *weights* of the same shape beside them:
+:func:`equal_weights` gives its value, and :func:`bootstrap_weights` stacks the weights of many resamples, of which
+:func:`interval` takes the quantiles. Every environment has the same weight, whatever its number of runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from cbo_gym.errors import ArgumentError
+
+Array = np.ndarray
+
+CONFIDENCE = 0.95
+
+
+def equal_weights(scores: Array) -> Array:
+    """The same share for every environment and, within one, for every run; shape ``(envs, seeds)``, sum 1.
+
+    Raises:
+        ArgumentError: if ``scores`` is no matrix, or an environment has no run.
+    """
+    present = ~np.isnan(scores)
+    if present.ndim != 2 or not present.any(axis=1).all() or not present.size:
+        raise ArgumentError(f"scores must be (envs, seeds) with a run in every environment; given shape {scores.shape}")
+    return present / (len(scores) * present.sum(axis=1, keepdims=True))
+
+
+def bootstrap_weights(scores: Array, draws: int, rng: np.random.Generator) -> Array:
+    """Weights of ``draws`` stratified resamples: in each environment one run less than it has, with replacement.
+
+    One run less since as many as there are would give intervals that are too narrow by the factor sqrt((n - 1) / n),
+    which matters with few seeds n (Rao & Wu 1988, Resampling inference with complex survey data, JASA 83). From a
+    single run that one is drawn: then the draws do not tell how it might have varied.
+
+    Returns:
+        shape ``(draws, envs, seeds)``, each draw with sum 1.
+
+    Raises:
+        ArgumentError: as :func:`equal_weights`.
+    """
+    weights = np.zeros((draws, *scores.shape))
+    for row, present in enumerate(equal_weights(scores) > 0):
+        runs = int(present.sum())
+        drawn = max(1, runs - 1)
+        weights[:, row, present] = rng.multinomial(drawn, np.full(runs, 1 / runs), size=draws) / drawn
+    return weights / len(scores)
+
+
+def mean(scores: Array, weights: Array) -> Array:
+    """The mean over environments of the means over seeds.
+
+    Args:
+        scores: shape ``(envs, seeds)``.
+        weights: shape ``(..., envs, seeds)``, as for all statistics here.
+
+    Returns:
+        shape ``(...)``.
+    """
+    return np.einsum("...es,es->...", weights, np.nan_to_num(scores))
+
+
+def interquartile_mean(scores: Array, weights: Array) -> Array:
+    """The mean of the middle half of all runs: the lowest and the highest quarter of the weight are left out.
+
+    A run that a quartile cuts through counts by its share inside.
+
+    Returns:
+        shape ``(...)`` for weights of shape ``(..., envs, seeds)``.
+    """
+    values = np.nan_to_num(scores).ravel()
+    order = np.argsort(values)
+    sorted_weights = weights.reshape(*weights.shape[:-2], -1)[..., order]
+    upper = np.cumsum(sorted_weights, axis=-1)
+    inside = np.clip(upper, 0.25, 0.75) - np.clip(upper - sorted_weights, 0.25, 0.75)
+    return inside @ values[order] / inside.sum(axis=-1)
+
+
+def performance_profile(scores: Array, weights: Array, thresholds: Array) -> Array:
+    """The share of runs with a score above each threshold.
+
+    Returns:
+        shape ``(..., thresholds)`` for weights of shape ``(..., envs, seeds)``.
+    """
+    above = scores.reshape(-1, 1) > thresholds  # False for NaN, which has no weight either
+    return weights.reshape(*weights.shape[:-2], -1) @ above.astype(float)
+
+
+def probability_of_improvement(scores: Array, others: Array, weights: Array, other_weights: Array) -> Array:
+    """P(X > Y) + P(X = Y) / 2 for a run X of one agent and Y of another, averaged over environments.
+
+    In each environment it is the Mann-Whitney statistic divided by the number of pairs.
+
+    Args:
+        scores: shape ``(envs, seeds)``.
+        others: shape ``(envs, other_seeds)``, of the same environments.
+        weights: of the scores, shape ``(..., envs, seeds)``.
+        other_weights: of the others, shape ``(..., envs, other_seeds)``.
+
+    Returns:
+        shape ``(...)``.
+
+    Raises:
+        ArgumentError: if the numbers of environments differ.
+    """
+    if len(scores) != len(others):
+        raise ArgumentError(f"both need the same environments; given {len(scores)} and {len(others)}")
+    wins = 0.5 + 0.5 * np.sign(np.nan_to_num(scores)[:, :, None] - np.nan_to_num(others)[:, None, :])
+    left = weights.reshape(-1, *scores.shape).swapaxes(0, 1)
+    right = other_weights.reshape(-1, *others.shape).swapaxes(0, 1)
+    # every environment's weights sum to 1 / envs in both factors
+    total = np.einsum("ebj,ebj->b", left @ wins, right) * len(scores)
+    return total.reshape(weights.shape[:-2])
+
+
+def interval(statistics: Array) -> tuple[Array, Array]:
+    """Lower and upper end of the 95 % percentile interval, from a statistic of bootstrap draws on the first axis."""
+    tail = 50 * (1 - CONFIDENCE)
+    low, high = np.percentile(statistics, [tail, 100 - tail], axis=0)
+    return low, high
+
+
+def half_width(values: Array, axis: int = 0) -> Array:
+    """Half the width of the 95 % t-interval of the mean along ``axis``; NaN with fewer than two values."""
+    count = values.shape[axis]
+    if count < 2:
+        return np.full(np.delete(values.shape, axis), np.nan)
+    return t_factor(count) * values.std(axis=axis, ddof=1)
+
+
+def t_factor(count: Any) -> Any:
+    """Half the width of the 95 % t-interval of a mean of ``count`` values, in standard deviations of a value."""
+    return stdtrit(count - 1, 0.5 + CONFIDENCE / 2) / np.sqrt(count)

@@ -1,0 +1,181 @@
+"""GAP and PA-GAP, by which Huang et al. (2026) compare methods: pure functions on arrays, and the numbers of one run.
+
+From the best values so far b_1, ..., b_B of the rounds, what there was before, b_0, and a reference r, both speak of
+i_t = (b_t - b_0) / (r - b_0), cut off at 0 and 1. The survey takes the best *observed* reward, whose luck grows with
+the noise, and references that are often no expectation of any action. Here they come in two versions:
+
+* on expected rewards, with the true optimum: b_t is the best E[Y | a] of an action played so far, b_0 that of the
+  initial data (without any, of a random action);
+* by the survey's convention, columns ``survey_...``: b_t is the best reward observed so far, b_0 that of the initial
+  data's interventions, r the reference that the environment's suite states, else the optimum.
+
+Either has its limits. GAP gives half of itself to the round of the last improvement, however small that was, so that a
+method which improves to the end is paid less than one that stops. PA-GAP is at most (B + 1) / (2 B). In contextual
+mode, where every round has its own best reward, b_t is the optimum less the least regret of a round so far. Where there
+are constraints, only feasible actions count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS
+from cbo_gym.evaluation.runs.results import Run, stacked
+from cbo_gym.suites import own_references
+
+Array = np.ndarray
+
+BUDGETS = (20, 50, 100)
+EXPECTED, SURVEY = "", "survey_"
+OVER_TIME = "gap_over_time"
+#: the columns of both versions, and that of dynamic mode
+GAPS = (
+    *(
+        f"{version}{name}_{budget}"
+        for version in (EXPECTED, SURVEY)
+        for name in ("gap", "pa_gap")
+        for budget in BUDGETS
+    ),
+    OVER_TIME,
+)
+
+
+def improvements(values: Array, initial: float | Array, reference: float | Array) -> Array:
+    """(b_t - b_0) / (r - b_0) of the best of b_0 and the values so far, at least 0 and not yet cut off at 1.
+
+    Where b_0 is the reference or better, what improves on it counts as all of the way, as the survey has it.
+
+    Args:
+        values: of the rounds, on the last axis, at least one.
+        initial: b_0; of many runs at once shape ``(runs,)``, as the values' but for the rounds.
+        reference: r, likewise.
+
+    Raises:
+        ArgumentError: without rounds.
+    """
+    values = np.asarray(values, dtype=float)
+    initial, reference = (np.asarray(part, dtype=float)[..., None] for part in (initial, reference))
+    if not values.shape[-1]:
+        raise ArgumentError("GAP needs at least one round")
+    gained = np.maximum(np.maximum.accumulate(values, axis=-1) - initial, 0.0)
+    possible = reference - initial
+    share = gained / np.where(possible > 0.0, possible, 1.0)
+    return np.where(possible > 0.0, share, np.where(gained > 0.0, 1.0 + gained, 0.0))
+
+
+def gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
+    """(i_B + (B - t*) / B) / (1 + (B - 1) / B), t* the first round with the best value; B where none is above b_0.
+
+    Args and errors as of :func:`improvements`; values that agree to nine decimals of r - b_0 are equal.
+
+    Returns:
+        in [0, 1], of the values' shape less the last axis.
+    """
+    gained = improvements(values, initial, reference).round(TIE_DECIMALS)
+    budget = gained.shape[-1]
+    best = gained[..., -1]
+    first = np.where(best > 0.0, np.argmax(gained == best[..., None], axis=-1) + 1, budget)
+    return (np.minimum(best, 1.0) + (budget - first) / budget) / (1.0 + (budget - 1.0) / budget)
+
+
+def path_aware_gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
+    """PA-GAP: the mean over rounds t of i_t (B - t + 1) / B. Arguments, result and errors as of :func:`gap`."""
+    gained = np.minimum(improvements(values, initial, reference), 1.0)
+    budget = gained.shape[-1]
+    return (gained * (np.arange(budget, 0, -1) / budget)).mean(axis=-1)
+
+
+def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array) -> Array:
+    """G_t of every slice, by which Aglietti et al. (2021), sec. 4, compare methods over time.
+
+    It is :func:`gap` in each slice by itself: how far what was found there lies on the way from b_0 to the best, and
+    how early it was. The paper leaves open what is told of an improvement too small to matter: here values are rounded
+    to a hundredth of the way.
+
+    Args:
+        values: expected rewards of the rounds, shape ``(n,)``.
+        initial: b_0 in each round, shape ``(n,)``. What a random action earns, so that a method which starts well is
+            not marked down; the paper takes the first point evaluated, its program the worst of those of all methods.
+        reference: the best in each round, given what was implemented in the slices before.
+        slices: the slice of each round.
+
+    Returns:
+        in [0, 1], one for each slice that was reached, in their order.
+
+    Raises:
+        ArgumentError: without rounds.
+    """
+    values, initial, reference = (np.asarray(part, dtype=float) for part in (values, initial, reference))
+    if not len(values):
+        raise ArgumentError("G_t needs at least one round")
+    found = []
+    for place in np.unique(slices):
+        own = np.asarray(slices) == place
+        way = improvements(values[own], float(initial[own][0]), float(reference[own][0]))
+        found.append(gap(np.minimum(way, 1.0).round(2), 0.0, 1.0))
+    return np.array(found)
+
+
+def gaps_of(run: Run) -> dict[str, float | None]:
+    """The columns :data:`GAPS` of one finished run; None where it has fewer rounds, or did not keep b_0.
+
+    In dynamic mode that of the mode alone, elsewhere all but that one.
+    """
+    return {name: None if np.isnan(values[0]) else float(values[0]) for name, values in gaps([run]).items()}
+
+
+def gaps(runs: Sequence[Run]) -> dict[str, Array]:
+    """The same of several finished runs with one horizon and the same columns: shape ``(runs,)``, NaN for None."""
+    found = {name: np.full(len(runs), np.nan) for name in GAPS}
+    if "slice" in runs[0].columns:  # whose rounds have no one reference
+        return found | {OVER_TIME: np.array([mean_slice_gap(run) for run in runs])}
+    for version, initial, values_of, references in (
+        (EXPECTED, [run.initial_expected for run in runs], _best_expected, [run.optimum for run in runs]),
+        (SURVEY, [run.initial_reward for run in runs], _rewards, [_survey_reference(run) for run in runs]),
+    ):
+        known = [place for place, one in enumerate(initial) if one is not None]
+        if known:
+            start = np.array([initial[place] for place in known], dtype=float)
+            reference = np.array([references[place] for place in known])
+            values = values_of([runs[place] for place in known], reference)
+            for name, those in _at_budgets(version, values, start, reference).items():
+                found[name][known] = those
+    return found
+
+
+def slice_gaps(run: Run) -> Array:
+    """:func:`gap_over_time` of a finished run in dynamic mode."""
+    names = ("expected_reward", "instant_regret", "random_reward", "slice")
+    curves = stacked([run], names)
+    expected, lacking, at_random, slices = (curves[name][0] for name in names)
+    return gap_over_time(expected, at_random, expected + lacking, slices)
+
+
+def mean_slice_gap(run: Run) -> float:
+    """The mean of :func:`slice_gaps`, by which methods are compared over time."""
+    return float(slice_gaps(run).mean())
+
+
+def _best_expected(runs: Sequence[Run], optima: Array) -> Array:
+    return optima[:, None] - stacked(runs, ["best_so_far_regret"])["best_so_far_regret"]
+
+
+def _rewards(runs: Sequence[Run], _: Array) -> Array:
+    curves = stacked(runs, ["reward", *(["feasible"] if runs[0].is_constrained else [])])
+    return np.where(curves["feasible"], curves["reward"], -np.inf) if "feasible" in curves else curves["reward"]
+
+
+def _survey_reference(run: Run) -> float:
+    return own_references().get(run.env, run.optimum)
+
+
+def _at_budgets(version: str, values: Array, initial: Array, reference: Array) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for budget in BUDGETS:
+        if budget <= values.shape[-1]:
+            found[f"{version}gap_{budget}"] = gap(values[:, :budget], initial, reference)
+            found[f"{version}pa_gap_{budget}"] = path_aware_gap(values[:, :budget], initial, reference)
+    return found

@@ -1,0 +1,239 @@
+"""The grid of a sweep: agents, environments and seeds as a list of jobs, each with all that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cbo_gym.agent_finder import create_agent, find_agent, modes_of, usable_agents
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.play.blind import secret_of, turned
+from cbo_gym.evaluation.play.isolated import described
+from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
+from cbo_gym.evaluation.play.runner import problem_of
+from cbo_gym.evaluation.runs.provenance import OWN, forget_sources, is_our_own, modules_of, sources
+from cbo_gym.evaluation.runs.recorded import Recorded
+from cbo_gym.evaluation.runs.results import Recommend, asked_after, last_line, run_name
+from cbo_gym.labels import Spec, expand
+from cbo_gym.registry import entries
+from cbo_gym.specs import make_env
+from cbo_gym.suites import Suite
+
+
+class Player(NamedTuple):
+    """What a sweep has to know of an agent.
+
+    Attributes:
+        modules: in which it is defined.
+        modes: the feedback modes that it plays, by its own word; empty if it says nothing.
+        isolated: whether it is somebody else's, and so plays in a process of its own.
+    """
+
+    modules: frozenset[str]
+    modes: tuple[str, ...]
+    isolated: bool
+
+
+class Cell(NamedTuple):
+    """What a sweep has to know of an environment with a seed.
+
+    Attributes:
+        env: its name and keywords, the instance of blind play included.
+        seed: of the run.
+        secret: of blind play; empty for play that is not.
+        mode: its feedback mode.
+        horizon: number of rounds.
+        problem: what it is made with: an import path, or the path of a file.
+    """
+
+    env: Spec
+    seed: int
+    secret: str
+    mode: str
+    horizon: int
+    problem: object
+
+
+@dataclass(frozen=True)
+class Job:
+    """One cell of the grid, and what follows from it.
+
+    Attributes:
+        recommend: as of :func:`sweep`.
+        mode: the environment's feedback mode.
+        sources: name and stamp of the code it is played with, see
+            :func:`cbo_gym.evaluation.runs.provenance.sources`.
+        folder: where its run is kept.
+        modes: those that the agent says it plays; empty if it says nothing.
+        isolated: whether the agent is somebody else's, and so plays in a process of its own.
+        leaves_no_trace: whether a process that played it is as it was.
+        secret: of blind play, see :mod:`cbo_gym.evaluation.play.blind`; empty for play that is not.
+        recorded: actions that are played instead of the agent's, whose run they were.
+    """
+
+    agent: Spec
+    env: Spec
+    seed: int
+    horizon: int
+    recommend: Recommend
+    mode: str
+    sources: tuple[tuple[str, str], ...]
+    folder: Path
+    modes: tuple[str, ...] = ()
+    isolated: bool = False
+    leaves_no_trace: bool = True
+    secret: str = ""
+    recorded: Recorded | None = None
+
+    @property
+    def path(self) -> Path:
+        """The file of its run."""
+        what = (str(self.agent), str(self.env), self.seed, self.horizon, self.recommend, dict(self.sources))
+        return self.folder / run_name(*what)
+
+
+def plan(
+    agents: Iterable[str | Spec],
+    envs: Iterable[str | Spec] | Suite,
+    seeds: Iterable[int] | None,
+    folder: Path,
+    horizon: int | None = None,
+    recommend: Recommend = "every",
+    beyond: Path | str | None = None,
+    blind: str | None = None,
+) -> list[Job]:
+    """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
+    if isinstance(envs, Suite):
+        seeds = range(envs.seeds) if seeds is None else seeds
+        horizon = envs.horizon if horizon is None else horizon
+        envs = envs.environments
+    if seeds is None:
+        raise ArgumentError("give the seeds; only a suite has seeds of its own")
+    agent_specs = _specs(agents, _usable)
+    env_specs = _specs(envs, lambda: [entry.id for entry in entries()])
+    seed_list = list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in seeds))
+    if not (agent_specs and env_specs and seed_list):
+        raise ArgumentError("give at least one agent, one environment and one seed")
+    if own := [spec for spec in agent_specs if spec.name.startswith("__main__:")]:
+        raise ArgumentError(f"{own[0]} is in the script that runs, which no other process knows; put it into a module")
+    asked_after(recommend, 1)  # raises for another word
+    forget_sources()  # they may have been edited since the last sweep
+    players = {spec: player_of(spec) for spec in dict.fromkeys(agent_specs)}
+    there = _cells_of(beyond)
+    return [
+        job_of(agent, player, cell, recommend, folder)
+        for cells in _cells(env_specs, seed_list, horizon, blind)
+        for agent, player in players.items()
+        for cell in cells
+        if (str(agent), str(cell.env), cell.seed, cell.horizon, recommend) not in there
+    ]
+
+
+def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder: Path) -> Job:
+    """The job of an agent in a cell."""
+    code = sources(player.modules, cell.problem)
+    return Job(
+        agent=agent,
+        env=cell.env,
+        seed=cell.seed,
+        horizon=cell.horizon,
+        recommend=recommend,
+        mode=cell.mode,
+        sources=tuple(code.items()),
+        folder=folder,
+        modes=player.modes,
+        isolated=player.isolated,
+        leaves_no_trace=is_our_own(cell.problem) and (player.isolated or set(code) <= set(OWN)),
+        secret=cell.secret,
+    )
+
+
+def player_of(spec: Spec) -> Player:
+    """Of an agent, which can be made; one that is not of this package is made in a process of its own."""
+    if spec.name in zoo():
+        return Player(modules_of(create_agent(spec), spec), modes_of(find_agent(spec.name)), isolated=False)
+    return Player(*described(spec), isolated=True)
+
+
+def _usable() -> list[str]:
+    return usable_agents(player_of)
+
+
+def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blind: str | None) -> Iterator[list[Cell]]:
+    """For each environment the cells of all seeds; in blind play each has an instance of its own."""
+    for env in dict.fromkeys(envs):
+        if blind is None:
+            first = cell_of(env, 0, horizon)
+            yield [first._replace(seed=seed) for seed in seeds]
+        else:
+            yield [_blind_cell(env, seed, horizon, blind) for seed in seeds]
+
+
+def _blind_cell(env: Spec, seed: int, horizon: int | None, words: str) -> Cell:
+    """The cell of an instance of an environment that follows from a referee's words.
+
+    Raises:
+        ArgumentError: if the environment has no instances.
+    """
+    secret = secret_of(words, env, seed)
+    return cell_of(turned(env, secret), seed, horizon, secret)
+
+
+def _specs(named: Iterable[str | Spec], list_known: Callable[[], Sequence[str]]) -> list[Spec]:
+    """Texts, with ``*`` and ``?`` in them, as what they stand for; Specs as they are."""
+    return [
+        spec
+        for one in named
+        for spec in ([one] if isinstance(one, Spec) else map(Spec.parse, expand([one], list_known)))
+    ]
+
+
+def _cells_of(beyond: Path | str | None) -> set[tuple[str, str, int, int, str]]:
+    """The cells of grids that published results have; those that failed there are played again."""
+    if beyond is None:
+        return set()
+    from cbo_gym.evaluation.store.published import load_published  # late: slow to import, and needed only here
+
+    runs = [run for run in load_published(beyond) if run.status != "failed"]
+    return {(run.agent, run.env, run.seed, run.horizon, run.recommend) for run in runs}
+
+
+def cell_of(env: Spec, seed: int, horizon: int | None, secret: str = "") -> Cell:
+    """The cell of an environment and a seed.
+
+    Raises:
+        ArgumentError: if the environment cannot be made.
+    """
+    made: Any = make_env(env, horizon)
+    made.close()
+    return Cell(env, seed, secret, str(made.unwrapped.mode), made.spec.max_episode_steps, problem_of(made))
+
+
+def cells_of_strangers(limits: Limits) -> Callable[[Spec, int, int, str], Cell]:
+    """What :func:`cell_of` gives of environment, seed, horizon and secret, where a stranger names the environment.
+
+    Each is made in a process of its own first, with limits of time and memory, once for all seeds.
+
+    Args:
+        limits: of making one.
+    """
+    worker = Worker(limits)
+
+    @cache
+    def made(env: Spec, horizon: int) -> Cell:
+        try:
+            return worker.call(_first_cell, (env, horizon))
+        except DiedError as error:
+            raise ArgumentError(f"cannot make the environment {env}: {last_line(str(error))}") from error
+
+    return lambda env, seed, horizon, secret: made(env, horizon)._replace(seed=seed, secret=secret)
+
+
+def _first_cell(what: tuple[Spec, int]) -> Cell:
+    env, horizon = what
+    return cell_of(env, 0, horizon)

@@ -1,0 +1,136 @@
+"""Somebody else's agent in a process of its own, which never holds the environment, its oracle or the run's seed."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from cbo_gym import errors
+from cbo_gym.channel import GarbledError, receive, send
+from cbo_gym.closed import VARIABLE
+from cbo_gym.errors import CBOGymError, OperationError
+from cbo_gym.evaluation.play.processes import end_process, how_it_ended, start_process
+from cbo_gym.labels import Spec
+from cbo_gym.plain import read_message, task_to_plain, to_plain, written
+from cbo_gym.task import Action, Info, Observation, Task
+
+LONGEST_ANSWER = 2**26  # bytes: an action of any environment takes far less
+MAKING_SECONDS = 300  # in which an agent must be imported and made
+PR_SET_DUMPABLE = 4
+
+
+class PlayerError(OperationError):
+    """What an agent raised in its own process; the text begins with the kind of the error, the trace is a note."""
+
+
+class IsolatedAgent:
+    """An agent that is played by messages: to whoever plays it, one like any other.
+
+    What it hands over is numbers, lists and dicts, which feedback reads as it reads any action.
+
+    Args:
+        spec: its name, or import path, and its parameters. The code is run in the process that is started here.
+
+    Attributes:
+        modules: in which the agent is defined, as its own process says.
+        modes: the feedback modes that it plays, by its own word; empty if it says nothing.
+
+    Raises:
+        ArgumentError: if there is no such agent, it does not take the parameters, or it takes longer than
+            :data:`MAKING_SECONDS` to be made.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self._process = start_process("cbo_gym.player", **{VARIABLE: "1"})
+        impatient = threading.Timer(MAKING_SECONDS, self._process.kill)
+        impatient.daemon = True
+        impatient.start()
+        try:
+            made = self._ask("make", label=str(spec))
+            self.modules = frozenset(map(str, made["modules"]))
+            self.modes = tuple(map(str, made["modes"]))
+        except BaseException as error:
+            self.close()
+            if isinstance(error, CBOGymError):
+                raise errors.ArgumentError(str(error)) from error
+            raise
+        finally:
+            impatient.cancel()
+
+    def reset(self, task: Task, seed: int) -> None:
+        self._ask("reset", task=task_to_plain(task), seed=seed)
+
+    def act(self, observation: Observation) -> Action:
+        return self._ask("act", observation=to_plain(observation))
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        self._ask(
+            "update",
+            action=to_plain(action),
+            observation=to_plain(observation),
+            reward=to_plain(reward),
+            info=to_plain(info),
+        )
+
+    def recommend(self) -> Action:
+        return self._ask("recommend")
+
+    def close(self) -> None:
+        """End its process, and whatever that has started."""
+        end_process(self._process)
+
+    def _ask(self, name: str, **arguments: Any) -> Any:
+        answer = None
+        with suppress(BrokenPipeError):  # it has ended
+            send(self._process.stdin, written([name, arguments]))
+            answer = receive(self._process.stdout, LONGEST_ANSWER)
+        if answer is None:
+            raise PlayerError(how_it_ended(self._process.wait()))
+        told = _read(answer)
+        if "error" in told:
+            raise _error_of(told["error"])
+        return told.get("value")
+
+
+def described(spec: Spec) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The modules and the modes of an agent, from a process of its own; raises as :class:`IsolatedAgent` does."""
+    agent = IsolatedAgent(spec)
+    agent.close()
+    return agent.modules, agent.modes
+
+
+def _read(answer: bytes) -> Mapping[str, Any]:
+    try:
+        told = read_message(answer)
+    except errors.ArgumentError as error:
+        raise GarbledError(f"its process gave an answer that is none: {error}") from error
+    if not isinstance(told, dict):
+        raise GarbledError(f"its process gave a {type(told).__name__} for an answer")
+    return told
+
+
+def _error_of(told: object) -> Exception:
+    """What the agent raised: errors of this package as such, for they mean something to whoever plays it."""
+    said = told if isinstance(told, dict) else {}
+    kind, text, trace = (str(said.get(name, "")) for name in ("kind", "text", "trace"))
+    known = KINDS.get(kind)
+    error = known(text) if known else PlayerError(f"{kind}: {text}" if kind else text)
+    error.add_note(trace)
+    return error
+
+
+#: errors that mean something to whoever plays an agent; of others the name is told
+KINDS: dict[str, type[CBOGymError]] = {
+    one.__name__: one
+    for one in (errors.ArgumentError, errors.ArgumentTypeError, errors.UnsupportedModeError, errors.HiddenGraphError)
+}
+
+
+def guard_memory() -> None:
+    """On Linux let no other process of this user, but root's, look into the memory of this one."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)

@@ -1,0 +1,276 @@
+"""Many runs: the grid of agents, environments and seeds, in parallel, resumable.
+
+Runs are played by processes on this machine or by the workers of a Dask cluster; what comes back is written here, by
+the process that asked for the sweep, so that workers need no folder in common. Each run is a call to another process
+(:mod:`cbo_gym.evaluation.play.processes`), so that whatever kills it ends that run alone. An agent that is not of this
+package has one more process, of its own (:mod:`cbo_gym.evaluation.play.isolated`). A process that made somebody else's
+problem is not used again, since that may have changed what a process has once: modules, settings of NumPy and torch,
+the working folder, threads.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import lru_cache, partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Literal, get_args
+
+from cbo_gym.agent import UnsupportedModeError
+from cbo_gym.arguments import is_whole_number
+from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.evaluation.play.grid import Job, plan
+from cbo_gym.evaluation.play.isolated import IsolatedAgent, guard_memory
+from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker
+from cbo_gym.evaluation.play.runner import evaluate
+from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
+from cbo_gym.evaluation.runs.locking import locked
+from cbo_gym.evaluation.runs.provenance import provenance
+from cbo_gym.evaluation.runs.recorded import Recorded
+from cbo_gym.evaluation.runs.results import Recommend, Run, Status, name_of, readable, save_run
+from cbo_gym.labels import Spec
+from cbo_gym.suites import Suite
+
+Backend = Literal["joblib", "dask"]
+
+
+def sweep(
+    agents: Iterable[str],
+    envs: Iterable[str] | Suite,
+    seeds: Iterable[int] | None,
+    folder: Path | str,
+    *,
+    horizon: int | None = None,
+    recommend: Recommend = "every",
+    beyond: Path | str | None = None,
+    n_jobs: int = -1,
+    backend: Backend = "joblib",
+    address: str | None = None,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
+    blind: str | None = None,
+    on_start: Callable[[int, int], None] | None = None,
+    on_run: Callable[[Run], None] | None = None,
+) -> dict[str, int]:
+    """Run every agent on every environment with every seed, one process a run at a time.
+
+    A run that is in the folder already is not repeated, so a sweep that was stopped goes on where it was; runs that
+    had failed are tried again, and so are those of other versions of the code: of cbo-gym, or of an agent or problem
+    of your own. A run that fails is stored with its traceback, or with what ended its process; a pair whose mode does
+    not fit is stored as skipped; and the sweep goes on. A file that is damaged is moved to ``damaged`` in the folder,
+    with a warning, and its run played again. On a cluster a run whose worker is killed is played again by another one.
+
+    An agent that is not of this package plays in a process of its own, which is told the task, observations and
+    rewards, and answers with actions; it never holds the environment, the oracle or the seed of the noise.
+
+    Args:
+        agents: names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed ones.
+        envs: environment ids, with parameters where wanted; ``"CBO/Alpine2*"`` stands for all that fit. Or a suite,
+            ``cbo_gym.suites.load("survey2026")``.
+        seeds: at least 0 each; None for those of the suite.
+        folder: where the runs are kept.
+        horizon: number of rounds; None for those of the suite, else the registered ones.
+        recommend: after which rounds agents are asked for their recommendations, see
+            :func:`cbo_gym.evaluation.evaluate`.
+        beyond: published results, a folder or a file of them; what they have is left out of the grid, whatever code it
+            was played with. None leaves nothing out.
+        n_jobs: processes at a time; -1 for one a core. Of a cluster, the workers decide.
+        backend: ``"joblib"`` for processes on this machine, ``"dask"`` for a cluster.
+        address: of the Dask scheduler: ``"tcp://host:8786"``.
+        time_limit: seconds that a run may take, the start of its process included; None for any. One that takes
+            longer is stored as failed.
+        memory_limit: resident memory of a run's process, in MiB; None for any. One that takes more is stored as failed.
+        blind: words that nobody but a referee knows, for blind play: instances of the environments and all noise
+            follow from them, and tasks name no id; see :mod:`cbo_gym.evaluation.play.blind`. None for play as usual.
+        on_start: called once with the number of runs in the grid and of those still to do.
+        on_run: called with each run that ends, in the order of ending.
+
+    Returns:
+        how many runs of the grid are ``finished``, ``failed`` and ``skipped``, and how many were ``resumed``.
+
+    Raises:
+        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is negative, a limit
+            is not above 0, or the backend is unknown or does not go with the address.
+        OperationError: before anything runs, if runs cannot be written to the folder; if they no longer can; if the
+            cluster is not there or not fit.
+    """
+    if backend not in get_args(Backend):
+        raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
+    if (backend == "dask") != (address is not None):
+        raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
+    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond, blind)
+    limits = Limits(time_limit, memory_limit)
+    return run_jobs(jobs, n_jobs=n_jobs, address=address, limits=limits, on_start=on_start, on_run=on_run)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    n_jobs: int = -1,
+    address: str | None = None,
+    limits: Limits = NO_LIMITS,
+    on_start: Callable[[int, int], None] | None = None,
+    on_run: Callable[[Run], None] | None = None,
+) -> dict[str, int]:
+    """Run what :func:`plan` made, of one grid or several; as :func:`sweep` otherwise."""
+    if not is_whole_number(n_jobs) or n_jobs == 0:
+        raise ArgumentError(f"give a number of processes, or -1 for one a core; given {n_jobs!r}")
+    for folder in {job.folder for job in jobs}:
+        require_writable(folder)
+    stored = {job: run.status for job in jobs if (run := resumed_run(job.path)) is not None}
+    to_do = [job for job in jobs if stored.get(job, "failed") == "failed"]
+    if on_start:
+        on_start(len(jobs), len(to_do))
+    count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
+    count.update(status for status in stored.values() if status != "failed")
+    play = partial(_on_cluster, address=address) if address is not None else partial(_on_this_machine, n_jobs=n_jobs)
+    others = 0
+    with closing(play(to_do, limits=limits)) as ended:
+        for job, played in ended:
+            run = _store(job, played)
+            count[run.status] += 1
+            others += dict(job.sources) != run.sources
+            if on_run:
+                on_run(run)
+    if others:
+        warnings.warn(
+            f"{others} runs were played with other code than there was when the sweep began: it was edited meanwhile, "
+            "or a worker came that has another. They are kept as runs of that code; the same sweep started again plays "
+            "them with the code that is there then",
+            stacklevel=2,
+        )
+    return dict(count)
+
+
+def _store(job: Job, run: Run) -> Run:
+    """Store a run under its own name, for code may have been edited since; a finished one that is there stays."""
+    path = job.folder / name_of(run)
+    try:
+        with locked(job.folder):
+            if run.status != "finished" and (other := resumed_run(path)) is not None and other.status == "finished":
+                return other  # of another sweep of the same
+            save_run(path, run)
+            return run
+    except (OSError, OperationError) as error:
+        raise OperationError(
+            f"cannot write the run of {job.agent} on {job.env}, seed {job.seed}, to {job.folder}: "
+            f"{error.strerror if isinstance(error, OSError) else error}; "
+            "the runs that ended before are kept, and the same sweep started again does only the others"
+        ) from error
+
+
+def _on_this_machine(jobs: Sequence[Job], *, n_jobs: int, limits: Limits) -> Generator[tuple[Job, Run]]:
+    # late: slow to import, and needed only here
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    workers = [Worker(limits) for _ in range(min(effective_n_jobs(n_jobs), len(jobs)))]
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def play(job: Job) -> tuple[Job, Run]:
+        worker = idle.get()
+        try:
+            return job, _outcome(worker, job)
+        finally:
+            idle.put(worker)
+
+    # Threads, each of which waits for a process. Of one alone joblib makes none, and this one would hear no Ctrl-C.
+    # No job is handed out before a process is free for it, or a thread might wait for one until all others have ended.
+    parallel = Parallel(
+        n_jobs=max(2, len(workers)),
+        backend="threading",
+        return_as="generator_unordered",
+        pre_dispatch=max(1, len(workers)),
+    )
+    ended = parallel(delayed(play)(job) for job in jobs)
+    try:
+        for job, run in ended:  # noqa: UP028  (`yield from` would wait for the runs before it ends them)
+            yield job, run
+    finally:
+        for worker in workers:
+            worker.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that runs were cut off is no news
+            ended.close()
+
+
+def _outcome(worker: Worker, job: Job) -> Run:
+    try:
+        return worker.call(run_job, job, keep=job.leaves_no_trace)
+    except DiedError as error:
+        return _unfinished(job, "failed", str(error))
+
+
+def _on_cluster(jobs: Sequence[Job], *, address: str, limits: Limits) -> Generator[tuple[Job, Run]]:
+    from cbo_gym.evaluation.play.cluster import completed
+
+    if not jobs:  # then no cluster is needed
+        return
+    play = partial(_on_worker, limits=limits)
+    code = dict(stamp for job in jobs for stamp in job.sources)
+    for job, outcome in completed(play, jobs, address, code):
+        if isinstance(outcome, Exception):
+            outcome = _unfinished(job, "failed", f"{type(outcome).__name__}: {outcome}")
+        yield job, outcome
+
+
+def _on_worker(job: Job, limits: Limits) -> Run:
+    """On a machine of the cluster: play a job in a process of its worker's, which is kept for the next."""
+    return _outcome(_kept_worker(limits, job.sources), job)
+
+
+@lru_cache(maxsize=1)  # one that is dropped ends, for its standard input does
+def _kept_worker(limits: Limits, sources: object) -> Worker:
+    return Worker(limits)
+
+
+def run_job(job: Job) -> Run:
+    """Play one job; called in a worker process."""
+    try:
+        with _agent(job) as agent:
+            return evaluate(
+                agent,
+                job.env,
+                job.seed,
+                horizon=job.horizon,
+                recommend=job.recommend,
+                label=str(job.agent),
+                secret=job.secret,
+            )
+    except UnsupportedModeError as error:
+        return _unfinished(job, "skipped", str(error))
+    except BaseException:  # an agent's module may raise anything, requests to end the process too
+        return _unfinished(job, "failed", traceback.format_exc())
+
+
+@contextmanager
+def _agent(job: Job) -> Iterator[Spec | Recorded | IsolatedAgent]:
+    """What plays a job: an agent of this package by its name, or somebody else's in a process that ends with it."""
+    if job.recorded is not None or not job.isolated:
+        yield job.recorded or job.agent
+        return
+    guard_memory()
+    with closing(IsolatedAgent(job.agent)) as agent:
+        yield agent
+
+
+def _unfinished(job: Job, status: Status, error: str) -> Run:
+    return Run(
+        agent=str(job.agent),
+        env=str(job.env),
+        seed=job.seed,
+        horizon=job.horizon,
+        recommend=job.recommend,
+        mode=job.mode,
+        status=status,
+        error=readable(error),
+        isolated=job.isolated,
+        secret=job.secret,
+        sources=dict(job.sources),
+        **provenance(),
+    )

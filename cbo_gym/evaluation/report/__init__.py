@@ -1,0 +1,1 @@
+"""All that is drawn or typeset: tables, figures, the page."""

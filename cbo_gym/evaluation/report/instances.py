@@ -1,0 +1,97 @@
+"""Who had learnt where the optimum lies: an agent's runs on a system as published beside those on instances of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import polars as pl
+from scipy.special import stdtrit
+
+from cbo_gym.evaluation.compare.leaderboard import Leaderboard, final_numbers
+from cbo_gym.evaluation.metrics.aggregate import CONFIDENCE
+from cbo_gym.evaluation.report.tables import TextTable, number
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.labels import Spec
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
+
+SCORES = {"average_score": "play", "score": "recommendation"}
+SCHEMA = {
+    "env": pl.String,
+    "agent": pl.String,
+    "score": pl.String,
+    "published": pl.Float64,
+    "instances": pl.Float64,
+    "lost": pl.Float64,
+    "lost_half": pl.Float64,
+    "published_runs": pl.Int64,
+    "instance_runs": pl.Int64,
+}
+NOTE = (
+    "Score on the system as published less the mean over its instances, on which nobody can know where the optimum "
+    "lies; runs are not paired, intervals are Welch's."
+)
+
+
+def instance_losses(board: Leaderboard) -> pl.DataFrame:
+    """The scores that agents lose where a system is turned, see :mod:`cbo_gym.problems.variations.instance`.
+
+    Returns:
+        a row for each environment and agent with runs on instance 0 and on others, and each score, ``"play"`` and
+        ``"recommendation"``: its mean on the system as ``published`` and on all other ``instances``, what is ``lost``,
+        the first less the second, with ``lost_half``, half the width of Welch's 95 % interval (null with one run of a
+        kind), and how many runs there are of either.
+    """
+    found: dict[tuple[str, str], tuple[list[Run], list[Run]]] = defaultdict(lambda: ([], []))
+    for run in (run for run in board.runs if not run.secret):
+        env, instance = _split(run)
+        found[env, run.agent][instance != 0].append(run)
+    rows = [
+        {"env": env, "agent": agent, "score": what, **_lost(name, *both)}
+        for (env, agent), both in sorted(found.items())
+        if all(both)
+        for name, what in SCORES.items()
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def instance_tables(board: Leaderboard) -> dict[str, TextTable]:
+    """Environment -> the same as text, for those with runs of both kinds."""
+    tables: dict[str, TextTable] = {}
+    header = ["agent", "score of", "as published", "on instances", "lost", "runs"]
+    for row in instance_losses(board).iter_rows(named=True):
+        table = tables.setdefault(row["env"], TextTable(header, []))
+        means = [number(row["published"], None), number(row["instances"], None), number(row["lost"], row["lost_half"])]
+        table.rows.append([row["agent"], row["score"], *means, f"{row['published_runs']}, {row['instance_runs']}"])
+    return tables
+
+
+def _split(run: Run) -> tuple[str, int]:
+    """The environment with its horizon, but without the number of its instance, and that number."""
+    spec = Spec.parse(run.env)
+    others = tuple(pair for pair in spec.parameters if pair[0] != INSTANCE_KEYWORD)
+    return f"{Spec(spec.name, others)}, T={run.horizon}", int(spec.keywords.get(INSTANCE_KEYWORD, 0))
+
+
+def _lost(name: str, published: list[Run], turned: list[Run]) -> dict[str, float | int | None]:
+    scores = [final_numbers(part)[name].cast(pl.Float64).to_numpy() for part in (published, turned)]
+    means = [float(part.mean()) for part in scores]
+    return {
+        "published": means[0],
+        "instances": means[1],
+        "lost": means[0] - means[1],
+        "lost_half": _welch(*scores),
+        "published_runs": len(published),
+        "instance_runs": len(turned),
+    }
+
+
+def _welch(one: np.ndarray, other: np.ndarray) -> float | None:
+    """Half the width of the interval of the difference of two means."""
+    if min(len(one), len(other)) < 2:
+        return None
+    parts = np.array([part.var(ddof=1) / len(part) for part in (one, other)])
+    if not parts.any():
+        return 0.0
+    freedom = parts.sum() ** 2 / (parts**2 / [len(one) - 1, len(other) - 1]).sum()
+    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2) * np.sqrt(parts.sum()))

@@ -1,0 +1,88 @@
+"""Tables in Markdown: those of a paper, and a few of the leaderboard inside a file of yours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from cbo_gym.errors import ArgumentError, printable
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.evaluation.report.paper import PaperTable
+from cbo_gym.evaluation.report.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, overall_table, provenance
+from cbo_gym.files import write_text
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+
+def write_results(path: Path, board: Leaderboard) -> None:
+    """Put :func:`results` between the lines :data:`BEGIN` and :data:`END` of a file; the rest of it stays.
+
+    Raises:
+        ArgumentError: if the file is missing, or has not each of the two lines once, in this order.
+    """
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    before, begin, rest = text.partition(BEGIN)
+    inside, end, after = rest.partition(END)
+    if not (begin and end) or BEGIN in inside + after or END in before + after:
+        raise ArgumentError(f"{path} must have the lines {BEGIN!r} and {END!r} once each, in this order")
+    write_text(path, f"{before}{BEGIN}\n{results(board)}{END}{after}")
+
+
+def results(board: Leaderboard) -> str:
+    """A table a mode, with the scores over its environments and on each; below them where the numbers come from."""
+    modes = [group for group in board.groups if group != ALL_MODES]
+    notes = f"{SCORE_NOTE} {SECONDS_NOTE}"
+    return "\n".join([*(_mode_table(board, mode) for mode in modes), notes, "", escape(provenance(board)), ""])
+
+
+def markdown(tables: Iterable[PaperTable]) -> str:
+    """The tables of a paper one after another, each below its caption, the best values in bold."""
+    return "\n".join(f"{escape(paper.caption)}\n\n{_paper_table(paper)}" for paper in tables)
+
+
+def _paper_table(paper: PaperTable) -> str:
+    header, rows = paper.table
+    body = [
+        [f"**{escape(cell)}**" if (row, column) in paper.best else escape(cell) for column, cell in enumerate(cells)]
+        for row, cells in enumerate(rows)
+    ]
+    return _lines(list(map(escape, header)), body)
+
+
+def _lines(header: list[str], rows: list[list[str]]) -> str:
+    """A table of cells that are escaped already; the first column to the left, the others to the right."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *rows])
+
+
+def _mode_table(board: Leaderboard, mode: str) -> str:
+    rows = board.per_env.filter(pl.col("mode") == mode)
+    envs = rows["env"].unique().sort().to_list()
+    cells = {(row["agent"], row["env"]): _cell(row, board.seeds) for row in rows.iter_rows(named=True)}
+    overall = overall_table(board, mode, ["iqm", "average_score", "seconds"])
+    header = [mode, *overall.header[3:5], *(env.removeprefix("CBO/") for env in envs), overall.header[5]]
+    agents = board.overall.filter(pl.col("group") == mode)["agent"]
+    ranked = {agent: numbers for agent, (_, _, _, *numbers) in zip(agents, overall.rows, strict=True)}
+    ranked |= {agent: [MISSING] * 3 for agent in rows["agent"].unique().sort() if agent not in ranked}
+    body = [
+        [agent, iqm, play, *(cells.get((agent, env), MISSING) for env in envs), seconds]
+        for agent, (iqm, play, seconds) in ranked.items()
+    ]
+    return _lines(list(map(escape, header)), [list(map(escape, line)) for line in body])
+
+
+def _cell(row: dict[str, Any], seeds: int) -> str:
+    """The score; in brackets the seeds it rests on, where these are not all, and the failed runs."""
+    remarks = [f"{row['seeds']} of {seeds} seeds"] if 0 < row["seeds"] < seeds else []
+    remarks += [f"{row['failed']} failed"] if row["failed"] else []
+    score = number(row["score"], row["score_half"])
+    return f"{score} ({', '.join(remarks)})" if remarks else score
+
+
+def escape(text: str) -> str:
+    """The text as Markdown shows it letter by letter; an underscore inside of a word is no mark."""
+    return re.sub(r"[\\|<*`$~&]|(?<!\w)_|_(?!\w)|(?<=\])\(", r"\\\g<0>", printable(text))

@@ -1,0 +1,114 @@
+"""A folder of runs: checked before it is written to, and read past what is damaged."""
+
+from __future__ import annotations
+
+import os
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.evaluation.runs.locking import locked
+from cbo_gym.evaluation.runs.results import Run, load_run, name_of
+
+DAMAGED = "damaged"  # subfolder for files that are set aside
+PROBE = bytes(2**20)  # what must find room before a sweep begins
+
+
+class DamagedRunWarning(UserWarning):
+    """A file among the runs is not as it was written; the message names it and says what became of it."""
+
+
+def require_writable(folder: Path) -> None:
+    """Make the folder and see whether runs can be written to it.
+
+    Raises:
+        OperationError: if it is a file, may not be written, or the disk is full.
+    """
+    probe = folder / f".probe-{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            probe.write_bytes(PROBE)
+        finally:
+            probe.unlink(missing_ok=True)
+    except FileExistsError as error:
+        raise OperationError(f"{error.filename} is a file; give a folder for the runs") from error
+    except NotADirectoryError as error:
+        raise OperationError(f"{folder} leads through a file; give a folder for the runs") from error
+    except OSError as error:
+        raise OperationError(f"cannot write runs to {folder}: {error.strerror}") from error
+
+
+def run_files(folder: Path) -> list[Path]:
+    """The files of the runs in a folder, in the order of their names.
+
+    Raises:
+        ArgumentError: if the folder is missing.
+    """
+    if not folder.is_dir():
+        raise ArgumentError(f"there is no folder {folder}; a sweep makes one")
+    # a leading dot: a temporary file of a run that is being written
+    return sorted(path for path in folder.glob("*.parquet") if not path.name.startswith("."))
+
+
+def load_runs(folder: Path) -> Iterator[Run]:
+    """All runs in a folder, in the order of their files; damaged ones are left out, each with a warning.
+
+    Raises:
+        ArgumentError: if the folder is missing.
+    """
+    yield from intact_runs(run_files(Path(folder)))
+
+
+def intact_runs(paths: Iterable[Path]) -> Iterator[Run]:
+    """The runs of some files, in their order; damaged ones are left out, each with a DamagedRunWarning."""
+    for path in paths:
+        try:
+            yield stored_run(path)
+        except ArgumentError as error:
+            warnings.warn(f"left out: {error}", DamagedRunWarning, stacklevel=2)
+
+
+def stored_run(path: Path) -> Run:
+    """Read the run of a folder back.
+
+    Raises:
+        ArgumentError: if the file is damaged, or holds another run than its name says.
+    """
+    run = load_run(path)
+    if path.name != name_of(run):
+        what = f"{run.agent} on {run.env}, seed {run.seed}"
+        raise ArgumentError(f"{path} is not what its name says: it holds {what}, which belongs in {name_of(run)}")
+    return run
+
+
+def resumed_run(path: Path) -> Run | None:
+    """The run of a file, if there is one; a damaged file is moved aside with a DamagedRunWarning."""
+    if not path.exists():
+        return None
+    with suppress(ArgumentError):
+        return stored_run(path)
+    with locked(path.parent):  # another sweep may have moved it aside, and written a whole one in its place
+        if not path.exists():
+            return None
+        try:
+            return stored_run(path)
+        except ArgumentError as error:
+            aside = _move_aside(path)
+            warnings.warn(f"{error}; moved to {aside}, and played again", DamagedRunWarning, stacklevel=2)
+            return None
+
+
+def _move_aside(path: Path) -> Path:
+    aside = path.parent / DAMAGED / path.name
+    try:
+        aside.parent.mkdir(exist_ok=True)
+        if os.path.lexists(aside):  # of an earlier time
+            aside = aside.with_stem(f"{path.stem}-{uuid.uuid4().hex[:8]}")
+        path.rename(aside)
+    except OSError as error:
+        raise OperationError(f"cannot move the damaged {path} to {aside.parent}: {error.strerror}") from error
+    return aside

@@ -1,0 +1,131 @@
+"""A run from its actions alone: what they earn is worked out anew, so that no number of a file is taken on trust."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from cbo_gym.actions.codec import Codec
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Run, asked_after, last_line
+from cbo_gym.task import Action, Info, Observation, Task
+
+#: by which what is worked out anew may differ, in units of the column's largest value or the optimum: stores keep
+#: single precision, and machines differ in last digits
+SLACK = 1e-5
+FIELDS = ("mode", "choices", "optimum", "optimum_standard_error", "random_value", "initial_expected", "initial_reward")
+NOT_COMPARED = ("action", "recommended", *SECONDS)  # what was played, and seconds, which nobody can work out
+
+
+@dataclass(eq=False)
+class Recorded:
+    """An agent that plays and recommends what was written down.
+
+    Args:
+        actions: numbers of the action of each round, and the set that it chooses.
+        recommended: all numbers of the recommendation after each round; None where there is none.
+    """
+
+    actions: Sequence[tuple[Sequence[float], int | None]]
+    recommended: Sequence[Sequence[float] | None]
+
+    def reset(self, task: Task, seed: int) -> None:
+        self._codec: Codec = task.codec
+        self._round = 0
+
+    def act(self, observation: Observation) -> Action:
+        return self._codec.from_numbers(*self.actions[self._round])
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        self._round += 1
+
+    def recommend(self) -> Action:
+        said = self.recommended[self._round - 1]
+        if said is None:
+            raise ArgumentError(f"no recommendation after round {self._round} is written down")
+        return self._codec.from_flat(said)
+
+
+def with_actions(run: Run) -> Run:
+    """A finished run that says in its fields what its table holds of actions and recommendations, for a submission.
+
+    Numbers of one round after the other as little-endian doubles, in base 64; recommendations of the rounds in which
+    the agent was asked for one.
+    """
+    if run.status != "finished":
+        return run
+    played = recorded(run)
+    asked = [said for said in played.recommended if said is not None]
+    return replace(run, actions=_packed([numbers for numbers, _ in played.actions]), recommendations=_packed(asked))
+
+
+def recorded(run: Run) -> Recorded:
+    """What a finished run played and recommended, as its fields or its table have it.
+
+    Raises:
+        ArgumentError: if that is not there, or not of its rounds.
+    """
+    table = run.table
+    chosen = table["choice"].to_list() if "choice" in table.columns else [None] * table.height
+    if run.actions or run.recommendations:
+        asked = sorted(asked_after(run.recommend, run.horizon))
+        advised = dict(zip(asked, _unpacked(run.recommendations, len(asked)), strict=True))
+        actions, said = _unpacked(run.actions, run.horizon), [advised.get(t) for t in range(1, run.horizon + 1)]
+    elif {"action", "recommended"} <= set(table.columns) and table["action"].null_count() == 0:
+        actions, said = table["action"].to_list(), table["recommended"].to_list()
+    else:
+        raise ArgumentError("it has no actions; publish it anew with cbo-gym publish --submission")
+    return Recorded(list(zip(actions, chosen, strict=True)), said)
+
+
+def _packed(rows: Sequence[Sequence[float]]) -> str:
+    return base64.b64encode(np.asarray(rows, dtype="<f8").tobytes()).decode()
+
+
+def _unpacked(text: str, count: int) -> list[list[float]]:
+    try:
+        return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(count, -1).tolist()
+    except ValueError as error:
+        raise ArgumentError(f"its actions are not of {count} rounds: {error}") from error
+
+
+def unlike(run: Run, again: Run) -> list[str]:
+    """What of a run is not as it comes out of its own actions: fields and columns, with how far they are apart.
+
+    Args:
+        run: as somebody gave it.
+        again: the same actions played and scored here.
+    """
+    if again.status != "finished":
+        return [f"its actions cannot be played: {last_line(again.error)}"]
+    fields = [
+        f"{name} is said to be {getattr(run, name)!r} and is {getattr(again, name)!r}"
+        for name in FIELDS
+        if not _alike(getattr(run, name), getattr(again, name), again.optimum)
+    ]
+    return [*fields, *_unlike_columns(run.table, again.table, again.optimum)]
+
+
+def _unlike_columns(said: pl.DataFrame, found: pl.DataFrame, optimum: float) -> Iterator[str]:
+    names = [name for name in COLUMNS if name not in NOT_COMPARED and COLUMNS[name].base_type() is not pl.List]
+    for name in names:
+        if (name in said.columns) != (name in found.columns):
+            yield f"the column {name} is {'missing' if name in found.columns else 'not of this task'}"
+        elif name in said.columns and not (said[name].null_count() == said.height and name.endswith("_error")):
+            one, other = (part[name].cast(pl.Float64).to_numpy() for part in (said, found))
+            size = max(np.nanmax(np.abs(other), initial=0.0), abs(optimum))
+            apart = np.where(np.isnan(one) & np.isnan(other), 0.0, np.abs(one - other))
+            if not (worst := np.where(np.isnan(apart), np.inf, apart).max()) <= SLACK * size:
+                yield f"{name} differs from what its actions give by up to {worst:.3g}"
+
+
+def _alike(said: object, found: object, optimum: float) -> bool:
+    if isinstance(said, float) and isinstance(found, float):
+        if np.isnan(said) and np.isnan(found):
+            return True
+        return abs(said - found) <= SLACK * max(abs(found), abs(optimum))
+    return said == found

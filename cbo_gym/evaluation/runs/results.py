@@ -1,0 +1,465 @@
+"""Runs, and the file of one: Parquet with a checksum, whose name is a hash of what was run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field, fields
+from datetime import datetime
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+from packaging.version import Version
+from pydantic import ConfigDict, NonNegativeInt, PositiveInt, ValidationError
+from pydantic.dataclasses import dataclass
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.runs.parquet import Contents, contents
+from cbo_gym.evaluation.runs.rounds import DeferredTable, Rounds
+from cbo_gym.files import write_bytes
+from cbo_gym.task import Mode
+from cbo_gym.validation import field_errors
+from cbo_gym.version import __version__
+
+METADATA_KEY = "cbo_gym"
+# What is read of somebody else's files, each limit far above what is written here: a store takes 40 MiB at most, a run
+# of 2,000 rounds on 100 nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB.
+MOST_FILE_BYTES = 256 * 2**20
+MOST_RUN_BYTES = 512 * 2**20  # of a run's table in memory
+MOST_ROUNDS = 1_000_000
+LARGEST_SEED = 2**63 - 1  # what a column of whole numbers holds
+LONGEST_METADATA = 4 * 2**20  # characters of a run's description; its error has 10,000 at most
+LONGEST_LABEL = 10_000  # characters
+LONGEST_ERROR = 10_000  # characters
+LONGEST_REASON = 300
+NO_CHECKSUM = "0" * 64  # stands where the checksum comes, while it is computed
+WRITTEN = b'"checksum": "%b"'  # no text among the metadata looks so, for JSON escapes its quotation marks
+CHECKSUM = re.compile(WRITTEN % b"([0-9a-f]{64})")
+Status = Literal["finished", "failed", "skipped"]
+Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
+
+#: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts, choices or slices, or
+#: where the task has costs or constraints; a violation is the sum of what is missed of each constraint, in the nodes'
+#: units.
+COLUMNS: dict[str, Any] = {
+    "round": pl.Int64,
+    "action": pl.List(pl.Float64),
+    "recommended": pl.List(pl.Float64),
+    "nodes": pl.List(pl.Float64),
+    "reward": pl.Float64,
+    "context": pl.List(pl.Float64),
+    "context_regret": pl.Float64,
+    "best_so_far_regret": pl.Float64,
+    "simple_regret": pl.Float64,
+    "expected_reward": pl.Float64,
+    "expected_reward_standard_error": pl.Float64,
+    "recommended_reward": pl.Float64,
+    "recommended_reward_standard_error": pl.Float64,
+    "instant_regret": pl.Float64,
+    "cumulative_regret": pl.Float64,
+    "average_regret": pl.Float64,
+    "average_reward": pl.Float64,
+    "pseudo_regret": pl.Float64,
+    "average_pseudo_regret": pl.Float64,
+    "act_seconds": pl.Float64,
+    "update_seconds": pl.Float64,
+    "recommend_seconds": pl.Float64,
+    "choice": pl.Int64,
+    "cost": pl.Float64,
+    "feasible": pl.Boolean,
+    "violation": pl.Float64,
+    "recommended_feasible": pl.Boolean,
+    "recommended_violation": pl.Float64,
+    "slice": pl.Int64,
+    "random_reward": pl.Float64,
+}
+OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
+OF_SLICES = ("slice", "random_reward")
+SOMETIMES = ("recommended", "context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, *OF_SLICES)
+SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
+#: columns in which every round has a finite number, of those that the task has
+ALWAYS_KNOWN = (
+    "round", "reward", "context_regret", "best_so_far_regret", "expected_reward", "instant_regret",
+    "cumulative_regret", "average_regret", "average_reward", *SECONDS, "choice", "cost", "feasible", "slice",
+    "random_reward",
+)  # fmt: skip
+#: what a file that is no result raises while it is read
+NO_RESULT = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+
+
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
+class Run:
+    """One run: what was run, how it ended, and a table with a row a round (empty unless it finished).
+
+    Attributes:
+        agent, env: labels, parameters included.
+        seed: of the noise, the initial data and the agent.
+        horizon: number of rounds.
+        mode: the feedback mode.
+        status: how it ended.
+        error: the traceback of a failed run, or why the pair was skipped.
+        recommend: after which rounds the agent was asked for its recommendation: ``"every"``, those that are
+            ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
+        sources: name -> version and fingerprint of the code that was run.
+        version: of cbo-gym.
+        date: when it ended, UTC: ``2026-01-31T12:00:00+00:00``.
+        machine: cores and processor.
+        libraries: name -> version, Python and the linear algebra library, with the processor whose kernels it runs,
+            included.
+        threads: name -> number of threads of a library that has any.
+        reset_seconds: what ``reset`` took, the initial data included; no part of the rounds' seconds.
+        optimum, optimum_standard_error, random_value: of the task.
+        initial_expected: the best expected reward of an action among the initial data; without such data that of a
+            random action. None in runs of versions that did not keep it.
+        initial_reward: the best reward that was observed of an intervention among the initial data; otherwise as
+            ``initial_expected``.
+        choices: names of the target sets or scopes that the column ``choice`` counts from 0, where there are any.
+        isolated: whether the agent played in a process of its own, which held nothing but what it was told.
+        secret: from which noise, initial data and instance of a blind run follow, see
+            :mod:`cbo_gym.evaluation.play.blind`; empty of a run that was not blind.
+        unverified: whether it is somebody's word alone: a submission that nobody has judged, or whose agent could not
+            be played again. Such runs are shown apart and never ranked.
+        actions, recommendations: of a submission what was played and recommended, see
+            :func:`cbo_gym.evaluation.runs.recorded.with_actions`; empty where the table has them, or nobody kept them.
+        table: columns as in :data:`COLUMNS`.
+
+    Raises:
+        pydantic.ValidationError: (a ValueError) if a field has the wrong type.
+    """
+
+    agent: str
+    env: str
+    seed: NonNegativeInt
+    horizon: PositiveInt
+    mode: str = ""
+    status: Status = "finished"
+    error: str = ""
+    recommend: Recommend = "every"
+    sources: dict[str, str] = field(default_factory=dict)
+    version: str = __version__
+    date: str = ""
+    machine: str = ""
+    libraries: dict[str, str] = field(default_factory=dict)
+    threads: dict[str, int] = field(default_factory=dict)
+    reset_seconds: float = 0.0
+    optimum: float = float("nan")
+    optimum_standard_error: float = float("nan")
+    random_value: float = float("nan")
+    initial_expected: float | None = None
+    initial_reward: float | None = None
+    choices: tuple[str, ...] = ()
+    isolated: bool = False
+    secret: str = ""
+    unverified: bool = False
+    actions: str = ""
+    recommendations: str = ""
+    table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
+
+    @property
+    def columns(self) -> Collection[str]:
+        """Those of the table, which need not be made for them."""
+        held = self.__dict__["table"]
+        return held.columns if isinstance(held, Rounds) else held.schema
+
+    def curve(self, name: str) -> np.ndarray:
+        """One column of the table as an array, without the others; null is NaN."""
+        return stacked([self], [name])[name][0]
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """What each round took: ``act``, ``update`` and ``recommend`` together, in seconds."""
+        return np.sum([self.curve(name) for name in SECONDS], axis=0)
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether the task has constraints."""
+        return "feasible" in self.columns
+
+    @property
+    def average_counted(self) -> float:
+        """The mean over all rounds of what the actions count for, see :func:`cbo_gym.evaluation.metrics.regret.counted`."""
+        name = "average_regret" if self.is_constrained else "average_reward"
+        last = self.curve(name)[-1]
+        return float(self.optimum - last if self.is_constrained else last)
+
+    @property
+    def seconds_a_round(self) -> float:
+        """Their mean."""
+        return float(self.seconds.mean())
+
+
+Run.table = DeferredTable()  # type: ignore[assignment]  # the field is a table to whoever makes a run or asks for one
+DeferredTable.__set_name__(Run.__dict__["table"], Run, "table")
+
+
+def held_elsewhere(run: Run, rounds: Rounds) -> Run:
+    """The run, whose table from now on is what ``rounds`` make of it."""
+    run.__dict__["table"] = rounds
+    return run
+
+
+def kind_of(run: Run) -> Hashable:
+    """Runs of one kind and horizon are stacked fast."""
+    held = run.__dict__["table"]
+    return held.kind if isinstance(held, Rounds) else tuple(held.columns)
+
+
+def release(run: Run) -> None:
+    """Drop of a run's table what can be read again."""
+    if isinstance(held := run.__dict__["table"], Rounds):
+        held.release()
+
+
+def stacked(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Columns of the tables of finished runs with one horizon, each of shape ``(runs, rounds)``; null is NaN."""
+    held = [run.__dict__["table"] for run in runs]
+    first = held[0]
+    if isinstance(first, Rounds) and all(isinstance(one, Rounds) and one.kind == first.kind for one in held):
+        return first.stacked(held, names)
+    parts = [[run_table[name].to_numpy() for name in names] for run_table in (run.table for run in runs)]
+    return {name: np.stack(columns) for name, columns in zip(names, zip(*parts, strict=True), strict=True)}
+
+
+def readable(text: str) -> str:
+    """A text that can be stored and printed: what no encoding has is escaped, the middle of a long one left out."""
+    escaped = text.strip().encode("utf-8", "backslashreplace").decode()
+    if len(escaped) > LONGEST_ERROR:
+        half = LONGEST_ERROR // 2
+        escaped = f"{escaped[:half]}\n... {len(escaped) - 2 * half} characters ...\n{escaped[-half:]}"
+    return escaped
+
+
+def last_line(error: str) -> str:
+    """The end of a run's error, in one line that can be shown."""
+    lines = error.strip().splitlines() or ["no reason was given"]
+    shown = "".join(character if character.isprintable() else " " for character in lines[-1])
+    return shown if len(shown) <= LONGEST_REASON else f"{shown[:LONGEST_REASON]}..."
+
+
+def run_name(agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str]) -> str:
+    """The name of a run's file: a hash of all that determines the run, the sources included."""
+    what = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items())])
+    return f"{hashlib.sha256(what.encode()).hexdigest()[:24]}.parquet"
+
+
+def name_of(run: Run) -> str:
+    """The name of the file that a run belongs in."""
+    return run_name(run.agent, run.env, run.seed, run.horizon, run.recommend, run.sources)
+
+
+def save_run(path: Path, run: Run) -> None:
+    """Write a run in one step: a reader sees the whole file or none.
+
+    Raises:
+        OperationError: if it cannot be written.
+    """
+    metadata = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "table"}
+    table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
+    write_bytes(path, sealed(table, metadata))
+
+
+def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> bytes:
+    """A table as a Parquet file, with a checksum of it among its metadata.
+
+    Args:
+        table: any.
+        metadata: what JSON can hold.
+        how: more arguments of Polars' ``write_parquet``.
+    """
+    content = BytesIO()
+    named = {METADATA_KEY: json.dumps({"checksum": NO_CHECKSUM, **metadata})}
+    table.write_parquet(content, metadata=named, **how)
+    blank = content.getvalue()
+    checksum = hashlib.sha256(blank).hexdigest().encode()
+    return blank.replace(WRITTEN % NO_CHECKSUM.encode(), WRITTEN % checksum)
+
+
+def load_run(path: Path) -> Run:
+    """Read a run back.
+
+    Raises:
+        ArgumentError: if the file is no run of this package, not as it was written, or larger than what is read.
+    """
+    content, held = read_sealed(path, MOST_RUN_BYTES)
+    stored: dict[str, Any] = {}
+    try:
+        stored |= from_json(held.metadata[METADATA_KEY])
+        del stored["checksum"]
+        _require_table(stored, held.rows, pl.read_parquet_schema(BytesIO(content)))
+        run = run_of(stored, pl.read_parquet(BytesIO(content)))
+        require_numbers(run)
+    except ValidationError as error:
+        raise ArgumentError(f"{path} is {_no_run_of_this_version(stored)}: {field_errors(error)}") from error
+    except NO_RESULT as error:
+        raise ArgumentError(f"{path} is {_no_run_of_this_version(stored)}: {error}") from error
+    return run
+
+
+def _no_run_of_this_version(stored: Mapping[str, Any]) -> str:
+    """What a file is that holds no run as they are here: one of a version to come, or nothing of ours."""
+    with suppress(KeyError, TypeError, ValueError):  # there is no version
+        if Version(stored["version"]) > Version(__version__):
+            return f"of cbo-gym {stored['version']}, which this one, {__version__}, cannot read; install the newer one"
+    return "not a result of cbo-gym"
+
+
+def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:
+    """The content of a file that :func:`sealed` made, and what it will be once it is decoded.
+
+    Args:
+        path: of the file.
+        most: bytes that it may take in memory, all columns together.
+
+    Raises:
+        ArgumentError: if it cannot be read, is not as it was written, or larger than what is read.
+    """
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe might never end
+            raise ArgumentError(f"cannot read {path}: it is no file")
+        if (size := path.stat().st_size) > MOST_FILE_BYTES:
+            raise ArgumentError(f"{path} is not read: it has {_mib(size)}; at most {_mib(MOST_FILE_BYTES)} are")
+        content = path.read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"cannot read {path}: {error.strerror}") from error
+    _require_intact(path, content)
+    try:
+        held = contents(content)
+    except ArgumentError as error:
+        raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
+    if held.bytes > most:
+        raise ArgumentError(f"{path} is not read: it would take {_mib(held.bytes)} of memory; at most {_mib(most)} may")
+    return content, held
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
+def from_json(text: str) -> Any:
+    """What a text of somebody else's says in JSON.
+
+    Raises:
+        ValueError: if it is none, too long, nested too deep, or has texts that no encoding has.
+    """
+    if len(text) > LONGEST_METADATA:
+        raise ArgumentError(f"its description has {len(text)} characters; at most {LONGEST_METADATA} are read")
+    try:
+        found = json.loads(text)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
+    except RecursionError as error:
+        raise ArgumentError("its description is nested too deep") from error
+
+
+def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
+    """A run of fields that were stored.
+
+    Raises:
+        KeyError, TypeError, ValueError, OverflowError: if one is missing or wrong.
+    """
+    Version(stored["version"])  # raises, as the next two do
+    Mode(stored["mode"])
+    datetime.fromisoformat(stored["date"])
+    described: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+    }
+    run = Run(**described, table=table)
+    _require_in_range(run)
+    return run
+
+
+def _require_in_range(run: Run) -> None:
+    """What the type of a field leaves open, and what comes after could not do with."""
+    for what, found, most in (
+        ("rounds", run.horizon, MOST_ROUNDS),
+        ("characters of its agent", len(run.agent), LONGEST_LABEL),
+        ("characters of its environment", len(run.env), LONGEST_LABEL),
+    ):
+        if found > most:
+            raise ArgumentError(f"it says {found} {what}; at most {most} are read")
+    if run.seed > LARGEST_SEED:
+        raise ArgumentError(f"its seed is {run.seed}; at most {LARGEST_SEED} is read")
+    if run.status == "finished" and not np.isfinite([run.optimum, run.random_value]).all():
+        raise ArgumentError(f"its optimum {run.optimum} and random value {run.random_value} must be finite numbers")
+
+
+def _require_intact(path: Path, content: bytes) -> None:
+    found = list(islice(CHECKSUM.finditer(content), 2))
+    if len(found) != 1:
+        raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")
+    start, end = found[0].span(1)
+    view, digest = memoryview(content), hashlib.sha256()
+    for part in (view[:start], NO_CHECKSUM.encode(), view[end:]):
+        digest.update(part)
+    if digest.hexdigest().encode() != found[0][1]:
+        raise ArgumentError(f"{path} is damaged: its content does not fit its checksum")
+
+
+def require_numbers(run: Run) -> None:
+    """A finished run's rounds are counted from 1, and no number is missing.
+
+    Raises:
+        ArgumentError: naming the first column where it is not so.
+    """
+    if run.status != "finished":
+        return
+    known = {name: run.table[name] for name in ALWAYS_KNOWN if name in run.columns}
+    if wrong := [name for name, column in known.items() if not all_finite(column)]:
+        raise ArgumentError(f"its table is wrong: there must be a finite number in every round of {wrong[0]}")
+    if not np.isfinite(run.table["simple_regret"].cast(pl.Float64).tail(1).fill_null(np.nan).to_numpy()).all():
+        raise ArgumentError("its table is wrong: there must be a finite simple_regret after the last round")
+    if (known["round"].to_numpy() != np.arange(1, run.horizon + 1)).any():
+        raise ArgumentError("its table is wrong: its rounds must be counted from 1")
+    require_choices(known.get("choice"), len(run.choices))
+
+
+def require_choices(chosen: pl.Series | None, count: int) -> None:
+    """What was chosen has a name.
+
+    Raises:
+        ArgumentError: naming what has none.
+    """
+    if chosen is None or not count:  # runs made by hand may count choices without names
+        return
+    low, high = int(chosen.min()), int(chosen.max())  # type: ignore[arg-type]
+    if low < 0 or high >= count:
+        raise ArgumentError(f"it chose {low if low < 0 else high}; there are {count} choices, counted from 0")
+
+
+def all_finite(column: pl.Series) -> bool:
+    """Whether no value is null, NaN or infinite."""
+    return not column.null_count() and (not column.dtype.is_float() or bool(column.is_finite().all()))
+
+
+def _require_table(stored: Mapping[str, Any], rows: int, schema: Mapping[str, Any]) -> None:
+    """A finished run has a row for each round; all columns are ours with their types."""
+    finished = stored["status"] == "finished"
+    needed = [name for name in COLUMNS if name not in SOMETIMES] if finished else []
+    wrong = [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]
+    if wrong or (finished and rows != stored["horizon"]):
+        what = f"columns {wrong}" if wrong else f"{rows} rows for {stored['horizon']} rounds"
+        raise ArgumentError(f"its table is wrong: {what}")
+    if rows > MOST_ROUNDS:
+        raise ArgumentError(f"its table has {rows} rows; at most {MOST_ROUNDS} are read")
+
+
+def asked_after(recommend: Recommend, horizon: int) -> frozenset[int]:
+    """The rounds after which an agent is asked for its recommendation; the last one always.
+
+    Raises:
+        ArgumentError: for another word than ``"every"``, ``"powers"`` or ``"end"``.
+    """
+    if recommend not in get_args(Recommend):
+        raise ArgumentError(f"recommend is one of {', '.join(get_args(Recommend))}; given {recommend!r}")
+    if recommend == "every":
+        return frozenset(range(1, horizon + 1))
+    powers = (2**k for k in range(horizon.bit_length())) if recommend == "powers" else ()
+    return frozenset(powers) | {horizon}

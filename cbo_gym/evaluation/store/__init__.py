@@ -1,0 +1,1 @@
+"""The published results: many runs in one small file."""

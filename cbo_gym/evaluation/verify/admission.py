@@ -1,0 +1,124 @@
+"""From the texts of a results file to what is played: the only door, for such a file may be anybody's.
+
+Its labels are data. They name agents that are installed and environments that are registered, with literals as
+parameters, of the kinds that are declared. An import path leads through the door only where whoever checks the file
+names that very path; a problem of somebody's own never does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+
+from cbo_gym.agent_finder import find_agent, known_agents
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.feedback import OUTCOME_KEYWORDS, feedback_class
+from cbo_gym.labels import Spec
+from cbo_gym.problems.build import builder_of
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
+from cbo_gym.registry import EnvEntry, entries, find_entry
+
+Declared = Mapping[str, Any]  # keyword -> its type, Any where none is declared
+GENERAL = (
+    *GRAPH_KEYWORDS,
+    *OUTCOME_KEYWORDS,
+    INSTANCE_KEYWORD,
+)  # keywords of every environment, checked by what reads them
+_LOOSE = ConfigDict(strict=True, arbitrary_types_allowed=True)
+
+
+def admitted(run: Run, allow: Iterable[str] = ()) -> tuple[Spec, Spec]:
+    """Agent and environment of a stored run.
+
+    Args:
+        run: of any file.
+        allow: import paths of agents that may be played besides those that are installed: ``"my_package:MyAgent"``.
+
+    Raises:
+        ArgumentError: if the agent or the environment is none that may be played, or a parameter none of its own.
+    """
+    return admitted_agent(run.agent, tuple(allow)), admitted_env(run.env)
+
+
+def admitted_agent(label: str, allow: Collection[str] = ()) -> Spec:
+    """The agent that a label names: an installed one, or one of the import paths that are allowed.
+
+    No code of somebody else's is run here; their agents look at their parameters themselves, in their own process.
+
+    Raises:
+        ArgumentError: if it is neither, or has a parameter that the agent of this package does not declare.
+    """
+    spec = Spec.parse(label)
+    if spec.name in zoo():
+        _require(spec, declared(find_agent(spec.name)), f"the agent {spec.name}")
+    elif spec.name not in allow and (":" in spec.name or spec.name not in known_agents()):
+        raise ArgumentError(
+            f"the agent {spec.name!r} is not installed here{did_you_mean(spec.name, known_agents())}. Install it under "
+            "this name, or allow an import path by naming it: --allow package.module:Class"
+        )
+    return spec
+
+
+def admitted_env(label: str) -> Spec:
+    """The environment that a label names: a registered one with parameters of its mode and its problem.
+
+    Raises:
+        ArgumentError: if it is not registered, or has another parameter.
+    """
+    spec = Spec.parse(label)
+    entry = find_entry(spec.name)
+    if entry is None:
+        hint = did_you_mean(spec.name, [entry.id for entry in entries()])
+        raise ArgumentError(f"{spec.name!r} is no registered environment, and no other one is played here{hint}")
+    _require(spec, declared_by(entry), spec.name)
+    return spec
+
+
+def declared_by(entry: EnvEntry) -> Declared:
+    """The keywords that a registered environment takes from a label, with their types."""
+    return {
+        **declared(builder_of(entry.problem)),
+        **declared(feedback_class(entry.mode), inspect.Parameter.KEYWORD_ONLY),
+        **dict.fromkeys(GENERAL, Any),
+    }
+
+
+def declared(factory: Callable[..., Any], *kinds: Any) -> Declared:
+    """The parameters that a class or a function names, with their types; those that it takes as ``**more`` are none.
+
+    Args:
+        factory: what is called.
+        kinds: of parameters; any that can be given by name where there are none.
+    """
+    kinds = kinds or (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    hints = typing.get_type_hints(factory.__init__ if isinstance(factory, type) else factory)  # type: ignore[misc]
+    named = inspect.signature(factory).parameters.values()
+    return {one.name: hints.get(one.name, Any) for one in named if one.kind in kinds}
+
+
+def _require(spec: Spec, known: Declared, what: str) -> None:
+    for name, value in spec.parameters:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ArgumentError(
+                f"{what} takes {', '.join(sorted(known)) or 'no parameters'}; given also {name!r}{hint}"
+            )
+        if not _fits(value, known[name]):
+            raise ArgumentError(f"{name} of {what} must be {inspect.formatannotation(known[name])}; given {value!r}")
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        TypeAdapter(kind, config=_LOOSE).validate_python(value)
+        return True
+    except ValidationError:
+        return False
+    except PydanticSchemaGenerationError:  # a type that no literal has
+        return False
