@@ -1,4 +1,5 @@
 import csv
+import itertools
 import json
 import os
 import re
@@ -8,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import cbo_gym
@@ -73,11 +75,31 @@ def beside(tmp_path, monkeypatch):
 
 COMMANDS = ["list", "show", "optimum", "agents", "run", "sweep", "leaderboard", "compare", "choose"]
 COMMANDS += ["publish", "verify", "check-submission"]
+EVERY_COMMAND = sorted(typer.main.get_command(app).commands)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_teaches_by_example(command):
     assert f"Example: cbo-gym {command}" in invoke(command, "--help")
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 140])
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_help_breaks_lines_only_where_the_terminal_does(command, width):
+    prose = run(command, "--help", COLUMNS=str(width)).output.partition("╭")[0].splitlines()
+    assert all(len(line.rstrip()) < width for line in prose)
+    for line, following in itertools.pairwise(prose):
+        if line.strip() and following.strip():
+            assert len(line.rstrip()) + 1 + len(following.split()[0]) > width - 1, (line, following)
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_on_a_terminal_that_is_wide_enough_help_breaks_no_line(command):
+    prose, *panels = run(command, "--help", COLUMNS="1000").output.split("╭")
+    assert not any(line.strip() and following.strip() for line, following in itertools.pairwise(prose.splitlines()))
+    rows = [row for panel in panels for row in panel.splitlines()[1:] if row.startswith("│")]
+    assert rows
+    assert all(re.match(r"│[* ]{1,7}\S", row) for row in rows), "a line goes on below its option's name"
 
 
 def test_list_filters():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard, TypeVar
 
@@ -37,6 +38,11 @@ Names = TypeVar("Names", str, list[str], None)
 class _Group(typer.core.TyperGroup):
     """Shows errors that the user can mend as one line, with exit status 2; anything else is a bug and its traceback."""
 
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        for command in self.commands.values():
+            command.help = _unbroken(command.help or "")
+
     def invoke(self, ctx: Any) -> Any:
         try:
             with warnings.catch_warnings():
@@ -50,6 +56,11 @@ class _Group(typer.core.TyperGroup):
         except (CBOGymError, OSError) as error:
             _say("[red]Error:[/red]", f"{error.filename}: {error.strerror}" if _of_a_file(error) else str(error))
             raise typer.Exit(2) from error
+
+
+def _unbroken(text: str) -> str:
+    """Each paragraph in one line: where lines break is for the terminal to say, not for the source."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
 
 
 def _of_a_file(error: Exception) -> TypeGuard[OSError]:
