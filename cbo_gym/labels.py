@@ -10,6 +10,7 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, shortened, shown
 
+WILDCARDS = {"*": "any text", "?": "one character"}  # what they stand for in patterns of labels
 MOST_CHARACTERS = 10_000  # of a label; a parser of deeper texts would end the process
 
 
@@ -73,7 +74,7 @@ class Spec:
 
 
 def matches(label: str, patterns: Iterable[str]) -> bool:
-    """Whether a label is one of the patterns, with its parameters or without, or fits one with ``*`` and ``?``.
+    """Whether a label is one of the patterns, with its parameters or without, or fits one with :data:`WILDCARDS`.
 
     ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
     """
@@ -81,14 +82,14 @@ def matches(label: str, patterns: Iterable[str]) -> bool:
 
 
 def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]]) -> list[str]:
-    """Replace every text with ``*`` or ``?`` in its name, and no parameters, by the known names that fit it.
+    """Replace every text with :data:`WILDCARDS` in its name, and no parameters, by the known names that fit it.
 
     Raises:
         ArgumentError: if none does.
     """
     expanded: list[str] = []
     for text in texts:
-        if "(" in text or not {"*", "?"} & set(text):
+        if "(" in text or not WILDCARDS.keys() & set(text):
             expanded.append(text)
             continue
         known = list_known()

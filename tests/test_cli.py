@@ -102,6 +102,23 @@ def test_on_a_terminal_that_is_wide_enough_help_breaks_no_line(command):
     assert all(re.match(r"│[* ]{1,7}\S", row) for row in rows), "a line goes on below its option's name"
 
 
+@pytest.mark.parametrize("command", ["list", "agents", "leaderboard"])
+def test_help_names_every_mode(command):
+    (said,) = re.findall(r"Only this feedback mode: ([^.]*)\.", invoke(command, "--help"))
+    assert re.split(", | or ", said) == [mode.value for mode in cbo_gym.Mode]
+
+
+@pytest.mark.parametrize("command", ["agents", "sweep", "leaderboard", "compare"])
+def test_help_says_of_patterns_what_they_do(command):
+    assert "'*' stands for any text, '?' stands for one character." in invoke(command, "--help")
+
+
+def test_patterns_do_what_help_says_of_them():
+    assert [card["name"] for card in as_json("agents", "GP-??")] == ["GP-MW"]
+    assert {"GP-MW", "GP-UCB", "GP-UCB-Restarted"} == {card["name"] for card in as_json("agents", "GP-*")}
+    assert "nothing fits 'GP-U?'" in invoke("agents", "GP-U?", code=2)
+
+
 def test_list_filters():
     everything = invoke("list")
     assert all(entry.id in everything for entry in entries())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, app, look_here
+from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, WILDCARD_HELP, app, look_here
 from cbo_gym.cli.completion import agent_names
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table
 from cbo_gym.errors import ArgumentError, CBOGymError
@@ -24,7 +24,7 @@ def list_agents(
         list[str] | None,
         typer.Argument(
             metavar="[AGENT]...",
-            help=f"Tell all about these. {AGENT_HELP} [b]'*'[/b] and [b]?[/b] stand for any text.",
+            help=f"Tell all about these. {AGENT_HELP}{WILDCARD_HELP}",
             autocompletion=agent_names,
             callback=look_here,
         ),

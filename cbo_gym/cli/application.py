@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from cbo_gym.errors import CBOGymError, printable
+from cbo_gym.labels import WILDCARDS
+from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -27,9 +29,11 @@ AGENT_HELP = (
     "An installed agent ([b]GP-UCB[/b]; see cbo-gym agents), with parameters ([b]'GP-UCB(beta=4)'[/b]), or an import "
     f"path of your choice ([b]my_package.module:MyAgent[/b]). {IMPORT_PATH_HELP}."
 )
-PATTERN_HELP = " [b]'*'[/b] and [b]?[/b] stand for any text. Repeat for more."
+_MEANINGS = ", ".join(f"[b]'{sign}'[/b] stands for {meaning}" for sign, meaning in WILDCARDS.items())
+WILDCARD_HELP = f" {_MEANINGS}."
+PATTERN_HELP = f"{WILDCARD_HELP} Repeat for more."
 ENV_HELP = "Environment id, also with parameters: [b]'CBO/BinaryTree-v0(depth=3)'[/b]. See cbo-gym list."
-MODE_HELP = "Only this feedback mode: soft, hard, contextual, aggregated or masked."
+MODE_HELP = f"Only this feedback mode: {', '.join(tuple(Mode)[:-1])} or {tuple(Mode)[-1]}."
 Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered number by default.")]
 
 Names = TypeVar("Names", str, list[str], None)
