@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, shortened, shown
+from cbo_gym.errors import ArgumentError, nearby, shortened, shown
 
 WILDCARDS = {"*": "any text", "?": "one character"}  # what they stand for in patterns of labels
+AGENTS_LISTED_BY = "cbo-gym agents"
+ENVS_LISTED_BY = "cbo-gym list"
 MOST_CHARACTERS = 10_000  # of a label; a parser of deeper texts would end the process
 
 
@@ -81,8 +83,13 @@ def matches(label: str, patterns: Iterable[str]) -> bool:
     return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
 
 
-def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]]) -> list[str]:
+def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[str]:
     """Replace every text with :data:`WILDCARDS` in its name, and no parameters, by the known names that fit it.
+
+    Args:
+        texts: labels, or patterns.
+        list_known: the known names, asked for only where there are patterns.
+        listed_by: the command that lists them.
 
     Raises:
         ArgumentError: if none does.
@@ -96,5 +103,5 @@ def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]]) -> lis
         if found := [name for name in known if fnmatchcase(name, text)]:
             expanded += found
         else:
-            raise ArgumentError(f"nothing fits {text!r}; there are {', '.join(known)}")
+            raise ArgumentError(f"nothing fits {text!r}{nearby(text, known, listed_by)}")
     return list(dict.fromkeys(expanded))

@@ -12,6 +12,7 @@ from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, WILDCARD_HELP, app, l
 from cbo_gym.cli.completion import agent_names
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table
 from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.labels import AGENTS_LISTED_BY
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _cards(names: list[str]) -> list[AgentCard]:
     from cbo_gym.specs import expand, known_agents
 
     cards = []
-    for name in expand(names, known_agents):
+    for name in expand(names, known_agents, AGENTS_LISTED_BY):
         try:
             cards.append(agent_card(name.partition("(")[0]))
         except CBOGymError as error:
