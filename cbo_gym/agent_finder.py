@@ -15,8 +15,8 @@ from traceback import extract_tb
 from typing import Any
 
 from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra
-from cbo_gym.labels import Spec
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra, nearby
+from cbo_gym.labels import AGENTS_LISTED_BY, Spec
 from cbo_gym.task import Mode
 
 AGENT_METHODS = ("reset", "act", "update", "recommend")
@@ -128,8 +128,8 @@ def find_agent(name: str) -> Any:
         return _load(point.value, f"the agent {name!r} of the package {_package(point)}")
     if ":" not in name:
         raise ArgumentError(
-            f"no agent is called {name!r}; installed are {', '.join(known_agents())}, "
-            f"and 'package.module:Class' names any other{did_you_mean(name, known_agents())}"
+            f"no agent is called {name!r}{nearby(name, known_agents(), AGENTS_LISTED_BY)}, "
+            "and 'package.module:Class' names any that is not installed"
         )
     return _load(name, f"the agent {name!r}")
 

@@ -12,6 +12,7 @@ from reprlib import Repr
 from typing import Any
 
 LONGEST = 200  # characters of what was given that a message repeats
+FEW_NAMES = 12  # that a message lists
 FAILURES = (Exception, SystemExit, GeneratorExit)  # of what is somebody else's and may raise anything
 _SHORT = Repr()  # looks at the beginning only, of each list in a list too
 _SHORT.maxlevel = 4
@@ -90,6 +91,20 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(text.lower(), by_lower, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(by_lower[name]) for name in close)}?" if close else ""
+
+
+def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
+    """What there is in place of an unknown name: those closest to it, then all if they are few.
+
+    Args:
+        given: the name.
+        known: all that there are.
+        listed_by: the command that lists them, which is named where they are many.
+    """
+    names = list(known)
+    few = len(names) <= FEW_NAMES
+    there = f"there are {', '.join(names)}" if few else f"{listed_by} lists all {len(names)}"
+    return f"{did_you_mean(given, names)}; {there}"
 
 
 def printable(text: str) -> str:

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, shortened, shown
+from cbo_gym.errors import ArgumentError, nearby, shortened, shown
 
+WILDCARDS = {"*": "any text", "?": "one character"}  # what they stand for in patterns of labels
+AGENTS_LISTED_BY = "cbo-gym agents"
+ENVS_LISTED_BY = "cbo-gym list"
 MOST_CHARACTERS = 10_000  # of a label; a parser of deeper texts would end the process
 
 
@@ -73,27 +76,32 @@ class Spec:
 
 
 def matches(label: str, patterns: Iterable[str]) -> bool:
-    """Whether a label is one of the patterns, with its parameters or without, or fits one with ``*`` and ``?``.
+    """Whether a label is one of the patterns, with its parameters or without, or fits one with :data:`WILDCARDS`.
 
     ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
     """
     return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
 
 
-def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]]) -> list[str]:
-    """Replace every text with ``*`` or ``?`` in its name, and no parameters, by the known names that fit it.
+def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[str]:
+    """Replace every text with :data:`WILDCARDS` in its name, and no parameters, by the known names that fit it.
+
+    Args:
+        texts: labels, or patterns.
+        list_known: the known names, asked for only where there are patterns.
+        listed_by: the command that lists them.
 
     Raises:
         ArgumentError: if none does.
     """
     expanded: list[str] = []
     for text in texts:
-        if "(" in text or not {"*", "?"} & set(text):
+        if "(" in text or not WILDCARDS.keys() & set(text):
             expanded.append(text)
             continue
         known = list_known()
         if found := [name for name in known if fnmatchcase(name, text)]:
             expanded += found
         else:
-            raise ArgumentError(f"nothing fits {text!r}; there are {', '.join(known)}")
+            raise ArgumentError(f"nothing fits {text!r}{nearby(text, known, listed_by)}")
     return list(dict.fromkeys(expanded))

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, PositiveInt, ValidationError
 
-from cbo_gym.errors import ArgumentError, did_you_mean
+from cbo_gym.errors import ArgumentError, did_you_mean, nearby
+from cbo_gym.labels import ENVS_LISTED_BY
 from cbo_gym.registry import entries, is_custom
 from cbo_gym.specs import Spec, expand, matches
 from cbo_gym.validation import StrictModel, field_errors
@@ -60,7 +61,7 @@ class Suite(StrictModel):
             ArgumentError: if one cannot be read, is not registered, or if a reference is of no environment here.
         """
         known = [entry.id for entry in entries()]
-        specs = [Spec.parse(text) for text in expand(self.environments, lambda: known)]
+        specs = [Spec.parse(text) for text in expand(self.environments, lambda: known, ENVS_LISTED_BY)]
         if unknown := [spec.name for spec in specs if spec.name not in known and not is_custom(spec.name)]:
             hints = did_you_mean(unknown[0], known)
             raise ArgumentError(f"field environments: not registered: {', '.join(unknown)}{hints}; see cbo-gym list")
@@ -90,7 +91,8 @@ def load(name: str, path: Path | None = None) -> Suite:
     path = path or suites_path()
     found = _items(path)
     if name not in found:
-        raise SuiteError(f"no suite is called {name!r}; there are {', '.join(found)}{did_you_mean(name, found)}")
+        listed_by = "cbo-gym suites" if path == suites_path() else str(path)
+        raise SuiteError(f"no suite is called {name!r}{nearby(name, found, listed_by)}")
     return _parse(path, name, found[name])
 
 

@@ -1,4 +1,5 @@
 import csv
+import itertools
 import json
 import os
 import re
@@ -8,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import cbo_gym
@@ -73,11 +75,48 @@ def beside(tmp_path, monkeypatch):
 
 COMMANDS = ["list", "show", "optimum", "agents", "run", "sweep", "leaderboard", "compare", "choose"]
 COMMANDS += ["publish", "verify", "check-submission"]
+EVERY_COMMAND = sorted(typer.main.get_command(app).commands)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_teaches_by_example(command):
     assert f"Example: cbo-gym {command}" in invoke(command, "--help")
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 140])
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_help_breaks_lines_only_where_the_terminal_does(command, width):
+    prose = run(command, "--help", COLUMNS=str(width)).output.partition("╭")[0].splitlines()
+    assert all(len(line.rstrip()) < width for line in prose)
+    for line, following in itertools.pairwise(prose):
+        if line.strip() and following.strip():
+            assert len(line.rstrip()) + 1 + len(following.split()[0]) > width - 1, (line, following)
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_on_a_terminal_that_is_wide_enough_help_breaks_no_line(command):
+    prose, *panels = run(command, "--help", COLUMNS="1000").output.split("╭")
+    assert not any(line.strip() and following.strip() for line, following in itertools.pairwise(prose.splitlines()))
+    rows = [row for panel in panels for row in panel.splitlines()[1:] if row.startswith("│")]
+    assert rows
+    assert all(re.match(r"│[* ]{1,7}\S", row) for row in rows), "a line goes on below its option's name"
+
+
+@pytest.mark.parametrize("command", ["list", "agents", "leaderboard"])
+def test_help_names_every_mode(command):
+    (said,) = re.findall(r"Only this feedback mode: ([^.]*)\.", invoke(command, "--help"))
+    assert re.split(", | or ", said) == [mode.value for mode in cbo_gym.Mode]
+
+
+@pytest.mark.parametrize("command", ["agents", "sweep", "leaderboard", "compare"])
+def test_help_says_of_patterns_what_they_do(command):
+    assert "'*' stands for any text, '?' stands for one character." in invoke(command, "--help")
+
+
+def test_patterns_do_what_help_says_of_them():
+    assert [card["name"] for card in as_json("agents", "GP-??")] == ["GP-MW"]
+    assert {"GP-MW", "GP-UCB", "GP-UCB-Restarted"} == {card["name"] for card in as_json("agents", "GP-*")}
+    assert "nothing fits 'GP-U?'" in invoke("agents", "GP-U?", code=2)
 
 
 def test_list_filters():
@@ -261,12 +300,12 @@ def test_show_tells_all():
     ("words", "message"),
     [
         (["show", "CBO/Nothing-v0"], "Nothing"),
-        (["run", "Nobody", "CBO/Dropwave-v0"], "no agent is called 'Nobody'; installed are"),
+        (["run", "Nobody", "CBO/Dropwave-v0"], "no agent is called 'Nobody'; did you mean"),
         (["run", "Random", "CBO/Dropwave-v0(noise=1)"], "noise_std"),
         (["run", "tests.helpers:Nonsense", "CBO/Dropwave-v0", "--horizon", "4"], "round 3"),
         (["sweep", "out", "-a", "Random", "-e", "CBO/X-v0"], "CBO/X-v0"),
         (["sweep", "out", "-a", "Random", "-e", "CBO/ToyGraph-v0", "--backend", "dask"], "give the address"),
-        (["sweep", "out", "-a", "Nobod?", "-e", "CBO/ToyGraph-v0"], "nothing fits 'Nobod?'; there are"),
+        (["sweep", "out", "-a", "Nobod?", "-e", "CBO/ToyGraph-v0"], "nothing fits 'Nobod?'; did you mean"),
         (["leaderboard", "nowhere"], "there is no folder nowhere"),
         (["choose", "nowhere", "-a", "MCBO", "--parameter", "beta"], "there is no folder nowhere"),
         (["optimum", "CBO/X-v0"], "not registered: CBO/X-v0"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from cbo_gym import task
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.cli import app
 from cbo_gym.registry import find_entry
@@ -53,6 +54,11 @@ def test_what_a_block_prints_and_draws_is_shown_below_it():
     assert re.sub(r"\n+", "\n", text).endswith("plt.plot([x])\n```\n![a figure](sum-1.svg)\nAfter.\n")
     assert '\n```text title="Output"\n3\n```\n' in text
     assert figures["sum-1.svg"].startswith(b"<?xml")
+
+
+def test_the_guide_for_agents_names_every_class_of_tasks():
+    named = set(re.findall(r"`(\w*Task)`", (ROOT / "docs" / "guide" / "agents.md").read_text()))
+    assert named == {name for name in vars(task) if name.endswith("Task")}
 
 
 def test_every_agent_has_a_page_with_all_its_parts():

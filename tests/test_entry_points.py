@@ -70,7 +70,7 @@ import warnings
 from cbo_gym.specs import expand, usable_agents
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    names = expand(["*"], usable_agents)
+    names = expand(["*"], usable_agents, "cbo-gym agents")
 print(*names)
 print(*[str(one.message) for one in caught if "left out" in str(one.message)], sep="\\n")
 """

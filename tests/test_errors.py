@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from cbo_gym.evaluation.results import Run
 
 from cbo_gym import UnsupportedModeError
 from cbo_gym.errors import (
@@ -13,12 +14,14 @@ from cbo_gym.errors import (
     OperationError,
     did_you_mean,
 )
-from cbo_gym.evaluation import AgentError
+from cbo_gym.evaluation import AgentError, leaderboard, sweep
 from cbo_gym.feedback import feedback_class, make_feedback
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import RegistryError
-from cbo_gym.specs import Spec, create_agent, make_env
+from cbo_gym.registry import RegistryError, entries
+from cbo_gym.specs import Spec, create_agent, known_agents, make_env
+from cbo_gym.suites import load as load_suite
 
+MANY = [Run(f"Agent-{number}", "CBO/Dropwave-v0", 0, 1, "soft") for number in range(50)]
 ALPINE2 = "cbo_gym.problems.systems.function_networks:alpine2"
 
 
@@ -69,6 +72,37 @@ def test_a_missing_extra_says_what_to_install():
 )
 def test_the_closest_names_are_offered(given, known, hint):
     assert did_you_mean(given, known) == hint
+
+
+@pytest.mark.parametrize(
+    ("look_up", "said"),
+    [
+        (lambda: create_agent("MCB0"), "no agent is called 'MCB0'; did you mean 'MCBO'"),
+        (lambda: make_env(Spec("CBO/Alpin2-v0")), "no such id is registered; did you mean 'CBO/Alpine2-v0'"),
+        (lambda: load_suite("survey2025"), "no suite is called 'survey2025'; did you mean 'survey2026'"),
+        (lambda: sweep(["MCB0?"], ["CBO/ToyGraph-v0"], [0], "out"), "nothing fits 'MCB0?'; did you mean 'MCBO'"),
+        (lambda: sweep(["MCBO"], ["CBO/Alpin2-v0*"], [0], "out"), "nothing fits 'CBO/Alpin2-v0*'; did you mean 'CBO/A"),
+        (lambda: leaderboard(MANY, agents=["Agent-1l"]), "none of the 50 runs matches; did you mean 'Agent-1'"),
+        (lambda: leaderboard(MANY, envs=["CBO/Dropwve-v0"]), "50 runs matches; did you mean 'CBO/Dropwave-v0'"),
+    ],
+    ids=["agent", "environment", "suite", "agents", "environments", "board-agent", "board-environment"],
+)
+def test_the_hint_comes_first_and_no_long_list_after_it(look_up, said):
+    with pytest.raises(CBOGymError) as caught:
+        look_up()
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 300
+    assert "cbo-gym " in str(caught.value)  # which lists what there is
+
+
+def test_a_long_list_is_replaced_by_the_command_that_prints_it():
+    with pytest.raises(ArgumentError, match=f"cbo-gym agents lists all {len(known_agents())}"):
+        create_agent("Nobody")
+    with pytest.raises(ArgumentError, match=f"cbo-gym list lists all {len(entries())}"):
+        sweep(["MCBO"], ["Nothing*"], [0], "out")
+    there = "the modes soft, the environments CBO/Dropwave-v0 and 50 agents; cbo-gym leaderboard FOLDER --csv"
+    with pytest.raises(ArgumentError, match=there):
+        leaderboard(MANY, agents=["Nobody"])
 
 
 @pytest.mark.parametrize(

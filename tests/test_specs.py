@@ -23,13 +23,13 @@ def test_patterns_are_replaced_in_their_place():
     def known():
         return ["A", "AB", "C"]
 
-    assert expand(["C", "A*", "X(q='*')", "?", "m:Z"], known) == ["C", "A", "AB", "X(q='*')", "m:Z"]
+    assert expand(["C", "A*", "X(q='*')", "?", "m:Z"], known, "a command") == ["C", "A", "AB", "X(q='*')", "m:Z"]
     with pytest.raises(ValueError, match="nothing fits 'D\\*'; there are A, AB, C"):
-        expand(["D*"], known)
+        expand(["D*"], known, "a command")
 
 
 def test_names_are_listed_only_where_a_pattern_asks_for_them():
-    assert expand(["A", "B(x='?')", "A"], lambda: pytest.fail("nobody asked")) == ["A", "B(x='?')"]
+    assert expand(["A", "B(x='?')", "A"], lambda: pytest.fail("nobody asked"), "a command") == ["A", "B(x='?')"]
 
 
 def test_make_env_takes_parameters_and_a_horizon():

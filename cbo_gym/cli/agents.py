@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, app, look_here
+from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, WILDCARD_HELP, app, look_here
 from cbo_gym.cli.completion import agent_names
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table
 from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.labels import AGENTS_LISTED_BY
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def list_agents(
         list[str] | None,
         typer.Argument(
             metavar="[AGENT]...",
-            help=f"Tell all about these. {AGENT_HELP} [b]'*'[/b] and [b]?[/b] stand for any text.",
+            help=f"Tell all about these. {AGENT_HELP}{WILDCARD_HELP}",
             autocompletion=agent_names,
             callback=look_here,
         ),
@@ -56,7 +57,7 @@ def _cards(names: list[str]) -> list[AgentCard]:
     from cbo_gym.specs import expand, known_agents
 
     cards = []
-    for name in expand(names, known_agents):
+    for name in expand(names, known_agents, AGENTS_LISTED_BY):
         try:
             cards.append(agent_card(name.partition("(")[0]))
         except CBOGymError as error:

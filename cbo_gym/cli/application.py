@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard, TypeVar
 
@@ -13,6 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from cbo_gym.errors import CBOGymError, printable
+from cbo_gym.labels import WILDCARDS
+from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -26,9 +29,11 @@ AGENT_HELP = (
     "An installed agent ([b]GP-UCB[/b]; see cbo-gym agents), with parameters ([b]'GP-UCB(beta=4)'[/b]), or an import "
     f"path of your choice ([b]my_package.module:MyAgent[/b]). {IMPORT_PATH_HELP}."
 )
-PATTERN_HELP = " [b]'*'[/b] and [b]?[/b] stand for any text. Repeat for more."
+_MEANINGS = ", ".join(f"[b]'{sign}'[/b] stands for {meaning}" for sign, meaning in WILDCARDS.items())
+WILDCARD_HELP = f" {_MEANINGS}."
+PATTERN_HELP = f"{WILDCARD_HELP} Repeat for more."
 ENV_HELP = "Environment id, also with parameters: [b]'CBO/BinaryTree-v0(depth=3)'[/b]. See cbo-gym list."
-MODE_HELP = "Only this feedback mode: soft, hard, contextual, aggregated or masked."
+MODE_HELP = f"Only this feedback mode: {', '.join(tuple(Mode)[:-1])} or {tuple(Mode)[-1]}."
 Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered number by default.")]
 
 Names = TypeVar("Names", str, list[str], None)
@@ -36,6 +41,11 @@ Names = TypeVar("Names", str, list[str], None)
 
 class _Group(typer.core.TyperGroup):
     """Shows errors that the user can mend as one line, with exit status 2; anything else is a bug and its traceback."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        for command in self.commands.values():
+            command.help = _unbroken(command.help or "")
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -50,6 +60,11 @@ class _Group(typer.core.TyperGroup):
         except (CBOGymError, OSError) as error:
             _say("[red]Error:[/red]", f"{error.filename}: {error.strerror}" if _of_a_file(error) else str(error))
             raise typer.Exit(2) from error
+
+
+def _unbroken(text: str) -> str:
+    """Each paragraph in one line: where lines break is for the terminal to say, not for the source."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
 
 
 def _of_a_file(error: Exception) -> TypeGuard[OSError]:

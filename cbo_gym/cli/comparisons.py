@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cbo_gym.cli.application import MODE_HELP, PATTERN_HELP, app
+from cbo_gym.cli.application import MODE_HELP, PATTERN_HELP, WILDCARD_HELP, app
 from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import (
     CSV_HAS_THEM,
@@ -238,7 +238,9 @@ def compare(
     agent: Annotated[
         str,
         typer.Argument(
-            metavar="A", help="Label of an agent, or a name that one label fits.", autocompletion=agent_names
+            metavar="A",
+            help="Label of an agent, or a name or pattern that one label fits." + WILDCARD_HELP,
+            autocompletion=agent_names,
         ),
     ],
     other: Annotated[str, typer.Argument(metavar="B", help="The one to compare it with.", autocompletion=agent_names)],

@@ -116,8 +116,8 @@ def sweep(
     horizon: Horizon = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one a core.")] = -1,
     backend: Annotated[
-        str, typer.Option(help="[b]joblib[/b]: processes on this machine. [b]dask[/b]: workers of a cluster.")
-    ] = "joblib",
+        str, typer.Option(help="[b]local[/b]: processes on this machine. [b]dask[/b]: workers of a cluster.")
+    ] = "local",
     address: Annotated[
         str | None, typer.Option(help="Of the Dask scheduler: [b]tcp://host:8786[/b]. Its workers run what you name.")
     ] = None,
@@ -167,7 +167,7 @@ def sweep(
     when = cast("Recommend", recommend)  # which the sweep checks, as it does the backend
     chosen, counted = grid(suite, envs, seeds)
     if dry_run:
-        _print_plan(agents, chosen, counted, out, horizon, when, beyond, blind, jobs if backend == "joblib" else None)
+        _print_plan(agents, chosen, counted, out, horizon, when, beyond, blind, None if backend == "dask" else jobs)
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
@@ -271,10 +271,10 @@ def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
 def _spread(planned: Forecast, jobs: int | None) -> str:
     if jobs is None:
         return ", divided by the number of the cluster's workers"
-    from joblib import effective_n_jobs
+    from cbo_gym.evaluation.runs.machine import process_count
 
-    processes = effective_n_jobs(jobs)
-    return f", {_duration(planned.seconds_with(processes))} with {processes} at a time" if processes > 1 else ""
+    count = process_count(jobs)
+    return f", {_duration(planned.seconds_with(count))} with {count} at a time" if count > 1 else ""
 
 
 def _duration(seconds: float) -> str:

@@ -116,7 +116,7 @@ def test_names_import_paths_and_parameters():
 @pytest.mark.parametrize(
     ("agent", "env", "error", "message"),
     [
-        ("NoSuchAgent", "CBO/Dropwave-v0", ValueError, "no agent is called 'NoSuchAgent'; installed are .*Random"),
+        ("NoSuchAgent", "CBO/Dropwave-v0", ValueError, "no agent is called 'NoSuchAgent'; cbo-gym agents lists all"),
         ("tests.helpers:Missing", "CBO/Dropwave-v0", ValueError, "cannot import the agent"),
         ("no_such_package:Agent", "CBO/Dropwave-v0", ValueError, "cannot import the agent"),
         ("tests.helpers:Nonsense(bad=1)", "CBO/Dropwave-v0", ValueError, "cannot create .*bad"),

@@ -278,6 +278,12 @@ def test_a_killed_sweep_resumes_and_loses_no_finished_run(tmp_path):
         assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize("backend", ["local", "joblib"])
+def test_this_machine_goes_by_two_names(tmp_path, backend):
+    count = sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=1, n_jobs=1, backend=backend)
+    assert count["finished"] == 1
+
+
 INTERRUPTED = """
 import os, signal, threading
 from cbo_gym import evaluate, sweep

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveInt
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
 from cbo_gym.evaluation.runs.counted import newest
@@ -74,6 +75,9 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     """One judgement for each of a claim's environments and patterns, by the longest runs that both methods have.
 
     Unverified runs judge nothing.
+
+    Raises:
+        ArgumentError: if a run has no recommendation yet after as many rounds as the claim by ``simple_regret`` says.
     """
     finished = [run for run in newest(runs) if run.status == "finished" and not run.unverified]
     return [
@@ -112,6 +116,12 @@ def regret_after(run: Run, claim: Claim, rounds: int) -> float:
     if claim.by == "missing_gap_over_time":
         return 1.0 - mean_slice_gap(run)
     values = run.table[claim.by].head(rounds).drop_nulls()
+    if values.is_empty():
+        raise ArgumentError(
+            f"{run.agent} on {run.env}, seed {run.seed}, has no {claim.by} in its first {rounds} of {run.horizon} "
+            f"rounds: it was played with recommend={run.recommend!r}. Play it with recommend='every' or 'powers', or "
+            "judge after the last round"
+        )
     return float(values[-1]) / (run.optimum - run.random_value)
 
 

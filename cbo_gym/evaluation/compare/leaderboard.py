@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import FEW_NAMES, ArgumentError, did_you_mean
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.gap import GAPS, gaps
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score, selection_frequencies
@@ -25,6 +25,7 @@ BATCH = 1000  # runs of a folder whose tables are in memory at a time
 CELLS = 200_000  # numbers of a column that are in memory at a time
 THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
 ALL_MODES = "all modes"
+RUNS_LISTED_BY = "cbo-gym leaderboard FOLDER --csv --table runs"
 IMPROVEMENT_SCHEMA = {
     **dict.fromkeys(["group", "agent", "other"], pl.String),
     "envs": pl.Int64,
@@ -144,10 +145,8 @@ def leaderboard(
                 release(run)
     chosen = [run for own, _ in parts for run in own]
     if not chosen and found:
-        raise ArgumentError(
-            f"none of the {len(found)} runs matches; there are the modes {_listed(run.mode for run in found)}, "
-            f"the environments {_listed(run.env for run in found)} and the agents {_listed(run.agent for run in found)}"
-        )
+        asked = {"modes": modes, "environments": envs, "agents": agents}
+        raise ArgumentError(f"none of the {len(found)} runs matches{_what_there_is(found, asked)}")
     counted = [run for run in chosen if not run.unverified]
     if not counted and chosen:
         raise ArgumentError(
@@ -286,8 +285,24 @@ def _pairs(named: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {what}" for name, what in sorted(named.items()))
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(set(names)))
+def _what_there_is(found: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> str:
+    """What runs are of, for a message, the closest to what was asked for first: kind of names -> those asked for."""
+    there: dict[str, set[str]] = {kind: set() for kind in asked}
+    for run in found:
+        for kind, name in zip(there, (run.mode, run.env, run.agent), strict=True):
+            there[kind].add(name)
+    hints = "".join(
+        did_you_mean(one, sorted(there[kind]))
+        for kind, names in asked.items()
+        for one in names
+        if not any(matches(name, [one]) for name in there[kind])
+    )
+    modes, envs, agents = (
+        f"the {kind} {', '.join(sorted(names))}" if len(names) <= FEW_NAMES else f"{len(names)} {kind}"
+        for kind, names in there.items()
+    )
+    many = any(len(names) > FEW_NAMES for names in there.values())
+    return f"{hints}; there are {modes}, {envs} and {agents}" + (f"; {RUNS_LISTED_BY} lists them" if many else "")
 
 
 def _per_env(table: pl.DataFrame) -> pl.DataFrame:

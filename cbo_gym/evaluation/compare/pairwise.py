@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
-from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, final_numbers
+from cbo_gym.errors import ArgumentError, nearby
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, RUNS_LISTED_BY, final_numbers
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.runs.counted import newest
@@ -118,7 +118,7 @@ def _label(name: str, labels: list[str]) -> str:
         return fitting[0]
     if fitting:
         raise ArgumentError(f"several agents fit {name!r}: {', '.join(fitting)}; give one of them")
-    raise ArgumentError(f"no run is of {name!r}; there are {', '.join(labels)}{did_you_mean(name, labels)}")
+    raise ArgumentError(f"no run is of {name!r}{nearby(name, labels, RUNS_LISTED_BY)}")
 
 
 def _what_it_has(finished: list[Run], agent: str) -> str:

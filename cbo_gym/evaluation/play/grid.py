@@ -19,7 +19,7 @@ from cbo_gym.evaluation.play.runner import problem_of
 from cbo_gym.evaluation.runs.provenance import OWN, forget_sources, is_our_own, modules_of, sources
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, asked_after, last_line, run_name
-from cbo_gym.labels import Spec, expand
+from cbo_gym.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
 from cbo_gym.registry import entries
 from cbo_gym.specs import make_env
 from cbo_gym.suites import Suite
@@ -114,8 +114,8 @@ def plan(
         envs = envs.environments
     if seeds is None:
         raise ArgumentError("give the seeds; only a suite has seeds of its own")
-    agent_specs = _specs(agents, _usable)
-    env_specs = _specs(envs, lambda: [entry.id for entry in entries()])
+    agent_specs = _specs(agents, _usable, AGENTS_LISTED_BY)
+    env_specs = _specs(envs, lambda: [entry.id for entry in entries()], ENVS_LISTED_BY)
     seed_list = list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in seeds))
     if not (agent_specs and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
@@ -184,12 +184,12 @@ def _blind_cell(env: Spec, seed: int, horizon: int | None, words: str) -> Cell:
     return cell_of(turned(env, secret), seed, horizon, secret)
 
 
-def _specs(named: Iterable[str | Spec], list_known: Callable[[], Sequence[str]]) -> list[Spec]:
+def _specs(named: Iterable[str | Spec], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[Spec]:
     """Texts, with ``*`` and ``?`` in them, as what they stand for; Specs as they are."""
     return [
         spec
         for one in named
-        for spec in ([one] if isinstance(one, Spec) else map(Spec.parse, expand([one], list_known)))
+        for spec in ([one] if isinstance(one, Spec) else map(Spec.parse, expand([one], list_known, listed_by)))
     ]
 
 

@@ -14,14 +14,14 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
-from cbo_gym.arguments import is_whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.play.grid import Job, plan
 from cbo_gym.evaluation.play.isolated import IsolatedAgent, guard_memory
@@ -29,13 +29,15 @@ from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Work
 from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import locked
+from cbo_gym.evaluation.runs.machine import process_count
 from cbo_gym.evaluation.runs.provenance import provenance
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, Run, Status, name_of, readable, save_run
 from cbo_gym.labels import Spec
 from cbo_gym.suites import Suite
 
-Backend = Literal["joblib", "dask"]
+Backend = Literal["local", "dask"]
+STEP = 0.5  # seconds of a wait; on Windows Ctrl-C is heard only at its end
 
 
 def sweep(
@@ -48,7 +50,7 @@ def sweep(
     recommend: Recommend = "every",
     beyond: Path | str | None = None,
     n_jobs: int = -1,
-    backend: Backend = "joblib",
+    backend: Backend = "local",
     address: str | None = None,
     time_limit: float | None = None,
     memory_limit: float | None = None,
@@ -79,7 +81,7 @@ def sweep(
         beyond: published results, a folder or a file of them; what they have is left out of the grid, whatever code it
             was played with. None leaves nothing out.
         n_jobs: processes at a time; -1 for one a core. Of a cluster, the workers decide.
-        backend: ``"joblib"`` for processes on this machine, ``"dask"`` for a cluster.
+        backend: ``"local"`` for processes on this machine, which ``"joblib"`` meant before; ``"dask"`` for a cluster.
         address: of the Dask scheduler: ``"tcp://host:8786"``.
         time_limit: seconds that a run may take, the start of its process included; None for any. One that takes
             longer is stored as failed.
@@ -98,6 +100,8 @@ def sweep(
         OperationError: before anything runs, if runs cannot be written to the folder; if they no longer can; if the
             cluster is not there or not fit.
     """
+    if backend == "joblib":  # as it was called before
+        backend = "local"
     if backend not in get_args(Backend):
         raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
     if (backend == "dask") != (address is not None):
@@ -117,8 +121,7 @@ def run_jobs(
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
     """Run what :func:`plan` made, of one grid or several; as :func:`sweep` otherwise."""
-    if not is_whole_number(n_jobs) or n_jobs == 0:
-        raise ArgumentError(f"give a number of processes, or -1 for one a core; given {n_jobs!r}")
+    at_a_time = process_count(n_jobs)
     for folder in {job.folder for job in jobs}:
         require_writable(folder)
     stored = {job: run.status for job in jobs if (run := resumed_run(job.path)) is not None}
@@ -127,7 +130,7 @@ def run_jobs(
         on_start(len(jobs), len(to_do))
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
-    play = partial(_on_cluster, address=address) if address is not None else partial(_on_this_machine, n_jobs=n_jobs)
+    play = partial(_on_cluster, address=address) if address is not None else partial(_on_this_machine, count=at_a_time)
     others = 0
     with closing(play(to_do, limits=limits)) as ended:
         for job, played in ended:
@@ -163,11 +166,8 @@ def _store(job: Job, run: Run) -> Run:
         ) from error
 
 
-def _on_this_machine(jobs: Sequence[Job], *, n_jobs: int, limits: Limits) -> Generator[tuple[Job, Run]]:
-    # late: slow to import, and needed only here
-    from joblib import Parallel, delayed, effective_n_jobs
-
-    workers = [Worker(limits) for _ in range(min(effective_n_jobs(n_jobs), len(jobs)))]
+def _on_this_machine(jobs: Sequence[Job], *, count: int, limits: Limits) -> Generator[tuple[Job, Run]]:
+    workers = [Worker(limits) for _ in range(min(count, len(jobs)))]
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
@@ -179,24 +179,24 @@ def _on_this_machine(jobs: Sequence[Job], *, n_jobs: int, limits: Limits) -> Gen
         finally:
             idle.put(worker)
 
-    # Threads, each of which waits for a process. Of one alone joblib makes none, and this one would hear no Ctrl-C.
-    # No job is handed out before a process is free for it, or a thread might wait for one until all others have ended.
-    parallel = Parallel(
-        n_jobs=max(2, len(workers)),
-        backend="threading",
-        return_as="generator_unordered",
-        pre_dispatch=max(1, len(workers)),
-    )
-    ended = parallel(delayed(play)(job) for job in jobs)
+    pool = ThreadPoolExecutor(max(1, len(workers)))  # each thread waits for a process, and this one hears Ctrl-C
+    ended: SimpleQueue[Future[tuple[Job, Run]]] = SimpleQueue()
     try:
-        for job, run in ended:  # noqa: UP028  (`yield from` would wait for the runs before it ends them)
-            yield job, run
+        for job in jobs:
+            pool.submit(play, job).add_done_callback(ended.put)
+        for _ in jobs:
+            yield _next_of(ended).result()
     finally:
+        pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
             worker.close()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that runs were cut off is no news
-            ended.close()
+        pool.shutdown()
+
+
+def _next_of(ended: SimpleQueue[Future[tuple[Job, Run]]]) -> Future[tuple[Job, Run]]:
+    while True:
+        with suppress(Empty):
+            return ended.get(timeout=STEP)
 
 
 def _outcome(worker: Worker, job: Job) -> Run:

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_info
 
 from cbo_gym.agent_finder import find_agent
 from cbo_gym.evaluation.runs.machine import describe_machine
+from cbo_gym.evaluation.runs.typed_code import module_of, typed_stamp
 from cbo_gym.labels import Spec
 from cbo_gym.problems.build import is_yaml_file
 from cbo_gym.registry import registry_path
@@ -51,7 +52,7 @@ def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
         agent: the agent itself.
         spec: how it was named, if it was; the name may be that of a function of another module.
     """
-    modules = {kind.__module__ for kind in type(agent).__mro__}
+    modules = {module_of(kind) for kind in type(agent).__mro__}
     if spec is not None:
         modules.add(getattr(find_agent(spec.name), "__module__", "builtins"))
     return frozenset(modules)
@@ -61,7 +62,8 @@ def sources(modules: Iterable[str], problem: object) -> dict[str, str]:
     """The code that a run is played with: name -> version and fingerprint, ``"0.3.0+5f2c1e0b9a77"``.
 
     These are ``cbo_gym`` and ``cbo_gym.agents``; of somebody else's agent or problem the packages, or the modules, that
-    they are defined in; and a problem's YAML file.
+    they are defined in; and a problem's YAML file. Code that lies in no file is ``"unreleased+interactive"``, with a
+    hash of its text where Python keeps it, see :func:`cbo_gym.evaluation.runs.typed_code.typed_stamp`.
 
     Args:
         modules: those of the agent.
@@ -89,7 +91,8 @@ def _is_there(name: str) -> bool:
 def _stamp_of(name: str) -> str:
     if is_yaml_file(name):
         return _hash({name: Path(name)})
-    return _stamp(name, __version__ if name in OWN else _version_of(name))
+    release = __version__ if name in OWN else _version_of(name)
+    return f"{release}+{_hash_of_module(name) or typed_stamp(name)}"
 
 
 def is_our_own(problem: object) -> bool:
@@ -102,21 +105,23 @@ def forget_sources() -> None:
 
     Otherwise they are read once a process, for so are modules.
     """
-    _stamp.cache_clear()
+    _hash_of_module.cache_clear()
 
 
 @cache
-def _stamp(module: str, release: str) -> str:
+def _hash_of_module(module: str) -> str:
+    """Empty for one that lies in no file."""
     files = _files(module)
-    return f"{release}+{_hash(files)}" if files else f"{release}+interactive"
+    return _hash(files) if files else ""
 
 
 def _files(module: str) -> dict[str, Path]:
     """The source files of a package or a module, by the names under which they are hashed."""
-    if module == "__main__":
-        main = getattr(sys.modules["__main__"], "__file__", None)
-        return {module: Path(main)} if main else {}
-    spec = find_spec(module)
+    try:
+        spec = find_spec(module)
+    except ValueError:  # a script, or a module that was put together in memory: no finder found it
+        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # of standard input it is no file's
+        return {module: path} if path.is_file() else {}
     if spec is None:
         return {}
     if not spec.submodule_search_locations:

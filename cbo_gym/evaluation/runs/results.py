@@ -107,7 +107,8 @@ class Run:
         error: the traceback of a failed run, or why the pair was skipped.
         recommend: after which rounds the agent was asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
-        sources: name -> version and fingerprint of the code that was run.
+        sources: name -> version and fingerprint of the code that was run: ``"unreleased+5f2c1e0b9a77"``. Code that lies
+            in no file is ``"unreleased+interactive"``, or in a notebook ``"unreleased+interactive.5f2c1e0b9a77"``.
         version: of cbo-gym.
         date: when it ended, UTC: ``2026-01-31T12:00:00+00:00``.
         machine: cores and processor.

@@ -1,0 +1,36 @@
+"""Which of several runs of the same count, and as what environment they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from packaging.version import Version
+
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.labels import Spec
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
+
+
+def newest(runs: Iterable[Run]) -> list[Run]:
+    """One run for each environment, horizon, agent and seed, sorted by these.
+
+    Of several one counts that is not unverified; of such the newest version, of this a run that finished rather than
+    one that did not, and of such the latest.
+    """
+    by_age = sorted(
+        runs, key=lambda run: (not run.unverified, Version(run.version), run.status == "finished", run.date)
+    )
+    kept = {(run.env, run.horizon, run.agent, run.seed): run for run in by_age}
+    return [kept[what] for what in sorted(kept)]
+
+
+def env_label(run: Run) -> str:
+    """The environment with its horizon, for runs of different lengths are not compared; blind ones are apart.
+
+    Of blind runs the instance is left out: each has its own.
+    """
+    if not run.secret:
+        return f"{run.env}, T={run.horizon}"
+    spec = Spec.parse(run.env)
+    others = tuple(pair for pair in spec.parameters if pair[0] != INSTANCE_KEYWORD)
+    return f"{Spec(spec.name, others)}, T={run.horizon}, blind"

@@ -1,0 +1,95 @@
+"""Agents whose code lies in no file: on standard input, at a prompt, in a notebook's cells, made by ``exec``."""
+
+import json
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import cbo_gym
+
+ROOT = Path(cbo_gym.__file__).parents[1]
+MINE = """
+import cbo_gym
+
+class Mine(cbo_gym.Agent):
+    modes = frozenset({cbo_gym.Mode.SOFT})
+
+    def act(self, observation):
+        return self.task.action_space.sample()
+"""
+PLAY = """
+import json
+run = cbo_gym.evaluate(Mine(), "CBO/Dropwave-v0", 0, horizon=3)
+assert run.table.height == 3
+print(json.dumps(run.sources))
+"""
+#: what a notebook does with a cell: Python finds its text under a name that is no file's
+CELL = """
+import linecache
+
+def cell(name, text):
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), globals())
+
+cell.__module__ = "the_kernel"
+"""
+
+
+def told(script, *options, named="__main__"):
+    """The stamps, one of each play, that a script on standard input leads to."""
+    done = subprocess.run(
+        [sys.executable, *options, "-"], input=script, capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line)[named] for line in done.stdout.splitlines()]
+
+
+def test_a_script_on_standard_input_plays():
+    assert told(MINE + PLAY) == ["unreleased+interactive"]
+
+
+def test_what_is_typed_at_a_prompt_plays():
+    typed = MINE.replace("\n\n    def", "\n    def") + "\n" + PLAY.replace("assert", "\nassert")
+    assert told(typed, "-i", "-q")[0].startswith("unreleased+interactive")
+
+
+def test_cells_of_a_notebook_are_told_apart_by_their_text():
+    first, other = MINE, MINE.replace(".sample()", ".low")
+    cells = [f"cell('<ipython-input-{n}-ab>', {text!r})\n{PLAY}" for n, text in enumerate([first, other, first])]
+    one, changed, again = told("\n".join([CELL, *cells]))
+    kind, _, digits = one.partition("+interactive.")
+    assert (kind, len(digits)) == ("unreleased", 12)
+    assert changed.startswith("unreleased+interactive.")
+    assert changed != one == again
+
+
+def test_helpers_in_other_cells_count():
+    helped = MINE.replace("self.task.action_space.sample()", "at() + 0 * self.task.action_space.low")
+    cells = [f"cell('/tmp/kernel_1/{n}.py', 'def at():\\n    return {n}')\n{PLAY}" for n in (0, 1)]
+    low, high = told("\n".join([CELL, f"cell('/tmp/kernel_1/9.py', {helped!r})", *cells]))
+    assert low != high
+
+
+def test_text_that_is_known_in_part_is_no_fingerprint():
+    untold = "class Plain(Mine):\n    pass\n" + PLAY.replace("Mine()", "Plain()")
+    assert told("\n".join([CELL, f"cell('<ipython-input-1-ab>', {MINE!r})", untold])) == ["unreleased+interactive"]
+
+
+@pytest.mark.parametrize("name", ["made_up", "<string>", None], ids=["made_up", "string", "none"])
+def test_a_class_that_exec_made_plays(name):
+    room = {} if name is None else {"__name__": name}
+    exec(MINE, room)
+    run = cbo_gym.evaluate(room["Mine"](), "CBO/Dropwave-v0", 0, horizon=3)
+    others = {key: stamp for key, stamp in run.sources.items() if key not in ("cbo_gym", "cbo_gym.agents")}
+    assert others == {name or "<exec>": "unreleased+interactive"}
+
+
+def test_a_module_that_was_put_together_in_memory_plays(monkeypatch):
+    module = types.ModuleType("in_memory")
+    monkeypatch.setitem(sys.modules, "in_memory", module)
+    exec(MINE, module.__dict__)
+    run = cbo_gym.evaluate(module.Mine(), "CBO/Dropwave-v0", 0, horizon=3)
+    assert run.sources["in_memory"] == "unreleased+interactive"
