@@ -3,7 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from cbo_gym.evaluation.results import Run
 
 from cbo_gym import UnsupportedModeError
 from cbo_gym.errors import (
@@ -15,6 +14,7 @@ from cbo_gym.errors import (
     did_you_mean,
 )
 from cbo_gym.evaluation import AgentError, leaderboard, sweep
+from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.feedback import feedback_class, make_feedback
 from cbo_gym.problems import build_problem
 from cbo_gym.registry import RegistryError, entries

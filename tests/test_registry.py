@@ -244,8 +244,8 @@ def test_the_registry_is_package_data(tmp_path):
         names = {
             "cbo_gym/envs_registry.yaml",
             "cbo_gym/suites.yaml",
-            "cbo_gym/problems/chemostat.yaml",
-            "cbo_gym/problems/train_delay.yaml",
+            "cbo_gym/problems/systems/chemostat.yaml",
+            "cbo_gym/problems/systems/train_delay.yaml",
             "cbo_gym/py.typed",
             "cbo_gym/agents/__init__.py",
             "cbo_gym/agents/networks/mcbo.py",

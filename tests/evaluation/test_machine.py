@@ -4,7 +4,7 @@ import pytest
 
 from cbo_gym import sweep
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation import machine
+from cbo_gym.evaluation.runs import machine
 from cbo_gym.evaluation.runs.machine import process_count, usable_cores
 
 
