@@ -347,7 +347,7 @@ def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> list[s
         agents = board.overall.filter(pl.col("group") == mode)["agent"]
         rows = [
             [agent_link(agent, "", others), *map(escape, row[1:])]
-            for agent, row in zip(agents, overall.rows, strict=True)
+            for agent, row in zip(agents, overall.lines, strict=True)
         ]
         parts += [f"### {suite.name}, {mode} mode", table(overall.header, rows)]
     if suite.metric == "gap":
@@ -359,9 +359,9 @@ def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> list[s
 def _gap_parts(suite: Suite, board: Leaderboard, others: Collection[str]) -> list[str]:
     """GAP and PA-GAP over the environments of each mode, and on each environment."""
     parts = [f"### {suite.name}, GAP and PA-GAP", GAP_NOTE]
-    for title, (header, rows) in gap_tables(board):
-        body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in rows]
-        parts += [f"**{escape(title)}**", table(header, body)]
+    for title, found in gap_tables(board):
+        body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in found.lines]
+        parts += [f"**{escape(title)}**", table(found.header, body)]
     return parts
 
 
@@ -372,7 +372,7 @@ def _lost_parts(suite: Suite, board: Leaderboard, others: Collection[str]) -> li
         return []
     parts = [f"### {suite.name}, what is lost without the true graph", LOST_NOTE]
     for env, lost in found.items():
-        rows = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in lost.rows]
+        rows = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in lost.lines]
         parts += [f"**{env_link(env, '', others)}**", table(lost.header, rows, texts=2)]
     return parts
 
@@ -583,7 +583,7 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
     if not len(values):
         return MISSING
     half = float(half_width(values))
-    return f"{escape(number(float(values.mean()), None if np.isnan(half) else half))} ({len(values)})"
+    return f"{escape(str(number(float(values.mean()), None if np.isnan(half) else half)))} ({len(values)})"
 
 
 def quantity_of(run: Run, quantity: Quantity, after: int) -> float:

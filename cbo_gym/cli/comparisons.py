@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.compare.leaderboard import Leaderboard
     from cbo_gym.evaluation.compare.pairwise import Comparison
     from cbo_gym.evaluation.compare.parameter_choice import Choice
+    from cbo_gym.evaluation.report.tables import Table
     from cbo_gym.evaluation.runs.results import Run
 
 # on a narrow terminal the first go first
@@ -213,23 +214,27 @@ def _print_board(board: Leaderboard) -> None:
     gone: list[str] = []
     for env in board.per_env["env"].unique(maintain_order=True):
         metrics = [METRICS[name] for name in LESS_IMPORTANT_METRICS]
-        gone += print_table(printable(str(env)), *env_table(board, str(env)), droppable=metrics)
+        gone += _print(printable(str(env)), env_table(board, str(env)), metrics)
         chosen = choice_table(board, str(env))
         if chosen.rows:
-            print_table(f"Chosen on {printable(str(env))}", *chosen)
+            _print(f"Chosen on {printable(str(env))}", chosen)
     for group in board.groups:
         numbers = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
-        gone += print_table(f"{group.capitalize()}, over environments", *overall_table(board, group), droppable=numbers)
+        gone += _print(f"{group.capitalize()}, over environments", overall_table(board, group), numbers)
     for env, losses in graph_loss_tables(board).items():
-        gone += print_table(f"Score lost without the true graph, {printable(env)}", *losses)
+        gone += _print(f"Score lost without the true graph, {printable(env)}", losses)
     for env, losses in instance_tables(board).items():
-        gone += print_table(f"Score lost on instances, {printable(env)}", *losses)
+        gone += _print(f"Score lost on instances, {printable(env)}", losses)
     if incomplete := completeness(board):
         say(incomplete, "yellow")
     for what, why in incomplete_rows(board):
         say(f"{what}: {last_line(why)}", "yellow")
     left_out(gone, "the report has them, and --csv with --table")
     say(f"{SCORE_NOTE} {SECONDS_NOTE} {provenance(board)}", "dim")
+
+
+def _print(title: str, table: Table, droppable: Sequence[str] = ()) -> list[str]:
+    return print_table(title, table.header, table.lines, droppable=droppable)
 
 
 @app.command()
@@ -284,7 +289,7 @@ def _print_comparison(found: Comparison) -> None:
 
     def cells(row: dict[str, Any]) -> list[str]:
         difference = with_interval(row["difference"], row["difference_low"], row["difference_high"])
-        return [difference, *(str(row[name]) for name in ("wins", "ties", "losses"))]
+        return [str(difference), *(str(row[name]) for name in ("wins", "ties", "losses"))]
 
     counted = ["difference", "wins", "ties", "losses"]
     gone: list[str] = []

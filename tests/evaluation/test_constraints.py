@@ -52,7 +52,8 @@ def test_the_leaderboard_scores_it_0_and_shows_the_share(run):
     board = leaderboard([run, other])
     rows = {row["agent"]: row for row in board.per_env.iter_rows(named=True)}
     assert rows["Scripted"]["feasible_share"] == pytest.approx(2 / 3)
-    titles, lines = env_table(board, f"{ENV}, T=3")
+    shown = env_table(board, f"{ENV}, T=3")
+    titles, lines = shown.header, shown.lines
     assert titles[-1] == "feasible actions"
     assert [line[-1] for line in lines if line[0] == "Scripted"] == ["0.6667"]
     assert leaderboard([infeasible]).per_env["score"][0] == 0.0

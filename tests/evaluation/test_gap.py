@@ -114,7 +114,8 @@ def test_columns_tables_and_report(played, tmp_path):
         "CBO/SurveyHealthcare-v0, T=20: expected",
         "CBO/SurveyHealthcare-v0, T=20: the survey's convention",
     ]
-    header, rows = gap_tables(board)[2][1]
+    shown = gap_tables(board)[2][1]
+    header, rows = shown.header, shown.lines
     assert header == ["agent", "GAP at 20", "PA-GAP at 20"]
     assert [row[0] for row in rows] == ["A", "B"]
     page = write_report(board, tmp_path, formats=["png"]).read_text(encoding="utf-8")

@@ -32,7 +32,8 @@ def test_losses_are_paired_differences_of_scores():
             assert row[f"{name}_half"] == pytest.approx(
                 12.706 * difference.std(ddof=1) / np.sqrt(2), rel=1e-3, abs=1e-9
             )
-    header, rows = graph_loss_tables(board)[f"{TOY}, T=3"]
+    shown = graph_loss_tables(board)[f"{TOY}, T=3"]
+    header, rows = shown.header, shown.lines
     assert header[:3] == ["agent", "told", "seeds"]
     assert [row[:3] for row in rows] == [["Centre", graph, "2"] for graph in losses["graph"]]
 

@@ -46,7 +46,7 @@ def test_the_interval_is_that_of_two_means(board):
     row = instance_losses(board).row(0, named=True)
     assert row["lost_half"] > 0
     table = instance_tables(board)[f"{ENV}, T=5"]
-    assert [line[:2] for line in table.rows] == [
+    assert [line[:2] for line in table.lines] == [
         [agent, what] for agent in ("Random", "Remembers") for what in ("play", "recommendation")
     ]
 

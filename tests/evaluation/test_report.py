@@ -108,7 +108,7 @@ def test_latex_and_markdown_show_labels_letter_by_letter():
 def test_the_best_values_are_bold_and_the_seeds_are_told(tmp_path):
     runs = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", -0.1)) for seed in range(2)]
     board = leaderboard([*runs[:3], *(replace(run, env="CBO/ToyGraph-v0") for run in runs)])
-    report._write_tables(board, tmp_path)
+    report.write_report(board, tmp_path, formats=())
     assert r"CBO/Dropwave-v0, T=1 & \textbf{0.9} & $-$0.1 (1) \\" in (tmp_path / "per_env.tex").read_text()
     assert "| CBO/Dropwave-v0, T=1 | **0.9** | -0.1 (1) |" in (tmp_path / "per_env.md").read_text()
     overall = (tmp_path / "overall.md").read_text()
@@ -118,7 +118,7 @@ def test_the_best_values_are_bold_and_the_seeds_are_told(tmp_path):
 
 def test_long_tables_break_over_pages(tmp_path):
     runs = [made_up_run("A", 0, [0.5], f"CBO/E{number}-v0") for number in range(41)]
-    report._write_tables(leaderboard(runs), tmp_path)
+    report.write_report(leaderboard(runs), tmp_path, formats=())
     assert r"\begin{longtable}{lr}" in (tmp_path / "per_env.tex").read_text()
 
 

@@ -1,4 +1,4 @@
-"""GAP and PA-GAP as rows of text, for the environments of suites that are compared by them."""
+"""GAP and PA-GAP as tables, for the environments of suites that are compared by them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import polars as pl
 
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.metrics.gap import BUDGETS, EXPECTED, SURVEY
-from cbo_gym.evaluation.report.tables import TextTable, number, with_interval
+from cbo_gym.evaluation.report.tables import Cell, Table, number, table_of, with_interval
 from cbo_gym.suites import is_compared_by
 
 GAP_NOTE = (
@@ -18,7 +18,7 @@ GAP_NOTE = (
 VERSIONS = {EXPECTED: "expected", SURVEY: "the survey's convention"}
 
 
-def gap_tables(board: Leaderboard) -> list[tuple[str, TextTable]]:
+def gap_tables(board: Leaderboard) -> list[tuple[str, Table]]:
     """Titles and tables: each group over its environments, then each environment; none without such a suite.
 
     Environments over which a group is averaged are all of the board's, so its tables are of boards that hold nothing
@@ -36,7 +36,7 @@ def gap_tables(board: Leaderboard) -> list[tuple[str, TextTable]]:
     return tables
 
 
-def _tables(title: str, rows: pl.DataFrame, spread: str) -> list[tuple[str, TextTable]]:
+def _tables(title: str, rows: pl.DataFrame, spread: str) -> list[tuple[str, Table]]:
     """One for each version that any row has a number of."""
     tables = []
     for version, named in VERSIONS.items():
@@ -48,11 +48,11 @@ def _tables(title: str, rows: pl.DataFrame, spread: str) -> list[tuple[str, Text
         }
         if columns:
             body = [[row["agent"], *(_cell(row, name) for name in columns)] for row in rows.iter_rows(named=True)]
-            tables.append((f"{title}: {named}", TextTable(["agent", *columns.values()], body)))
+            tables.append((f"{title}: {named}", table_of(["agent", *columns.values()], body)))
     return tables
 
 
-def _cell(row: dict[str, float | None], name: str) -> str:
+def _cell(row: dict[str, float | None], name: str) -> Cell:
     if f"{name}_half" in row:
         return number(row[name], row[f"{name}_half"])
     return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])

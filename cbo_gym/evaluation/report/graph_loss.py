@@ -9,7 +9,7 @@ import polars as pl
 
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import half_width
-from cbo_gym.evaluation.report.tables import TextTable, number
+from cbo_gym.evaluation.report.tables import Cell, Table, number, table_of
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.specs import Spec
@@ -48,14 +48,13 @@ def graph_losses(board: Leaderboard) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def graph_loss_tables(board: Leaderboard) -> dict[str, TextTable]:
-    """Environment -> the same as text, for those with runs that can be compared."""
-    tables: dict[str, TextTable] = {}
+def graph_loss_tables(board: Leaderboard) -> dict[str, Table]:
+    """Environment -> the same as a table, for those with runs that can be compared."""
+    rows: dict[str, list[list[Cell | str]]] = defaultdict(list)
     for row in graph_losses(board).iter_rows(named=True):
-        table = tables.setdefault(row["env"], TextTable(["agent", "told", "seeds", *LOST.values()], []))
         lost = [number(row[name], row[f"{name}_half"]) for name in LOST]
-        table.rows.append([row["agent"], row["graph"], str(row["seeds"]), *lost])
-    return tables
+        rows[row["env"]].append([row["agent"], row["graph"], str(row["seeds"]), *lost])
+    return {env: table_of(["agent", "told", "seeds", *LOST.values()], own) for env, own in rows.items()}
 
 
 def _key(run: Run) -> tuple[str, str, int, str, int]:

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import CONFIDENCE
-from cbo_gym.evaluation.report.tables import TextTable, number
+from cbo_gym.evaluation.report.tables import Cell, Table, number, table_of
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.labels import Spec
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
@@ -55,15 +55,16 @@ def instance_losses(board: Leaderboard) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def instance_tables(board: Leaderboard) -> dict[str, TextTable]:
-    """Environment -> the same as text, for those with runs of both kinds."""
-    tables: dict[str, TextTable] = {}
-    header = ["agent", "score of", "as published", "on instances", "lost", "runs"]
+def instance_tables(board: Leaderboard) -> dict[str, Table]:
+    """Environment -> the same as a table, for those with runs of both kinds."""
+    rows: dict[str, list[list[Cell | str]]] = defaultdict(list)
     for row in instance_losses(board).iter_rows(named=True):
-        table = tables.setdefault(row["env"], TextTable(header, []))
         means = [number(row["published"], None), number(row["instances"], None), number(row["lost"], row["lost_half"])]
-        table.rows.append([row["agent"], row["score"], *means, f"{row['published_runs']}, {row['instance_runs']}"])
-    return tables
+        rows[row["env"]].append(
+            [row["agent"], row["score"], *means, f"{row['published_runs']}, {row['instance_runs']}"]
+        )
+    header = ["agent", "score of", "as published", "on instances", "lost", "runs"]
+    return {env: table_of(header, own) for env, own in rows.items()}
 
 
 def _split(run: Run) -> tuple[str, int]:

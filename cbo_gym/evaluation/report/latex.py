@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.report.paper import PaperTable
-from cbo_gym.evaluation.report.tables import MISSING
+from cbo_gym.evaluation.report.tables import MISSING, Cell
 
 LONGEST = 40  # rows of a table that floats; longer ones break over pages
 SPECIAL = {
@@ -35,13 +35,10 @@ def escape(text: str) -> str:
 
 
 def _table(paper: PaperTable) -> str:
-    header, rows = paper.table
+    header, rows = paper.table.header, paper.table.rows
     columns = "l" + "r" * (len(header) - 1)
     titles = " & ".join(map(escape, header)) + r" \\"
-    body = [
-        " & ".join(_cell(cell, (row, column) in paper.best) for column, cell in enumerate(cells)) + r" \\"
-        for row, cells in enumerate(rows)
-    ]
+    body = [" & ".join(map(_cell, cells)) + r" \\" for cells in rows]
     caption = rf"\caption{{{escape(paper.caption)}}}"
     inner = [r"\toprule", titles, r"\midrule"]
     if len(rows) > LONGEST:
@@ -53,6 +50,7 @@ def _table(paper: PaperTable) -> str:
     return "\n".join([*begin, *inner, *body, r"\bottomrule", *end])
 
 
-def _cell(text: str, best: bool) -> str:
+def _cell(cell: Cell) -> str:
+    text = str(cell)
     shown = "--" if text == MISSING else re.sub(r"(?<![\w.])-(?=\d)", "$-$", escape(text))
-    return rf"\textbf{{{shown}}}" if best else shown
+    return rf"\textbf{{{shown}}}" if cell.best else shown

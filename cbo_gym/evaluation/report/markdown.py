@@ -12,7 +12,16 @@ import polars as pl
 from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.report.paper import PaperTable
-from cbo_gym.evaluation.report.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, overall_table, provenance
+from cbo_gym.evaluation.report.tables import (
+    MISSING,
+    OVERALL,
+    SCORE_NOTE,
+    SECONDS_NOTE,
+    Cell,
+    number,
+    overall_table,
+    provenance,
+)
 from cbo_gym.files import write_text
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
@@ -45,12 +54,10 @@ def markdown(tables: Iterable[PaperTable]) -> str:
 
 
 def _paper_table(paper: PaperTable) -> str:
-    header, rows = paper.table
     body = [
-        [f"**{escape(cell)}**" if (row, column) in paper.best else escape(cell) for column, cell in enumerate(cells)]
-        for row, cells in enumerate(rows)
+        [f"**{escape(str(cell))}**" if cell.best else escape(str(cell)) for cell in row] for row in paper.table.rows
     ]
-    return _lines(list(map(escape, header)), body)
+    return _lines(list(map(escape, paper.table.header)), body)
 
 
 def _lines(header: list[str], rows: list[list[str]]) -> str:
@@ -64,22 +71,23 @@ def _mode_table(board: Leaderboard, mode: str) -> str:
     envs = rows["env"].unique().sort().to_list()
     cells = {(row["agent"], row["env"]): _cell(row, board.seeds) for row in rows.iter_rows(named=True)}
     overall = overall_table(board, mode, ["iqm", "average_score", "seconds"])
-    header = [mode, *overall.header[3:5], *(env.removeprefix("CBO/") for env in envs), overall.header[5]]
+    first, last = ("iqm", "average_score"), "seconds"
+    header = [mode, *(OVERALL[name] for name in first), *(env.removeprefix("CBO/") for env in envs), OVERALL[last]]
     agents = board.overall.filter(pl.col("group") == mode)["agent"]
-    ranked = {agent: numbers for agent, (_, _, _, *numbers) in zip(agents, overall.rows, strict=True)}
-    ranked |= {agent: [MISSING] * 3 for agent in rows["agent"].unique().sort() if agent not in ranked}
+    ranked = dict(zip(agents, zip(*(overall.column(name) for name in (*first, last)), strict=True), strict=True))
+    ranked |= {agent: (Cell(MISSING),) * 3 for agent in rows["agent"].unique().sort() if agent not in ranked}
     body = [
         [agent, iqm, play, *(cells.get((agent, env), MISSING) for env in envs), seconds]
         for agent, (iqm, play, seconds) in ranked.items()
     ]
-    return _lines(list(map(escape, header)), [list(map(escape, line)) for line in body])
+    return _lines(list(map(escape, header)), [[escape(str(cell)) for cell in line] for line in body])
 
 
 def _cell(row: dict[str, Any], seeds: int) -> str:
     """The score; in brackets the seeds it rests on, where these are not all, and the failed runs."""
     remarks = [f"{row['seeds']} of {seeds} seeds"] if 0 < row["seeds"] < seeds else []
     remarks += [f"{row['failed']} failed"] if row["failed"] else []
-    score = number(row["score"], row["score_half"])
+    score = str(number(row["score"], row["score_half"]))
     return f"{score} ({', '.join(remarks)})" if remarks else score
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -38,10 +37,9 @@ from cbo_gym.evaluation.report.plots import (
     what_is_drawn,
 )
 from cbo_gym.evaluation.report.tables import (
-    MISSING,
     SCORE_NOTE,
     SECONDS_NOTE,
-    TextTable,
+    Table,
     choice_table,
     completeness,
     coverage_table,
@@ -51,6 +49,7 @@ from cbo_gym.evaluation.report.tables import (
     incomplete_rows,
     overall_table,
     provenance,
+    with_ranks,
 )
 from cbo_gym.evaluation.report.x_axis import CostPaid, Horizontal, Rounds, has_costs
 from cbo_gym.evaluation.runs.counted import env_label
@@ -63,11 +62,13 @@ if TYPE_CHECKING:
 ASSETS = "cbo_gym.evaluation.report"
 GRAPH_LOSS_NOTE = "Runs of an agent on the same task with its true graph, seed by seed; higher is a greater loss."
 LONGEST_NAME = 60  # of an agent in a table
-NUMBER = re.compile(r"\d+\.\d+")
-DETAIL = re.compile(r" (?=[±\[(])")  # between a number and its interval or remark
+PAGE_DECIMALS = 2  # of probabilities, that many of them fit beside each other
 
 
-class Cell(NamedTuple):
+Rankings = Mapping[str, Ranking | str]  # group -> of its agents
+
+
+class PageCell(NamedTuple):
     """One cell of the page: what counts, below it the interval or remark, and whose it is.
 
     ``agent`` and ``env`` are numbers that the page's filter knows, ``share`` colours the cell, from 0 to 1.
@@ -84,8 +85,8 @@ class PageTable(NamedTuple):
     """Titles and rows of cells; a row belongs to the agent or environment of its first cell."""
 
     caption: str
-    header: list[Cell]
-    rows: list[list[Cell]]
+    header: list[PageCell]
+    rows: list[list[PageCell]]
 
 
 class Plot(NamedTuple):
@@ -128,7 +129,7 @@ def write_report(
         board: the leaderboard.
         folder: made if missing; files of the same names are replaced.
         on_figure: called after each figure with its number, from 1, and their number.
-        formats: of the figures: ``png``, ``pdf``, ``svg``.
+        formats: of the figures: ``png``, ``pdf``, ``svg``; none for no figures.
 
     Returns:
         the path of the HTML page, which holds all tables and curves.
@@ -138,18 +139,19 @@ def write_report(
     """
     require_formats(formats)
     names = _Names.of(board)
-    _write_tables(board, folder)
-    drawn = list(_figures(board, names))
+    rankings = {group: ranking(board, group) for group in board.groups}
+    _write_tables(board, rankings, folder)
+    drawn = list(_figures(board, rankings, names)) if formats else []
     for done, (name, draw) in enumerate(drawn, start=1):
         save(draw(), folder / "figures", name, formats)
         if on_figure:
             on_figure(done, len(drawn))
     page = folder / "report.html"
-    write_text(page, _page(board, names, formats))
+    write_text(page, _page(board, rankings, names, formats))
     return page
 
 
-def _write_tables(board: Leaderboard, folder: Path) -> None:
+def _write_tables(board: Leaderboard, rankings: Rankings, folder: Path) -> None:
     frames = {
         "overall": board.overall,
         "per_env": board.per_env,
@@ -163,18 +165,18 @@ def _write_tables(board: Leaderboard, folder: Path) -> None:
         content = BytesIO()  # Polars itself says too little of a disk that is full
         frame.write_parquet(content)
         write_bytes(folder / f"{name}.parquet", content.getvalue())
-    for name, tables in paper_tables(board).items():
+    for name, tables in paper_tables(board, rankings).items():
         write_text(folder / f"{name}.tex", latex(tables))
         write_text(folder / f"{name}.md", markdown(tables))
 
 
-def _figures(board: Leaderboard, names: _Names) -> Iterator[tuple[str, Callable[[], Figure]]]:
+def _figures(board: Leaderboard, rankings: Rankings, names: _Names) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """The name of each figure, and what draws it."""
     for group, name in names.groups.items():
         yield f"scores-{name}", partial(score_intervals, board, group, names.styles)
         yield f"profiles-{name}", partial(performance_profiles, board, group, names.styles)
         yield f"improvement-{name}", partial(improvement_matrix, board, group)
-        found = ranking(board, group)
+        found = rankings[group]
         if isinstance(found, Ranking):
             yield f"ranks-{name}", partial(critical_differences, found, names.styles)
     for env, runs in _by_env(board).items():
@@ -195,7 +197,7 @@ def _by_env(board: Leaderboard) -> dict[str, list[Run]]:
     return found
 
 
-def _page(board: Leaderboard, names: _Names, formats: Sequence[str]) -> str:
+def _page(board: Leaderboard, rankings: Rankings, names: _Names, formats: Sequence[str]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # late: needed only here
 
     environment = Environment(
@@ -205,7 +207,7 @@ def _page(board: Leaderboard, names: _Names, formats: Sequence[str]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = _Page(board, names)
+    page = _Page(board, rankings, names)
     modes = dict(board.table.select("env", "mode").unique().iter_rows())
     return environment.get_template("report.html.jinja").render(
         uplot=_uplot,
@@ -237,8 +239,9 @@ def _uplot(name: str) -> str:
 class _Page:
     """Parts of a leaderboard as the template shows them."""
 
-    def __init__(self, board: Leaderboard, names: _Names) -> None:
+    def __init__(self, board: Leaderboard, rankings: Rankings, names: _Names) -> None:
         self.board = board
+        self.rankings = rankings
         self.names = names
         self.agents = {printable(agent): number for number, agent in enumerate(names.styles)}
         self.short = shortened(self.agents, LONGEST_NAME)
@@ -253,13 +256,16 @@ class _Page:
             f"profiles-{name}",
             "Performance profiles: higher is better.",
         )
-        found = ranking(self.board, group)
-        pairs = improvement_table(self.board, group)
+        found = self.rankings[group]
+        pairs = improvement_table(self.board, group, PAGE_DECIMALS)
         return {
             "id": f"group-{name}",
             "title": group[:1].upper() + group[1:],
             "mode": None if group == ALL_MODES else group,
-            "table": self._overall(group, found),
+            "table": self.matrix(
+                f"{group[:1].upper() + group[1:]}: scores over environments",
+                with_ranks(overall_table(self.board, group), found),
+            ),
             "test": found if isinstance(found, str) else f"{found.test_in_short}.",
             "tested": isinstance(found, Ranking),
             "figures": {
@@ -267,19 +273,8 @@ class _Page:
                 for kind in ("scores", "improvement", *(["ranks"] if isinstance(found, Ranking) else []))
             },
             "profiles": profiles,
-            "pairs": self._pairs(f"{group}: probability that the agent in the row scores higher", pairs),
+            "pairs": self.matrix(f"{group}: probability that the agent in the row scores higher", pairs, shaded=True),
         }
-
-    def _overall(self, group: str, found: Ranking | str) -> PageTable:
-        """The table over environments, with ranks where they were tested."""
-        table = overall_table(self.board, group)
-        if isinstance(found, Ranking):
-            ranks = {printable(agent): f"{rank:.2f}" for agent, rank in zip(found.agents, found.ranks, strict=True)}
-            letters = {printable(agent): text for agent, text in found.letters.items()}
-            header = [*table.header, "mean rank", "not told apart"]
-            rows = [[*row, ranks.get(row[0], MISSING), letters.get(row[0], MISSING)] for row in table.rows]
-            table = TextTable(header, rows)
-        return self.matrix(f"{group[:1].upper() + group[1:]}: scores over environments", table)
 
     def gaps(self) -> dict[str, Any]:
         """GAP and PA-GAP, of environments of suites that are compared by them."""
@@ -324,43 +319,28 @@ class _Page:
                 caption = f"Share of rounds 1 to t in which each target set or scope was chosen.{of_costs}"
                 yield Plot(choices, f"choices{suffix}-{name}", caption, by_agent=False)
 
-    def _pairs(self, caption: str, table: TextTable) -> PageTable:
-        """Probabilities with two digits, that many fit beside each other, and colours by their size."""
-        rows = [
-            [row[0], *(NUMBER.sub(lambda found: f"{float(found[0]):.2f}", text) for text in row[1:])]
-            for row in table.rows
-        ]
-        page = self.matrix(caption, TextTable(table.header, rows))
-        for row in page.rows:
-            row[1:] = [cell if cell.text == MISSING else cell._replace(share=float(cell.text)) for cell in row[1:]]
-        return page
-
     def coverage(self) -> PageTable:
-        """What became of every pair, in as little room as there is with many agents."""
-        header, rows = coverage_table(self.board)
-        page = self.matrix("Runs of every agent on every environment", TextTable(header, rows))
-        body = []
-        for row in rows:
-            cells = [Cell(row[0], env=self.envs.get(row[0]))]
-            for title, text in zip(page.header[1:], row[1:], strict=True):
-                finished, found, failed = text.partition(" finished")
-                value = {MISSING: "", "skipped": MISSING}.get(text, finished if found else "0")
-                cells.append(
-                    Cell(value, (failed if found else finished if value == "0" else "").strip(", "), agent=title.agent)
-                )
-            body.append(cells)
-        return page._replace(rows=body)
+        """What became of every pair."""
+        return self.matrix("Runs of every agent on every environment", coverage_table(self.board))
 
-    def matrix(self, caption: str, table: TextTable) -> PageTable:
-        """A table of texts as one of cells, whose rows belong to agents."""
-        header = [
-            Cell(title, agent=self.agents.get(title) if place else None) for place, title in enumerate(table.header)
+    def matrix(self, caption: str, table: Table, *, shaded: bool = False) -> PageTable:
+        """A table whose rows and columns belong to the agents and environments that they name.
+
+        Args:
+            caption: for those who hear the page.
+            table: what it shows.
+            shaded: colour cells by their values, from 0 to 1.
+        """
+        first, *others = table.header
+        header = [PageCell(first), *(PageCell(title, agent=self.agents.get(title)) for title in others)]
+        body = [
+            [
+                PageCell(name.text, agent=self.agents.get(name.text), env=self.envs.get(name.text)),
+                *(
+                    PageCell(cell.text, cell.detail, column.agent, share=cell.value if shaded else None)
+                    for column, cell in zip(header[1:], cells, strict=True)
+                ),
+            ]
+            for name, *cells in table.rows
         ]
-        body = []
-        for row in table.rows:
-            cells = [Cell(row[0], agent=self.agents.get(row[0]))]
-            for title, text in zip(header[1:], row[1:], strict=True):
-                value, detail, _ = [*DETAIL.split(text, maxsplit=1), "", ""][:3]
-                cells.append(Cell(value, detail, agent=title.agent))
-            body.append(cells)
         return PageTable(caption, header, body)

@@ -1,10 +1,10 @@
-"""The leaderboard as rows of text: for the terminal, HTML and Markdown alike."""
+"""The leaderboard as tables of cells, from which terminal, HTML, Markdown and LaTeX are rendered."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -23,6 +23,8 @@ OVERALL = {
     "seconds": "seconds a round",
     "run_seconds": "seconds a run",
 }
+#: those by which agents are compared, and what is the best of several
+RANKED: dict[str, Callable[[Any], float]] = {"iqm": max, "score": max, "average_score": max, "seconds": min}
 MISSING = "-"
 #: What stands beside every table of scores.
 SCORE_NOTE = (
@@ -34,28 +36,104 @@ RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at
 SECONDS_NOTE = "Seconds a round: act, update and recommend together."
 
 
-class TextTable(NamedTuple):
-    """Titles of the columns, and rows of as many cells."""
+class Cell(NamedTuple):
+    """What one cell says.
 
-    header: list[str]
-    rows: list[list[str]]
+    Attributes:
+        text: what counts.
+        detail: the interval of it, or a remark; what is written in one line says it behind the text.
+        value: the number that the text is made of; None where it is none.
+        best: whether it is the best of those that it is compared with.
+    """
+
+    text: str
+    detail: str = ""
+    value: float | None = None
+    best: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.detail}" if self.detail else self.text
 
 
-def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple(OVERALL)) -> TextTable:
-    """One group's agents; of scores ``0.612 [0.553, 0.681]``, with the ends of the 95 % interval."""
+class Column(NamedTuple):
+    """The title of a column, and what is in it: a name by which code asks for it."""
+
+    title: str
+    name: str = ""
+
+
+class Table(NamedTuple):
+    """Columns, and rows of as many cells; the first cell of a row says whose it is."""
+
+    columns: list[Column]
+    rows: list[list[Cell]]
+
+    @property
+    def header(self) -> list[str]:
+        """The titles of the columns."""
+        return [column.title for column in self.columns]
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """The rows, each cell in one text."""
+        return [list(map(str, row)) for row in self.rows]
+
+    def column(self, name: str) -> list[Cell]:
+        """The cells of the column of a name."""
+        (place,) = (place for place, column in enumerate(self.columns) if column.name == name)
+        return [row[place] for row in self.rows]
+
+
+def table_of(titles: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
+    """A table whose columns nobody asks for by name, and in which texts are cells of their own."""
+    return Table(
+        [Column(title) for title in titles],
+        [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows],
+    )
+
+
+def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple(OVERALL)) -> Table:
+    """One group's agents; of scores ``0.612 [0.553, 0.681]``, with the ends of the 95 % interval.
+
+    Best are, of the agents that have all environments of the group, the best in :data:`RANKED`.
+    """
     agents = board.overall.filter(pl.col("group") == group)
     first = board.improvement.filter(pl.col("group") == group, pl.col("agent") == agents["agent"][0])
     against_first = first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
+    best = _best_of(agents)
     rows = [
         [
-            printable(row["agent"]),
-            f"{row['envs']} of {row['of']}",
-            _seeds(board, row["fewest_seeds"], row["most_seeds"]),
-            *(_overall_cell(row, name) for name in columns),
+            Cell(printable(row["agent"])),
+            Cell(f"{row['envs']} of {row['of']}"),
+            Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"])),
+            *(_overall_cell(row, name, best) for name in columns),
         ]
         for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
     ]
-    return TextTable(["agent", "envs", "seeds", *(OVERALL[name] for name in columns)], rows)
+    return Table([Column(name) for name in ("agent", "envs", "seeds")] + [Column(OVERALL[n], n) for n in columns], rows)
+
+
+def _best_of(agents: pl.DataFrame) -> dict[str, float]:
+    """Column -> the best value among the agents with all environments; nothing where there are not two."""
+    complete = agents.filter(pl.col("envs") == pl.col("of"))
+    return {name: best(complete[name]) for name, best in RANKED.items()} if complete.height > 1 else {}
+
+
+def with_ranks(table: Table, found: Ranking | str) -> Table:
+    """The table over environments with mean ranks beside it, where these were tested."""
+    if isinstance(found, str):
+        return table
+    letters = {printable(agent): text for agent, text in found.letters.items()}
+    ranks = {printable(agent): rank for agent, rank in zip(found.agents, found.ranks, strict=True)}
+    rows = [
+        [
+            *row,
+            Cell(f"{ranks[row[0].text]:.2f}" if row[0].text in ranks else MISSING),
+            Cell(letters.get(row[0].text, MISSING)),
+        ]
+        for row in table.rows
+    ]
+    return Table([*table.columns, Column("mean rank"), Column("not told apart")], rows)
 
 
 def _seeds(board: Leaderboard, fewest: int, most: int) -> str:
@@ -79,20 +157,24 @@ def completeness(board: Leaderboard) -> str:
     )
 
 
-def _overall_cell(row: dict[str, Any], name: str) -> str:
-    if f"{name}_low" not in row:
-        return f"{row[name]:.3g}"
-    return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+def _overall_cell(row: dict[str, Any], name: str, best: Mapping[str, float]) -> Cell:
+    value = row[name]
+    if f"{name}_low" in row:
+        cell = with_interval(value, row[f"{name}_low"], row[f"{name}_high"])
+    else:
+        cell = Cell(f"{value:.3g}", value=value)
+    return cell._replace(best=row["envs"] == row["of"] and best.get(name) == value)
 
 
-def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+def with_interval(value: float | None, low: float | None, high: float | None, decimals: int = 3) -> Cell:
     """``0.612 [0.553, 0.681]``; the value alone where the interval is not known."""
     if value is None:
-        return MISSING
-    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+        return Cell(MISSING)
+    known = low is not None and high is not None
+    return Cell(f"{value:.{decimals}f}", f"[{low:.{decimals}f}, {high:.{decimals}f}]" if known else "", value)
 
 
-def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRICS)) -> TextTable:
+def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRICS)) -> Table:
     """One environment's agents: means and half their 95 % intervals; failed runs are counted beside the seeds.
 
     What only some environments have comes last: total costs, the share of actions that met the constraints.
@@ -103,77 +185,103 @@ def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRI
     rows = [
         [
             printable(row["agent"]),
-            _seeds(board, row["seeds"], row["seeds"]) + (f" ({row['failed']} failed)" if row["failed"] else ""),
+            _with(
+                Cell(_seeds(board, row["seeds"], row["seeds"])), f"({row['failed']} failed)" if row["failed"] else ""
+            ),
             *(_metric(row, name) for name in titles),
         ]
         for row in found.iter_rows(named=True)
     ]
-    return TextTable(["agent", "seeds", *titles.values()], rows)
+    return table_of(["agent", "seeds", *titles.values()], rows)
 
 
-def _metric(row: dict[str, Any], name: str) -> str:
+def _metric(row: dict[str, Any], name: str) -> Cell:
     if name == "seconds" and row[name] is not None:  # that times vary says more of the machine than of the agent
-        return f"{row[name]:.3g}"
+        return Cell(f"{row[name]:.3g}", value=row[name])
     return number(row[name], row[f"{name}_half"])
 
 
-def number(mean: float | None, half: float | None) -> str:
+def number(mean: float | None, half: float | None) -> Cell:
     """``12.3 ± 4.5``: both with the decimals that show two digits of the interval."""
     if mean is None:
-        return MISSING
+        return Cell(MISSING)
     if not half:
-        return f"{mean:.4g}"
+        return Cell(f"{mean:.4g}", value=mean)
     decimals = max(0, 1 - math.floor(math.log10(half)))
-    return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}" if decimals <= 4 else f"{mean:.3g} ± {half:.2g}"
+    if decimals > 4:
+        return Cell(f"{mean:.3g}", f"± {half:.2g}", mean)
+    return Cell(f"{mean:,.{decimals}f}", f"± {half:,.{decimals}f}", mean)
 
 
-def improvement_table(board: Leaderboard, group: str) -> TextTable:
+def _with(cell: Cell, remark: str) -> Cell:
+    """The cell with a remark behind its interval."""
+    return cell._replace(detail=f"{cell.detail} {remark}".strip())
+
+
+def score_table(board: Leaderboard, mode: str) -> Table:
+    """Scores of the recommendation: a row an environment, a column an agent; the best of each row marked."""
+    rows = board.per_env.filter(pl.col("mode") == mode)
+    envs, agents = (rows[name].unique().sort().to_list() for name in ("env", "agent"))
+    found = {(row["env"], row["agent"]): row for row in rows.iter_rows(named=True)}
+    body = [[printable(env), *_marked(_score(board, found.get((env, agent))) for agent in agents)] for env in envs]
+    return table_of(["environment", *map(printable, agents)], body)
+
+
+def _score(board: Leaderboard, row: dict[str, Any] | None) -> Cell:
+    if row is None or row["score"] is None:
+        return Cell(MISSING)
+    return _with(number(row["score"], row["score_half"]), f"({row['seeds']})" if row["seeds"] != board.seeds else "")
+
+
+def _marked(cells: Iterable[Cell]) -> list[Cell]:
+    """Cells of which the highest values are the best, where there is more than one to compare."""
+    found = list(cells)
+    known = [cell.value for cell in found if cell.value is not None]
+    return [cell._replace(best=len(known) > 1 and cell.value == max(known)) for cell in found]
+
+
+def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Table:
     """P(a run of the agent in the row scores higher than one of the agent in the column), with its interval."""
     rows = board.improvement.filter(pl.col("group") == group)
     cells = {
-        (row["agent"], row["other"]): with_interval(row["probability"], row["probability_low"], row["probability_high"])
+        (row["agent"], row["other"]): with_interval(
+            row["probability"], row["probability_low"], row["probability_high"], decimals
+        )
         for row in rows.iter_rows(named=True)
     }
     agents = board.overall.filter(pl.col("group") == group)["agent"].to_list()
     body = [[printable(agent), *(cells.get((agent, other), MISSING) for other in agents)] for agent in agents]
-    return TextTable(["P(row scores higher than column)", *map(printable, agents)], body)
+    return table_of(["P(row scores higher than column)", *map(printable, agents)], body)
 
 
-def ranking_table(ranking: Ranking) -> TextTable:
-    """Mean ranks; agents that share no letter differ."""
-    letters = ranking.letters
-    rows = [
-        [printable(agent), f"{rank:.2f}", letters[agent]]
-        for agent, rank in zip(ranking.agents, ranking.ranks, strict=True)
-    ]
-    return TextTable(["agent", "mean rank", "not told apart"], rows)
-
-
-def choice_table(board: Leaderboard, env: str) -> TextTable:
+def choice_table(board: Leaderboard, env: str) -> Table:
     """How often each agent chose each target set or scope of one environment; without rows if there are none."""
     rows = [
         [printable(row["agent"]), printable(row["choice"]), number(row["frequency"], row["frequency_half"])]
         for row in board.choices.filter(pl.col("env") == env).iter_rows(named=True)
     ]
-    return TextTable(["agent", "target set or scope", "share of rounds"], rows)
+    return table_of(["agent", "target set or scope", "share of rounds"], rows)
 
 
-def coverage_table(board: Leaderboard) -> TextTable:
-    """What became of every pair: the number of finished runs, of failed ones, or skipped; ``-`` if never tried."""
+def coverage_table(board: Leaderboard) -> Table:
+    """What became of every pair: the number of finished runs, and of failed ones; ``-`` if skipped, nothing if never
+    tried.
+    """
     counts = board.table.group_by(["env", "agent"]).agg(
         *((pl.col("status") == status).sum().alias(status) for status in ("finished", "failed", "skipped"))
     )
     cells = {(row["env"], row["agent"]): _coverage(row) for row in counts.iter_rows(named=True)}
     envs, agents = (board.table[name].unique().sort().to_list() for name in ("env", "agent"))
-    return TextTable(
+    return table_of(
         ["environment", *map(printable, agents)],
-        [[printable(env), *(cells.get((env, agent), MISSING) for agent in agents)] for env in envs],
+        [[printable(env), *(cells.get((env, agent), "") for agent in agents)] for env in envs],
     )
 
 
-def _coverage(counts: dict[str, int]) -> str:
-    named = [f"{counts[status]} {status}" for status in ("finished", "failed") if counts[status]]
-    return ", ".join(named) or "skipped"
+def _coverage(counts: dict[str, int]) -> Cell:
+    if not counts["finished"] and not counts["failed"]:
+        return Cell(MISSING)
+    return Cell(str(counts["finished"]), f"+ {counts['failed']} failed" if counts["failed"] else "", counts["finished"])
 
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:

@@ -185,7 +185,7 @@ class Run:
 
     @property
     def average_counted(self) -> float:
-        """The mean over all rounds of what the actions count for, see :func:`cbo_gym.evaluation.metrics.regret.counted`."""
+        """The mean over all rounds of what actions count for: :func:`~cbo_gym.evaluation.metrics.regret.counted`."""
         name = "average_regret" if self.is_constrained else "average_reward"
         last = self.curve(name)[-1]
         return float(self.optimum - last if self.is_constrained else last)
