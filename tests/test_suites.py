@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from cbo_gym import suites, sweep
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.compare.leaderboard import METRICS
+from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.registry import entries
 from cbo_gym.suites import Metric, Suite, SuiteError, load, load_all
 

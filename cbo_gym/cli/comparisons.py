@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.runs.results import Run
 
 # on a narrow terminal the first go first
-LESS_IMPORTANT_METRICS = (
-    "cumulative_regret", "best_so_far_regret", "simple_regret", "seconds", "average_score", "score",
-)  # fmt: skip
 LESS_IMPORTANT_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")  # columns of a comparison
 FEW_SEEDS = 5
@@ -195,7 +192,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 
 def _print_board(board: Leaderboard) -> None:
-    from cbo_gym.evaluation.compare.leaderboard import METRICS
+    from cbo_gym.evaluation.metrics.registry import METRICS
     from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
     from cbo_gym.evaluation.report.instances import instance_tables
     from cbo_gym.evaluation.report.tables import (
@@ -213,8 +210,8 @@ def _print_board(board: Leaderboard) -> None:
 
     gone: list[str] = []
     for env in board.per_env["env"].unique(maintain_order=True):
-        metrics = [METRICS[name] for name in LESS_IMPORTANT_METRICS]
-        gone += _print(printable(str(env)), env_table(board, str(env)), metrics)
+        expendable = sorted((one for one in METRICS.values() if one.expendable), key=lambda one: -one.expendable)
+        gone += _print(printable(str(env)), env_table(board, str(env)), [one.title for one in expendable])
         chosen = choice_table(board, str(env))
         if chosen.rows:
             _print(f"Chosen on {printable(str(env))}", chosen)
@@ -283,8 +280,8 @@ def _compared_rows(found: Comparison) -> list[dict[str, object]]:
 def _print_comparison(found: Comparison) -> None:
     import polars as pl
 
-    from cbo_gym.evaluation.compare.leaderboard import METRICS
     from cbo_gym.evaluation.compare.pairwise import COMPARED, TEST
+    from cbo_gym.evaluation.metrics.registry import METRICS
     from cbo_gym.evaluation.report.tables import with_interval
 
     def cells(row: dict[str, Any]) -> list[str]:
@@ -294,7 +291,7 @@ def _print_comparison(found: Comparison) -> None:
     counted = ["difference", "wins", "ties", "losses"]
     gone: list[str] = []
     for metric in COMPARED:
-        title = f"{METRICS[metric].capitalize()}: {found.agent} less {found.other}"
+        title = f"{METRICS[metric].title.capitalize()}: {found.agent} less {found.other}"
         rows = found.per_env.filter(pl.col("metric") == metric).to_dicts()
         lines = [[row["env"], str(row["seeds"]), *cells(row)] for row in rows]
         print_table(title, ["environment", "seeds", *counted], lines)

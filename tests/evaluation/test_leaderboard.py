@@ -78,6 +78,25 @@ def test_the_score_of_a_recommendation_in_context_is_what_it_lacks():
     assert leaderboard([replace(run, table=table)]).per_env["score"][0] == pytest.approx(0.9)
 
 
+def test_a_metric_that_not_every_run_reaches_has_no_mean_of_those_that_do():
+    env = "CBO/Dropwave-v0, T=3"
+    rewards = {
+        "A": [[0.0, 0.95, 0.0], [0.95, 0.0, 0.0], [0.0, 0.0, 0.9]],
+        "B": [[0.95, 0, 0], [0, 0.95, 0], [0, 0, 0.8]],
+    }
+    runs = [made_up_run(agent, seed, own) for agent, seeds in rewards.items() for seed, own in enumerate(seeds)]
+    board = leaderboard([*runs, made_up_run("B", 3, [0.0, 0.0, 0.0])])
+    rows = {row["agent"]: row for row in board.per_env.iter_rows(named=True)}
+    assert rows["A"]["rounds_to_goal"] == pytest.approx(2.0)
+    assert rows["A"]["rounds_to_goal_half"] == pytest.approx(4.302653 * 1.0 / np.sqrt(3), rel=1e-5)
+    assert [rows["B"][f"rounds_to_goal{end}"] for end in ("", "_half", "_seeds")] == [None, None, 2]
+    shown = dict(zip(("A", "B"), env_table(board, env).lines, strict=True))
+    place = env_table(board, env).header.index("rounds to score 0.9")
+    assert (shown["A"][place], shown["B"][place]) == ("2.0 ± 2.5", "2 of 4 seeds")
+    never = leaderboard([made_up_run("B", seed, [0.0]) for seed in range(2)])
+    assert env_table(never, "CBO/Dropwave-v0, T=1").lines[0][-1] == "0 of 2 seeds"
+
+
 def test_one_seed_has_no_interval():
     assert leaderboard([made_up_run("A", 0, [0.5])]).per_env["score_half"].to_list() == [None]
 

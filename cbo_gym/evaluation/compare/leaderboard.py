@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from cbo_gym.errors import FEW_NAMES, ArgumentError, did_you_mean
 from cbo_gym.evaluation.metrics import aggregate
-from cbo_gym.evaluation.metrics.gap import GAPS, gaps
-from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score, selection_frequencies
+from cbo_gym.evaluation.metrics.gap import GAPS
+from cbo_gym.evaluation.metrics.registry import METRICS, numbers_of
+from cbo_gym.evaluation.metrics.regret import normalised_score, selection_frequencies
 from cbo_gym.evaluation.runs.counted import env_label, newest
 from cbo_gym.evaluation.runs.folder import load_runs
-from cbo_gym.evaluation.runs.results import SECONDS, Run, kind_of, last_line, release, stacked
+from cbo_gym.evaluation.runs.results import SECONDS, Run, kind_of, last_line, release
 from cbo_gym.labels import matches
 
 BOOTSTRAP_DRAWS = 2000
@@ -32,21 +34,6 @@ IMPROVEMENT_SCHEMA = {
     **dict.fromkeys(["probability", "probability_low", "probability_high"], pl.Float64),
 }
 
-#: column -> its title, for every number of the per-environment table
-METRICS = {
-    "average_regret": "average regret",
-    "simple_regret": "simple regret",
-    "best_so_far_regret": "best-so-far regret",
-    "cumulative_regret": "cumulative regret",
-    "score": "score of recommendation",
-    "average_score": "score of play",
-    "seconds": "seconds a round",
-}
-
-#: the same, of what not every environment has
-OF_SOME = {"total_cost": "total cost", "feasible_share": "feasible actions"}
-NUMBERS = (*METRICS, *OF_SOME, *GAPS)
-
 
 @dataclass(frozen=True)
 class Leaderboard:
@@ -58,10 +45,10 @@ class Leaderboard:
 
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
-            ``failed`` (runs), and for each of :data:`METRICS` its mean over seeds and ``<metric>_half``, half the
-            width of its 95 % t-interval (null with one seed); the same for the columns :data:`OF_SOME`, which are null
-            where nothing is paid or constrained, and :data:`GAPS`, which are null after fewer rounds than they name;
-            ``gap_over_time`` outside of dynamic mode, the others in it.
+            ``failed`` (runs), and for each of :data:`~cbo_gym.evaluation.metrics.registry.METRICS` but the seconds a
+            run its mean over seeds and ``<metric>_half``, half the width of its 95 % t-interval (null with one value);
+            null where runs have no such number. Of a censored one both are null unless every seed got there, and
+            ``<metric>_seeds`` counts those that did.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
             and the ``fewest_seeds`` and ``most_seeds`` that finished on one of these environments; of the normalised
             score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``, of the score
@@ -75,9 +62,8 @@ class Leaderboard:
         choices: a row for each environment, agent and target set or scope that the agent chose: the ``frequency`` of
             rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
         table: a row a run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
-            ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, :data:`METRICS`,
-            :data:`OF_SOME`, ``run_seconds``, mean seconds a round of ``act``, ``update`` and ``recommend`` apart,
-            ``error``.
+            ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, all metrics, a
+            censored one infinite where the run did not get there, ``error``.
         runs, failed, skipped: the runs by status.
         replaced: number of runs left out because another one of the same counts, see :func:`newest`.
         unverified: runs that are somebody's word alone; they are in nothing of the above.
@@ -224,9 +210,9 @@ def _numbers(runs: Sequence[Run]) -> pl.DataFrame:
         "libraries": [_pairs(run.libraries) for run in runs],
         "recommend": [run.recommend for run in runs],
     }
-    numbers = {name: np.full(len(runs), np.nan) for name in (*NUMBERS, "run_seconds", *SECONDS)}
+    numbers = {name: np.full(len(runs), np.nan) for name in METRICS}
     for places in _alike(runs):
-        for name, values in _final([runs[place] for place in places]).items():
+        for name, values in numbers_of([runs[place] for place in places]).items():
             numbers[name][places] = values
     known = {name: pl.Series(values, nan_to_null=True) for name, values in numbers.items()}
     return _without_types_of_nothing(pl.DataFrame({**texts, **known, "error": [run.error for run in runs]}))
@@ -256,31 +242,6 @@ def _alike(runs: Sequence[Run]) -> Iterator[list[int]]:
         yield from (places[start : start + size] for start in range(0, len(places), size))
 
 
-def _final(runs: Sequence[Run]) -> dict[str, np.ndarray]:
-    """The metrics of finished runs with one horizon and the same columns, each of shape ``(runs,)``."""
-    first = runs[0]
-    at_end = [name for name in METRICS if name in first.columns]
-    over_time = [name for name in ("feasible", "cost") if name in first.columns]
-    curves = stacked(runs, [*dict.fromkeys([*at_end, "average_reward", *over_time, *SECONDS])])
-    optima, at_random, resets = (
-        np.array([getattr(run, name) for run in runs]) for name in ("optimum", "random_value", "reset_seconds")
-    )
-    found = {name: curves[name][:, -1] for name in at_end}
-    # where the recommendation is for one context, what it lacks counts, not what the context is worth
-    counted = optima - found["average_regret"] if first.is_constrained else curves["average_reward"][:, -1]
-    scale = np.where(optima > at_random, optima, at_random + np.nan)
-    for name, rewards in (("score", optima - found["simple_regret"]), ("average_score", counted)):
-        found[name] = normalised_score(scale, at_random, rewards).round(TIE_DECIMALS)
-    found["seconds"] = np.sum([curves[name] for name in SECONDS], axis=0).mean(axis=-1)
-    found["run_seconds"] = resets + found["seconds"] * first.horizon
-    found |= {name: np.array([pl.Series(row).mean() for row in curves[name]]) for name in SECONDS}
-    if "feasible" in curves:
-        found["feasible_share"] = curves["feasible"].mean(axis=-1)
-    if "cost" in curves:
-        found["total_cost"] = np.array([pl.Series(row).sum() for row in curves["cost"]])
-    return found | gaps(runs)
-
-
 def _pairs(named: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {what}" for name, what in sorted(named.items()))
 
@@ -308,18 +269,45 @@ def _what_there_is(found: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> 
 def _per_env(table: pl.DataFrame) -> pl.DataFrame:
     """Means and intervals for each pair that was tried; null where no run finished."""
     tried = table.filter(pl.col("status") != "skipped")
-    rows = tried.group_by(["mode", "env", "agent"]).agg(
+    names = [name for name in METRICS if name not in ("run_seconds", *SECONDS)]
+    values = tried.select(
+        "mode", "env", "agent", "status", *(pl.col(name).cast(pl.Float64) for name in names)
+    ).group_by("mode", "env", "agent")
+    rows = values.agg(
         (pl.col("status") == "finished").sum().alias("seeds"),
         (pl.col("status") == "failed").sum().alias("failed"),
-        *(pl.col(name).cast(pl.Float64).mean() for name in NUMBERS),
-        *(pl.col(name).cast(pl.Float64).std().alias(f"{name}_half") for name in NUMBERS),
+        *(pl.col(name).mean() for name in names),
+        *(pl.col(name).std().alias(f"{name}_half") for name in names),
+        *(pl.col(name).count().alias(f"{name}_count") for name in names),
+        *(pl.col(name).is_finite().sum().alias(f"{name}_seeds") for name in names if METRICS[name].censored),
     )
-    seeds = rows["seeds"].to_numpy()
-    factor = pl.Series(aggregate.t_factor(np.maximum(seeds, 2)))
-    halves = rows.with_columns(pl.col(f"{name}_half") * factor for name in NUMBERS)
-    pairs = [column for name in NUMBERS for column in (name, f"{name}_half")]
-    ordered = halves.select("mode", "env", "agent", "seeds", "failed", *pairs)
+    columns = [column for name in names for column in _columns(name)]
+    known = rows.with_columns(_half(rows, name) for name in names).with_columns(
+        end for name in names if METRICS[name].censored for end in _where_all(name)
+    )
+    ordered = known.select("mode", "env", "agent", "seeds", "failed", *columns)
     return ordered.sort(["env", "average_regret", "agent"], nulls_last=True)
+
+
+def _columns(name: str) -> list[str]:
+    """Of a metric, in ``per_env``."""
+    return [name, f"{name}_half", *([f"{name}_seeds"] if METRICS[name].censored else [])]
+
+
+def _half(rows: pl.DataFrame, name: str) -> pl.Series:
+    """Half the width of the interval of a mean over as many values as there are."""
+    counts = np.maximum(rows[f"{name}_count"].to_numpy(), 2)
+    return (rows[f"{name}_half"] * pl.Series(aggregate.t_factor(counts))).alias(f"{name}_half")
+
+
+def _where_all(name: str) -> list[pl.Expr]:
+    """The numbers of a censored metric, null unless every seed has its number."""
+    some, reached = pl.col(f"{name}_count") > 0, pl.col(f"{name}_seeds")
+    everywhere = some & (reached == pl.col("seeds"))
+    return [
+        *(pl.when(everywhere).then(pl.col(column)).alias(column) for column in (name, f"{name}_half")),
+        pl.when(some).then(reached).alias(f"{name}_seeds"),
+    ]
 
 
 def _choices(runs: list[Run]) -> pl.DataFrame:
@@ -401,7 +389,7 @@ def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
     envs, rows = np.unique(runs["place"].to_numpy(), return_inverse=True)
     seeds, columns = np.unique(runs["seed"].to_numpy(), return_inverse=True)
     values = {}
-    for name in ("score", "average_score", "seconds", "run_seconds", *GAPS):
+    for name in (name for name, metric in METRICS.items() if metric.over_envs):
         values[name] = np.full((len(envs), len(seeds)), np.nan)
         values[name][rows, columns] = runs[name].cast(pl.Float64).to_numpy()
     scores = values["score"]
@@ -410,31 +398,30 @@ def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
 
 
 def _overall(sample: _Sample, envs: int) -> dict[str, object]:
-    values = sample.values
     seeds = (sample.equal > 0).sum(axis=1)
     row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int(seeds.sum())}
     row |= {"fewest_seeds": int(seeds.min()), "most_seeds": int(seeds.max())}
-    for name, statistic, scores in (
-        ("iqm", aggregate.interquartile_mean, values["score"]),
-        ("score", aggregate.mean, values["score"]),
-        ("average_score", aggregate.mean, values["average_score"]),
-    ):
-        row[name] = float(statistic(scores, sample.equal))
-        low, high = aggregate.interval(statistic(scores, sample.draws))
-        row |= _ends(name, float(low), float(high), sample.has_interval)
-    row |= {name: float(aggregate.mean(values[name], sample.equal)) for name in ("seconds", "run_seconds")}
-    for name in GAPS:
-        row |= _gap_over_envs(sample, name)
+    row |= _statistic("iqm", sample, aggregate.interquartile_mean, sample.values["score"])
+    for name in sorted(sample.values, key=lambda name: name in GAPS):  # which few suites are compared by come last
+        row |= _mean_over_envs(name, sample)
     return row
 
 
-def _gap_over_envs(sample: _Sample, name: str) -> dict[str, float | None]:
-    scores = sample.values[name]
-    if np.isnan(scores[sample.equal > 0]).any():  # of fewer runs it would be another mean
+def _statistic(
+    name: str, sample: _Sample, statistic: Callable[..., Any], values: np.ndarray
+) -> dict[str, float | None]:
+    low, high = aggregate.interval(statistic(values, sample.draws))
+    ends = _ends(name, float(low), float(high), sample.has_interval)
+    return {name: float(statistic(values, sample.equal)), **ends}
+
+
+def _mean_over_envs(name: str, sample: _Sample) -> dict[str, float | None]:
+    values = sample.values[name]
+    if METRICS[name].over_envs == "mean":
+        return {name: float(aggregate.mean(values, sample.equal))}
+    if np.isnan(values[sample.equal > 0]).any():  # of fewer runs it would be another mean
         return {name: None, **_ends(name, 0.0, 0.0, False)}
-    low, high = aggregate.interval(aggregate.mean(scores, sample.draws))
-    value = float(aggregate.mean(scores, sample.equal))
-    return {name: value, **_ends(name, float(low), float(high), sample.has_interval)}
+    return _statistic(name, sample, aggregate.mean, values)
 
 
 def _ends(name: str, low: float, high: float, known: bool) -> dict[str, float | None]:

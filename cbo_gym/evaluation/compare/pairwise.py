@@ -18,11 +18,15 @@ from cbo_gym.errors import ArgumentError, nearby
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, RUNS_LISTED_BY, final_numbers
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.specs import matches
 
-COMPARED = ("score", "average_score")  # of METRICS: those that mean the same on all environments
+#: those that every run has, and that mean the same on all environments
+COMPARED = tuple(
+    name for name, metric in METRICS.items() if metric.over_envs == "interval" and metric.shown == "always"
+)
 TEST = "paired permutation test"
 DRAWS = 20_000  # of signs, where all of them are too many
 EXACT_PAIRS = 14  # up to so many pairs all signs are tried

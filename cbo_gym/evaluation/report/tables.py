@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.compare.leaderboard import METRICS, OF_SOME, Leaderboard
+from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
+from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.files import csv_text
 
@@ -24,7 +25,10 @@ OVERALL = {
     "run_seconds": "seconds a run",
 }
 #: those by which agents are compared, and what is the best of several
-RANKED: dict[str, Callable[[Any], float]] = {"iqm": max, "score": max, "average_score": max, "seconds": min}
+RANKED: dict[str, Callable[[Any], Any]] = {
+    "iqm": max,
+    **{name: metric.best for name, metric in METRICS.items() if metric.over_envs and metric.best},
+}
 MISSING = "-"
 #: What stands beside every table of scores.
 SCORE_NOTE = (
@@ -116,7 +120,8 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
 def _best_of(agents: pl.DataFrame) -> dict[str, float]:
     """Column -> the best value among the agents with all environments; nothing where there are not two."""
     complete = agents.filter(pl.col("envs") == pl.col("of"))
-    return {name: best(complete[name]) for name, best in RANKED.items()} if complete.height > 1 else {}
+    known = {name: complete[name].drop_nulls() for name in RANKED} if complete.height > 1 else {}
+    return {name: RANKED[name](values) for name, values in known.items() if len(values)}
 
 
 def with_ranks(table: Table, found: Ranking | str) -> Table:
@@ -174,14 +179,13 @@ def with_interval(value: float | None, low: float | None, high: float | None, de
     return Cell(f"{value:.{decimals}f}", f"[{low:.{decimals}f}, {high:.{decimals}f}]" if known else "", value)
 
 
-def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRICS)) -> Table:
+def env_table(board: Leaderboard, env: str) -> Table:
     """One environment's agents: means and half their 95 % intervals; failed runs are counted beside the seeds.
 
-    What only some environments have comes last: total costs, the share of actions that met the constraints.
+    What only some environments have comes last: rounds to a score, total costs, the share of feasible actions.
     """
     found = board.per_env.filter(pl.col("env") == env)
-    titles = {name: METRICS[name] for name in metrics}
-    titles |= {name: title for name, title in OF_SOME.items() if found[name].is_not_null().any()}
+    titles = {name: metric.title for name, metric in METRICS.items() if _is_shown(found, name)}
     rows = [
         [
             printable(row["agent"]),
@@ -195,7 +199,15 @@ def env_table(board: Leaderboard, env: str, metrics: Sequence[str] = tuple(METRI
     return table_of(["agent", "seeds", *titles.values()], rows)
 
 
+def _is_shown(rows: pl.DataFrame, name: str) -> bool:
+    if METRICS[name].shown == "where any":
+        return bool(rows[f"{name}_seeds" if METRICS[name].censored else name].is_not_null().any())
+    return METRICS[name].shown == "always"
+
+
 def _metric(row: dict[str, Any], name: str) -> Cell:
+    if METRICS[name].censored and row[name] is None and row[f"{name}_seeds"] is not None:
+        return Cell(f"{row[f'{name}_seeds']} of {row['seeds']} seeds")
     if name == "seconds" and row[name] is not None:  # that times vary says more of the machine than of the agent
         return Cell(f"{row[name]:.3g}", value=row[name])
     return number(row[name], row[f"{name}_half"])
