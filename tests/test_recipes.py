@@ -20,7 +20,7 @@ ENVIRONMENT = """
 import gymnasium as gym, cbo_gym
 from cbo_gym.oracle import oracle_of
 from cbo_gym.testing import check_problem
-check_problem("cbo_gym.problems.thermostat:thermostat")
+check_problem("cbo_gym.problems.systems.thermostat:thermostat")
 env = gym.make("CBO/Thermostat-v0")
 env.reset(seed=0)
 *_, info = env.step([0.5, 0.0])
@@ -43,7 +43,7 @@ assert run.table["simple_regret"][-1] < 100.0
 MODE = """
 import gymnasium as gym, numpy as np, cbo_gym
 from cbo_gym.testing import check_agent, check_problem
-check_problem("cbo_gym.problems.thermostat:thermostat", mode="dueling")
+check_problem("cbo_gym.problems.systems.thermostat:thermostat", mode="dueling")
 check_problem("cbo_gym.problems.systems.function_networks:alpine2", mode="dueling", noise_std=1.0)
 check_agent("Random", "CBO/Thermostat-Dueling-v0")
 check_agent("Optuna", "CBO/Thermostat-Dueling-v0")
