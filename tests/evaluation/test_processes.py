@@ -41,11 +41,21 @@ def test_interrupts_are_the_parents_affair():
     assert not psutil.pid_exists(pid)
 
 
-def test_every_call_under_a_memory_limit_has_a_process_of_its_own():
-    worker = Worker(Limits(memory_limit=10_000))
-    pids = {worker.call(eval, "__import__('os').getpid()") for _ in range(2)}
-    assert len(pids) == 2
-    assert not any(map(psutil.pid_exists, pids))
+PID = "__import__('os').getpid()"
+LEAVE = f"(setattr(__import__('builtins'), 'left', b'x' * ({{}} << 20)), {PID})[1]"
+TAKE = f"(b'x' * ({{}} << 20), __import__('time').sleep(0.5), {PID})[2]"
+
+
+def test_nothing_that_a_call_leaves_counts_for_the_next_under_a_memory_limit():
+    worker = Worker(Limits(memory_limit=1000))
+    first = worker.call(eval, PID)
+    assert worker.call(eval, LEAVE.format(50)) == first, "little is left"
+    second = worker.call(eval, TAKE.format(860))
+    assert second != first, "with what was left it would have been too much"
+    assert worker.call(eval, LEAVE.format(400)) != worker.call(eval, PID), "much is left"
+    with pytest.raises(DiedError, match=r"used .* MiB of memory; the limit is 1000 MiB"):
+        worker.call(eval, TAKE.format(1200))
+    worker.close()
 
 
 PARENT = """

@@ -12,10 +12,11 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
 from cbo_gym.evaluation.compare.claims import Claim, judge
 from cbo_gym.evaluation.compare.pairwise import compare
+from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.report.tables import incomplete_rows
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
-from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS
+from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, save_run
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.verify.referee import Blind, _least_loss, drops, gains, rescored
 from cbo_gym.evaluation.verify.replay import Replay, compared
@@ -43,6 +44,12 @@ def card(tmp_path):
     return tmp_path / "card.yaml"
 
 
+@pytest.fixture
+def not_blind(monkeypatch):
+    """Nothing is played blind."""
+    monkeypatch.setattr("cbo_gym.evaluation.verify.submission.blind_scores", lambda *_, **__: ([], []))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mine") / "mine"
@@ -58,6 +65,8 @@ def file(folder):
 @pytest.fixture
 def said(file, card, monkeypatch):
     """What is found wrong with runs, as another program may write them; without playing anything again."""
+    here = "cbo_gym.evaluation.verify.referee.run_jobs"
+    monkeypatch.setattr(here, lambda jobs, **_: [save_run(job.path, run_job(job)) for job in jobs])
 
     def problems(runs, allow=()):
         monkeypatch.setattr("cbo_gym.evaluation.verify.submission.read_part", lambda path: list(runs))
@@ -135,7 +144,7 @@ def test_a_folder_that_was_published_can_be_submitted_from_there(folder, tmp_pat
     )
 
 
-def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch):
+def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch, not_blind):
     runs = load_published(file)
     nothing = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
     hidden = replace(runs[0], status="failed", error="out of memory", actions="", recommendations="", table=nothing)
@@ -200,7 +209,7 @@ def test_dates_and_seconds_that_cannot_be_are_refused(file, said):
         assert "seconds of some rounds are negative or missing" in said(forged)
 
 
-def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, monkeypatch):
+def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, monkeypatch, not_blind):
     """All numbers fit the actions, and the actions are not the agent's."""
     forged = []
     for run in load_runs(folder):

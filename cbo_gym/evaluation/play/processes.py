@@ -31,6 +31,7 @@ Result = TypeVar("Result")
 
 HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
+HELD = 0.25  # of a limit of memory
 WATCH_SECONDS = 0.05  # between two looks at a limited call
 PATIENCE = 5.0  # seconds until a process whose streams have ended is killed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -74,8 +75,8 @@ class Worker:
     """One process at a time, started when it is first needed and again after it died.
 
     Args:
-        limits: of each call. Under a limit of memory every call has a process of its own, so that none pays for what
-            another left behind.
+        limits: of each call. None pays for what another left behind: a process that holds more than :data:`HELD` of
+            the limit of memory is not used again, and a call that a used one ended for memory has a new one to itself.
     """
 
     def __init__(self, limits: Limits = NO_LIMITS) -> None:
@@ -95,6 +96,7 @@ class Worker:
         Raises:
             DiedError: if the process ends first, by itself or for a limit, or gives an answer that is none.
         """
+        used = self._process is not None
         process = self._running()
         watch = _Watch(process, self._limits)
         answer = None
@@ -109,9 +111,12 @@ class Worker:
             with suppress(subprocess.TimeoutExpired):  # its streams end shortly before it does
                 process.wait(timeout=PATIENCE)
             self._end()
+            if used and watch.for_memory:
+                return self.call(function, item, keep=keep)
             raise DiedError(watch.reason or how_it_ended(process.wait()))
         result, error = pickle.loads(answer)
-        if error or self._limits.memory_limit is not None or not keep:
+        most = self._limits.memory_limit
+        if error or not keep or (most is not None and _resident(process.pid) > HELD * most):
             self._end()
         if error:
             raise DiedError(error)
@@ -188,6 +193,7 @@ class _Watch:
 
     def __init__(self, process: subprocess.Popen[bytes], limits: Limits) -> None:
         self.reason = ""
+        self.for_memory = False
         self._process, self._seconds, self._mebibytes = process, limits.time_limit, limits.memory_limit
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -205,6 +211,7 @@ class _Watch:
             if self._seconds is not None and time.monotonic() - begun > self._seconds:
                 self.reason = f"took longer than the time limit of {self._seconds:g} s"
             elif self._mebibytes is not None and (used := _resident(self._process.pid)) > self._mebibytes:
+                self.for_memory = True
                 self.reason = f"used {used:.0f} MiB of memory; the limit is {self._mebibytes:g} MiB"
             if self.reason or self._process.poll() is not None:
                 _kill(self._process)
