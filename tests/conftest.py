@@ -1,7 +1,8 @@
-"""The order of the tests."""
+"""The order of the tests, and of the filters of warnings."""
 
 from __future__ import annotations
 
+import gymnasium  # noqa: F401  # puts filters of its own before those that are there, so it comes first
 import pytest
 
 

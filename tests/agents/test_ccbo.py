@@ -32,7 +32,7 @@ def test_constrained_improvement_by_simulation(side, best):
     limits = [Constraint("A", side, 0.4), Constraint("B", "<=", 0.0)]
     draws = torch.quasirandom.SobolEngine(2, scramble=True, seed=0).draw(4096, dtype=torch.float64)
     found = log_constrained_improvement(mean, root, limits, best, draws.clamp(1e-9, 1 - 1e-9)).exp().item()
-    drawn = np.random.default_rng(0).multivariate_normal(mean[0], covariance, 10**6)
+    drawn = np.random.default_rng(0).multivariate_normal(mean[0].numpy(), covariance.numpy(), 10**6)
     feasible = (limits[0].excess(drawn[:, 0]) <= 0) & (drawn[:, 1] <= 0.0)
     gained = feasible * (1.0 if best == -np.inf else np.maximum(drawn[:, 2] - best, 0.0))
     assert found == pytest.approx(gained.mean(), abs=5 * gained.std() / 1000)
