@@ -1,4 +1,5 @@
-# All set-up happens in .venv, which is made anew when pyproject.toml or constraints.txt change.
+# All set-up happens in .venv, which is made anew when pyproject.toml or constraints.txt change. Another interpreter needs
+# another folder: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

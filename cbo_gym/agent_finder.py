@@ -20,6 +20,7 @@ from cbo_gym.labels import AGENTS_LISTED_BY, Spec
 from cbo_gym.task import Mode
 
 AGENT_METHODS = ("reset", "act", "update", "recommend")
+PYTHONS_HINT = ". Did you mean "  # which parameter a TypeError suggests, since Python 3.13
 
 
 def known_agents() -> tuple[str, ...]:
@@ -80,7 +81,8 @@ def create_agent(spec: Spec | str) -> Any:
     try:
         agent = factory(**spec.keywords)
     except (TypeError, ValueError, ImportError) as error:  # a wrong parameter; a library that an extra installs
-        raise ArgumentError(f"cannot create {spec.shown}: {error}{hints}") from error
+        reason = str(error).partition(PYTHONS_HINT)[0] if hints else error
+        raise ArgumentError(f"cannot create {spec.shown}: {reason}{hints}") from error
     except (Exception, SystemExit) as error:  # whatever else the agent raises; to end this process is not its affair
         raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {error}{_origin(error)}") from error
     return require_agent(agent)

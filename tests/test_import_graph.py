@@ -21,7 +21,10 @@ FACADES = ("cbo_gym", "cbo_gym.agents")  # lead to everything, when it is first 
 #: From the bottom up; packages and modules with all in them that has no layer of its own. Those of one layer may import
 #: each other.
 LAYERS = (
-    ("arguments", "channel", "closed", "drawing", "errors", "files", "progress", "validation", "version", "yaml_files"),
+    (
+        "arguments", "channel", "closed", "drawing", "errors", "files", "progress", "sums", "validation", "version",
+        "yaml_files",
+    ),
     ("actions", "scm"),
     ("task",),
     ("plain",),
@@ -55,10 +58,10 @@ LAYERS = (
     ("evaluation.verify",),
     ("evaluation",),
     ("testing", "cli", "__main__"),
-)
+)  # fmt: skip
 #: Agents know what the task tells and how to read it; of systems, problems and environments they know nothing.
 OPEN_TO_AGENTS = (
-    "arguments", "errors", "actions", "task", "agent", "agents", "scm.diagram", "scm.noise", "scm.scopes",
+    "arguments", "errors", "actions", "sums", "task", "agent", "agents", "scm.diagram", "scm.noise", "scm.scopes",
     "scm.components", "scm.values",
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ from cbo_gym.agents.intervention_sets.evidence import SmoothExplanation, explain
 from cbo_gym.agents.surrogates.causal.causal_prior import ObservationalModel
 from cbo_gym.errors import HiddenGraphError
 from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.sums import add_up
 from cbo_gym.task import Action, HardTask, Observation, ToldGraph
 
 NEGLIGIBLE = 0.01  # probability below which a graph is left out of estimates
@@ -87,7 +88,7 @@ class CandidateGraphs:
     def _log_evidence(self, diagram: CausalDiagram) -> float:
         if len(self._rounds) < FEW_ROUNDS:
             return 0.0
-        return sum(
+        return add_up(
             self._explanation(name, diagram.parents(name)).log_evidence
             for name in self._task.nodes
             if self._left_alone[name].sum() >= FEW_ROUNDS
@@ -121,7 +122,7 @@ class CandidateGraphs:
 
     def _likely(self) -> list[tuple[int, float]]:
         kept = [(index, float(p)) for index, p in enumerate(self.probabilities) if p >= NEGLIGIBLE]
-        total = sum(p for _, p in kept)
+        total = add_up(p for _, p in kept)
         return [(index, p / total) for index, p in kept]
 
     def _model(self, index: int) -> ObservationalModel:

@@ -46,6 +46,7 @@ from cbo_gym.agents.surrogates.causal.causal_prior import Effect, ObservationalM
 from cbo_gym.agents.toolbox.feasibility import CAUTION, log_feasibility, standardised_slack, violations
 from cbo_gym.arguments import require_truth_value
 from cbo_gym.scm.scopes import is_minimal
+from cbo_gym.sums import add_up
 from cbo_gym.task import Action, Constraint, HardTask, Info, Observation
 
 DRAWS = 64  # of the constrained nodes, for the expectation under the multi-task model
@@ -325,7 +326,7 @@ def natural_violation(constraints: Sequence[Constraint], model: OutcomeEffects, 
     """By how much constraints on nodes that nothing affects are missed, where the observations are trusted less far."""
     beliefs = [model.natural(one.node) for one in constraints]
     excess = [one.excess(mean) + caution * error for one, (mean, error) in zip(constraints, beliefs, strict=True)]
-    return float(sum(max(0.0, one) for one in excess if math.isfinite(one)))
+    return float(add_up(max(0.0, one) for one in excess if math.isfinite(one)))
 
 
 def log_constrained_improvement(

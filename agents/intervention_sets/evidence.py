@@ -16,6 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
+from cbo_gym.sums import add_up
+
 LENGTHSCALES = (0.7, 2.0)  # of standardised inputs, times the square root of their number
 SIGNALS = (3.0, 100.0)  # variances of f in units of the noise's
 LINEAR_SIGNAL = 1.0  # variance of a standardised input's coefficient in units of the noise's
@@ -117,7 +119,7 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
         value = -float(np.log(factor.diagonal()).sum()) - 0.5 * (count - 1) * math.log(residual)
         found.append((value, (spread, signal, residual / (count - 1)), factor, whitened))
     best, scales, factor, whitened = max(found, key=itemgetter(0))
-    average = best + math.log(sum(math.exp(value - best) for value, *_ in found) / len(found))
+    average = best + math.log(add_up(math.exp(value - best) for value, *_ in found) / len(found))
     return SmoothExplanation(
         average, inputs, np.linalg.solve(factor.T, whitened), factor, scales, (location, scale, mean)
     )

@@ -28,6 +28,7 @@ from torch import Tensor
 from cbo_gym.agents.intervention_sets.cbo import CBO
 from cbo_gym.arguments import whole_number
 from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.sums import add_up
 from cbo_gym.task import Action, Observation
 
 BETA = 0.1  # of the upper confidence bound, the square of its factor
@@ -161,7 +162,7 @@ def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
         return {}
     low, high = min(best.values()), max(best.values())
     raised = {name: value - low + LEAST_WEIGHT * (high - low) + TINY for name, value in best.items()}
-    return {name: value / sum(raised.values()) for name, value in raised.items()}
+    return {name: value / add_up(raised.values()) for name, value in raised.items()}
 
 
 def coverage_of(diagram: CausalDiagram, reward: str, target: frozenset[str], weights: Mapping[str, float]) -> float:
@@ -169,6 +170,6 @@ def coverage_of(diagram: CausalDiagram, reward: str, target: frozenset[str], wei
     scores: dict[str, float] = {}
     for name in diagram.topological_order:
         parents = diagram.parents(name)
-        passed_on = sum(scores[parent] for parent in parents) / max(1, len(parents))
+        passed_on = add_up(scores[parent] for parent in parents) / max(1, len(parents))
         scores[name] = weights.get(name, 0.0) if name in target else passed_on
     return scores[reward]

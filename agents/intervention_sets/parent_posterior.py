@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cbo_gym.actions import Domains
 from cbo_gym.agents.intervention_sets.evidence import Explanation, explain, explain_linearly, linear_log_evidence
+from cbo_gym.sums import add_up
 from cbo_gym.task import Action, HardTask, Observation
 
 Parents = tuple[int, ...]  # places among the possible causes, ascending
@@ -143,9 +144,9 @@ class ParentPosterior:
         self._known = sorted(scores, key=scores.__getitem__, reverse=True)[:KEPT]
         best = scores[self._known[0]]
         weights = {parents: float(np.exp(scores[parents] - best)) for parents in self._known}
-        total = sum(weights.values())
+        total = add_up(weights.values())
         kept = {parents: weight for parents, weight in weights.items() if weight >= NEGLIGIBLE * total}
-        return {parents: weight / sum(kept.values()) for parents, weight in kept.items()}
+        return {parents: weight / add_up(kept.values()) for parents, weight in kept.items()}
 
     def _neighbours(self, parents: Parents) -> Iterable[Parents]:
         others = [place for place in range(len(self._names)) if place not in parents]
@@ -158,7 +159,7 @@ class ParentPosterior:
     def _prior(self, size: int) -> float:
         """log p of one set of this size."""
         count = len(self._names)
-        ways = sum(np.log((count - i) / (i + 1)) for i in range(size))
+        ways = add_up(np.log((count - i) / (i + 1)) for i in range(size))
         return -float(ways) - float(np.log(min(self._most, count) + 1))
 
     def _gp_evidence(self, sets: Collection[Parents]) -> dict[Parents, float]:

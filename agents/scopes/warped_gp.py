@@ -63,7 +63,7 @@ class WarpedGP(GaussianProcess):
     about the median. The Yeo-Johnson parameter and the scale are fitted whenever the hyper-parameters are.
 
     Args:
-        name: as for :class:`~cbo_gym.agents.surrogates.gp.model.GaussianProcess`.
+        name: as for :class:`~cbo_gym.agents.surrogates.gp.GaussianProcess`.
         dim: the same.
         settings: the same; but the noise is learned here, and there is no other kernel.
 

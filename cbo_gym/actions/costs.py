@@ -9,6 +9,7 @@ from typing import Any
 
 from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.sums import add_up
 
 Prices = Mapping[str, float]  # what is priced -> its price
 Changed = Mapping[str, tuple[Any, Any]]  # item -> where it is set or changed, and to what native value
@@ -86,12 +87,12 @@ class Costs:
     @cached_property
     def constant(self) -> float:
         """What a round costs in which nothing is set or changed."""
-        return float(self.base + sum(self.observed.values()))
+        return float(self.base + add_up(self.observed.values()))
 
     def fixed(self, items: Collection[str]) -> float:
         """What it costs to set or change these items, without what is paid for each unit."""
         own = self.sets.get(frozenset(items)) if items else None
-        return self.constant + float(sum(self.variables.get(name, 0.0) for name in items) if own is None else own)
+        return self.constant + float(self._one_by_one(items) if own is None else own)
 
     def of(self, changed: Changed) -> Any:
         """What rounds cost.
@@ -109,8 +110,12 @@ class Costs:
             total = total + mask * (price + unit * abs(value - reference) if unit else price)
         for items, price in self.sets.items():
             if items <= changed.keys():
-                total = total + _just(items, changed) * (price - sum(self.variables.get(name, 0.0) for name in items))
+                total = total + _just(items, changed) * (price - self._one_by_one(items))
         return total
+
+    def _one_by_one(self, items: Collection[str]) -> Any:
+        """The items' own prices together; the order in which a set has them differs from process to process."""
+        return add_up(self.variables.get(name, 0.0) for name in sorted(items))
 
     def in_words(self) -> list[str]:
         """Each price as people read it: ``X0 1``, ``{X0, X1} 3``, ``0.5 a unit of X0 from 2``."""

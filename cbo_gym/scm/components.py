@@ -12,6 +12,7 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.values import FloatOrArray
+from cbo_gym.sums import add_up
 
 
 class Component(ABC):
@@ -145,17 +146,17 @@ class Sum(Component):
             raise ArgumentError("a sum needs at least one component")
 
     def __call__(self, x: Any) -> Any:
-        return sum(part(x) for part in self.parts)
+        return add_up(part(x) for part in self.parts)
 
     def scaled(self, factor: float) -> Component:
         return Sum(tuple(part.scaled(factor) for part in self.parts))
 
     def image(self, low: float, high: float) -> tuple[float, float]:
         images = [part.image(low, high) for part in self.parts]
-        return sum(image[0] for image in images), sum(image[1] for image in images)
+        return add_up(image[0] for image in images), add_up(image[1] for image in images)
 
     def steepest(self, low: float, high: float) -> float:
-        return sum(part.steepest(low, high) for part in self.parts)
+        return add_up(part.steepest(low, high) for part in self.parts)
 
 
 def _between(*values: float) -> tuple[float, float]:

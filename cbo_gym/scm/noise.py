@@ -17,6 +17,7 @@ import numpy as np
 
 from cbo_gym.arguments import is_finite_number, require_positive
 from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.sums import add_up
 
 Array = np.ndarray
 
@@ -39,7 +40,7 @@ def _require_ends(low: float, high: float) -> None:
 
 
 def _require_weights(weights: Sequence[float]) -> None:
-    if min(weights) < 0 or not math.isclose(sum(weights), 1.0, abs_tol=1e-9):
+    if min(weights) < 0 or not math.isclose(add_up(weights), 1.0, abs_tol=1e-9):
         raise ArgumentError(f"weights must be non-negative and sum to 1; given {shown(weights)}")
 
 

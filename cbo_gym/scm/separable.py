@@ -19,6 +19,7 @@ from cbo_gym.scm.model import Variable, own_noise
 from cbo_gym.scm.noise import Distribution, Zero
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
 from cbo_gym.scm.values import Composition, Floats
+from cbo_gym.sums import add_up
 
 REWARD = "Y"
 NO_NOISE = Zero()
@@ -49,7 +50,7 @@ class Total:
 
     def __call__(self, nodes: Mapping[str, Any]) -> Any:
         values = [nodes[name] for name in self.names]
-        return sum(values if self.function is None else map(self.function, values))
+        return add_up(values if self.function is None else map(self.function, values))
 
 
 class SeparableSEM(System):

@@ -21,6 +21,7 @@ from cbo_gym.agents.surrogates.gp.kernels import LogVariances, Scaled, SquaredEx
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import Noise, NoiseLevel
 from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.sums import add_up
 from cbo_gym.task import Action, HardTask, Observation
 
 FUNCTIONS = 16  # plausible networks whose spread is the uncertainty of a simulated effect
@@ -117,7 +118,7 @@ class ObservationalModel:
                     return self._simulate(target, values)
                 case "adjustment":
                     return self._adjust(target, values)
-        mean = sum(self._rewards) / max(1, len(self._rewards))
+        mean = add_up(self._rewards) / max(1, len(self._rewards))
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
     def _simulate(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:

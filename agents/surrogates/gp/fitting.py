@@ -23,6 +23,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp.noise import Noise
+from cbo_gym.sums import add_up
 
 RELATIVE_GAIN = 1e-7  # of the log density per datum, at which a fit stops
 JITTERS = (0.0, 1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that rounding made indefinite
@@ -86,7 +87,7 @@ class Composed(Covariances):
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         own = zip(self._parts, self.split(values), strict=True)
         densities, slopes = zip(*(part.log_prior(some) for part, some in own), strict=True)
-        return sum(densities), np.concatenate(slopes)
+        return add_up(densities), np.concatenate(slopes)
 
 
 def covariances(kernel: Kernel, points: np.ndarray) -> Covariances:

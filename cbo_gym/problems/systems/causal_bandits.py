@@ -12,6 +12,7 @@ from cbo_gym.arguments import is_finite_number, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.scm import Discrete, Floats, StructuralCausalModel, Variable, own_noise
+from cbo_gym.sums import add_up
 
 LATTIMORE = "Lattimore, Lattimore & Reid (2016), Causal bandits: learning good interventions via causal inference"
 LEE = "Lee & Bareinboim (2018), Structural causal bandits: where to intervene?"
@@ -160,11 +161,11 @@ def _problem(name: str, variables: list[Variable], description: str, section: st
 
 def _odd(*bits: Floats) -> Floats:
     """Exclusive or."""
-    return sum(bits) % 2.0
+    return add_up(bits) % 2.0
 
 
 def _even(*bits: Floats) -> Floats:
-    return (1.0 + sum(bits)) % 2.0
+    return (1.0 + add_up(bits)) % 2.0
 
 
 def _either_or_both(first: Floats, second: Floats, u: Floats) -> Floats:

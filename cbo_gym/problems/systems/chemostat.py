@@ -25,6 +25,7 @@ from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.exogenous import PAPER
 from cbo_gym.scm import Floats, GaussianMixture, StructuralCausalModel, Variable
+from cbo_gym.sums import add_up
 from cbo_gym.validation import StrictModel
 from cbo_gym.yaml_files import read_yaml
 
@@ -258,7 +259,7 @@ def daily_map(
 
 def _negated_mean(*args: Floats) -> Floats:
     *dead_animals, u = args
-    return u - sum(dead_animals) / len(dead_animals)
+    return u - add_up(dead_animals) / len(dead_animals)
 
 
 def days_in_a_row(

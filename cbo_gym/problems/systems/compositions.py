@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from operator import sub
 
 from cbo_gym.actions.domains import Number
+from cbo_gym.sums import add_up
 
 Nodes = Mapping[str, Number]
 
@@ -22,12 +23,12 @@ def pooled_testing(nodes: Nodes) -> Number:
 def misfit(reference: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
     """Less the mean squared difference of some nodes from a reference."""
     errors = map(sub, [nodes[name] for name in names], reference)
-    return 0.0 - sum([error * error for error in errors]) / len(reference)
+    return 0.0 - add_up([error * error for error in errors]) / len(reference)
 
 
 def negated_mean(names: Sequence[str], nodes: Nodes) -> Number:
     """Less the mean of some nodes."""
-    return 0.0 - sum([nodes[name] for name in names]) / len(names)
+    return 0.0 - add_up([nodes[name] for name in names]) / len(names)
 
 
 def ackley(nodes: Nodes) -> Number:

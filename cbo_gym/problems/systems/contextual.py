@@ -18,6 +18,7 @@ from cbo_gym.problems.own.custom import read_scopes
 from cbo_gym.problems.systems.hard_graphs import age_and_bmi, natural_doses, psa_variables
 from cbo_gym.scm import Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
+from cbo_gym.sums import add_up
 
 COCA = "Arsenyan, Grosnit, Bou-Ammar & Dalalyan, Contextual causal Bayesian optimisation"
 SYMMETRIC = Uniform(-1.0, 1.0)
@@ -29,7 +30,7 @@ def make_scope(contexts_of: Mapping[str, Iterable[str]]) -> Scope:
 
 
 def _sum(*terms: Floats) -> Floats:
-    return sum(terms)
+    return add_up(terms)
 
 
 def truncated_normal(mean: np.ndarray, std: float, bound: float, uniforms: np.ndarray) -> np.ndarray:
@@ -232,7 +233,7 @@ def _difference(c0: Floats, latent: Floats, u: Floats) -> Floats:
 
 
 def _mean(values: Sequence[Any]) -> Any:
-    return sum(values) / len(values)
+    return add_up(values) / len(values)
 
 
 def _bystander(*args: Floats) -> Floats:

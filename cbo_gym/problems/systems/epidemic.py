@@ -16,6 +16,7 @@ from cbo_gym.problems.base import MixtureComponents, Problem, clip_fraction, mix
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.exogenous import PAPER
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable
+from cbo_gym.sums import add_up
 
 GROUPS = 2
 PERIODS = 3
@@ -59,7 +60,7 @@ def _names() -> list[str]:
 def _misfit(reference: tuple[float, ...], *args: Number) -> Number:
     *percentages, u = args
     errors = map(sub, percentages, reference)
-    return u - sum([error * error for error in errors]) / len(reference)
+    return u - add_up([error * error for error in errors]) / len(reference)
 
 
 def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) -> Problem:

@@ -17,6 +17,7 @@ from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.problems.systems import compositions
 from cbo_gym.scm import Floats, StructuralCausalModel, Variable, own_noise
+from cbo_gym.sums import add_up
 
 CITATION = (
     "Sussex, Makarova & Krause (2023), Model-based causal Bayesian optimization, sec. 5 and A.4; "
@@ -175,13 +176,13 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
 def mean_square(*args: Floats) -> Floats:
     """Ackley's first node: the mean square of its actions, plus noise, which comes last."""
     *xs, u = args
-    return sum([x * x for x in xs]) / len(xs) + u
+    return add_up([x * x for x in xs]) / len(xs) + u
 
 
 def mean_cosine(*args: Floats) -> Floats:
     """Ackley's second node: the mean cosine of whole turns, plus noise."""
     *xs, u = args
-    return sum([np.cos(TURN * x) for x in xs]) / len(xs) + u
+    return add_up([np.cos(TURN * x) for x in xs]) / len(xs) + u
 
 
 def _ackley_reward(mean_square: Floats, mean_cosine: Floats, u: Floats) -> Floats:

@@ -19,6 +19,7 @@ from cbo_gym.problems.base import Columns, Contexts, Problem, minimal_targets
 from cbo_gym.problems.systems.contextual import make_scope
 from cbo_gym.problems.systems.hard_graphs import COMPLETE_DOMAINS, complete_variables, toy_middle, toy_reward
 from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable, Zero, own_noise
+from cbo_gym.sums import add_up
 
 SURVEY = "Huang, Le, Ma & Tran (2026), Causal Bayesian Optimization: Foundations, Methods, and Applications"
 UNIT = Normal(0.0, 1.0)
@@ -240,7 +241,7 @@ class Affine:
 
     def __call__(self, *args: Floats) -> Floats:
         *parents, u = args
-        return sum([slope * x for slope, x in zip(self.slopes, parents, strict=True)], self.intercept + u)
+        return add_up([slope * x for slope, x in zip(self.slopes, parents, strict=True)], self.intercept + u)
 
 
 def _linear(name: str, intercept: float, std: float, **slopes: float) -> Variable:
