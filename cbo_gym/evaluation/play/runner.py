@@ -18,7 +18,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.play.blind import Seeds, anonymous, seeds_of
 from cbo_gym.evaluation.play.isolated import IsolatedAgent, PlayerError
-from cbo_gym.evaluation.runs.provenance import modules_of, provenance, sources
+from cbo_gym.evaluation.runs.provenance import modules_of, played_with, sources
 from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Recommend, Run, asked_after
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
@@ -98,7 +98,7 @@ def evaluate(
         recommend=recommend,
         mode=str(task.mode),
         sources=code,
-        **provenance(),
+        **played_with(),
         reset_seconds=played["reset_seconds"][0],
         optimum=optimum.value,
         optimum_standard_error=optimum.standard_error,

@@ -30,7 +30,7 @@ from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.machine import process_count
-from cbo_gym.evaluation.runs.provenance import provenance
+from cbo_gym.evaluation.runs.provenance import played_with
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, Run, Status, name_of, readable, save_run
 from cbo_gym.labels import Spec
@@ -272,5 +272,5 @@ def _unfinished(job: Job, status: Status, error: str) -> Run:
         isolated=job.isolated,
         secret=job.secret,
         sources=dict(job.sources),
-        **provenance(),
+        **played_with(),
     )

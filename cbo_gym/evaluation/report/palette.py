@@ -47,12 +47,12 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
         labels: of all agents of a report, parameters included.
     """
     distinct = set(labels)
-    places = _places({name_of(label) for label in distinct})
+    places = _places({agent_name(label) for label in distinct})
     # agents as they come first, so that a variant never takes the look of another agent
-    ordered = sorted(distinct, key=lambda label: (label != name_of(label), places[name_of(label)], label))
+    ordered = sorted(distinct, key=lambda label: (label != agent_name(label), places[agent_name(label)], label))
     found: dict[str, Look] = {}
     for label in ordered:
-        possible = list(_possible(name_of(label), places[name_of(label)]))
+        possible = list(_possible(agent_name(label), places[agent_name(label)]))
         taken = set(found.values())
         found[label] = next((look for look in possible if look not in taken), possible[0])
     return found
@@ -63,7 +63,7 @@ def of_place(place: int) -> Look:
     return next(_possible("", place))
 
 
-def name_of(label: str) -> str:
+def agent_name(label: str) -> str:
     """The agent of a label, without parameters."""
     return label.partition("(")[0]
 

@@ -34,7 +34,7 @@ KNOWN_BY_VERSION = {
 DIGITS = 12  # of a hash
 
 
-def provenance() -> dict[str, Any]:
+def played_with() -> dict[str, Any]:
     """The fields of a Run that say when, on what and with which libraries it was played."""
     return {
         "version": __version__,
