@@ -31,6 +31,7 @@ LAYERS = (
     ("agent",),
     ("problems.outcomes",),
     ("problems.base",),
+    ("problems.modes",),
     ("problems.variations",),
     ("problems.own",),
     ("problems.build",),

@@ -12,6 +12,7 @@ import cbo_gym
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r'```\w+ title="([^"]+)"\n(.*?)```', flags=re.DOTALL)
+APPENDED = {"envs_registry.yaml", "cbo_gym/evaluation/metrics/registry.py"}
 INSERTED = {  # where a line goes into a file that is there already
     "pyproject.toml": '[project.entry-points."cbo_gym.agents"]\n',
     "cbo_gym/task.py": '    MASKED = "masked"\n',
@@ -57,6 +58,36 @@ assert abs(run.optimum + 0.25) < 0.01 and (run.table["instant_regret"] > 0).all(
 assert "CBO/Custom-Dueling-v0" in gym.registry
 """
 
+DATA = """
+import gymnasium as gym, cbo_gym, pytest
+from cbo_gym.problems.modes.stepped import Steps
+from cbo_gym.problems.systems.thermostat import thermostat
+from cbo_gym.testing import check_agent, check_problem
+check_problem("cbo_gym.problems.systems.stepped_thermostat:stepped_thermostat", mode="stepped")
+check_agent("Random", "CBO/SteppedThermostat-v0")
+check_agent("Optuna", "CBO/SteppedThermostat-v0")
+env = gym.make("CBO/SteppedThermostat-v0")
+env.reset(seed=0)
+*_, info = env.step([0.4, 0.6])
+assert info["intervention"] == {"heat": 5.0, "blind": 1.0}, info
+run = cbo_gym.evaluate("Random", "CBO/SteppedThermostat-v0", 0, horizon=30)
+assert abs(run.optimum + 0.25) < 0.01 and (run.table["instant_regret"] > -0.01).all()
+for counts in ((5,), (5, 1)):
+    with pytest.raises(cbo_gym.errors.ArgumentError, match="Thermostat: .* count"):
+        thermostat().with_data(Steps(counts))
+with pytest.raises(cbo_gym.errors.ArgumentError, match="no stepped mode"):
+    gym.make("CBO/Custom-Stepped-v0", problem=thermostat())
+"""
+
+METRIC = """
+import cbo_gym
+from cbo_gym.evaluation.compare.leaderboard import leaderboard
+runs = [cbo_gym.evaluate("Random", "CBO/Dropwave-v0", seed, horizon=5) for seed in range(3)]
+table = leaderboard(runs).per_env
+mean = sum(run.table["instant_regret"].max() for run in runs) / 3
+assert abs(table["worst_round"][0] - mean) < 1e-12 and "worst_round_low" in table.columns, table.columns
+"""
+
 
 def recipes():
     """Of each recipe, the files by path."""
@@ -86,7 +117,9 @@ def package(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("code", [ENVIRONMENT, AGENT, MODE], ids=["environment", "agent", "mode"])
+@pytest.mark.parametrize(
+    "code", [ENVIRONMENT, AGENT, MODE, DATA, METRIC], ids=["environment", "agent", "mode", "data", "metric"]
+)
 def test_a_recipe_works(package, code):
     here = f"import cbo_gym; assert cbo_gym.__file__.startswith({str(package)!r})\n"
     done = subprocess.run([sys.executable, "-c", here + code], cwd=package, capture_output=True, text=True)
@@ -94,10 +127,14 @@ def test_a_recipe_works(package, code):
 
 
 def test_recipes_cost_what_they_promise():
-    """An environment: a file and an entry; an agent: a file and a line; a mode: a file, a line and an entry."""
+    """An environment: a file and an entry; an agent: a file and a line; a mode: a file, a line and an entry.
+
+    A mode with data of its own: one file more, and here a system that has such data; a metric: nothing
+    but a function and an entry.
+    """
     files = [{path for path, _ in recipe} for recipe in recipes()]
-    assert list(map(len, files)) == [2, 2, 3]
-    assert all(not (ROOT / path).exists() for recipe in files for path in recipe - {*INSERTED, "envs_registry.yaml"})
-    (line,) = [text for recipe in recipes() for path, text in recipe if path == "cbo_gym/task.py"]
-    assert line.count("\n") == 1
+    assert list(map(len, files)) == [2, 2, 3, 5, 1]
+    assert all(not (ROOT / path).exists() for recipe in files for path in recipe - {*INSERTED, *APPENDED})
+    lines = [text for recipe in recipes() for path, text in recipe if path == "cbo_gym/task.py"]
+    assert [line.count("\n") for line in lines] == [1, 1]
     assert cbo_gym.Mode.MASKED in cbo_gym.Mode

@@ -139,12 +139,16 @@ def show(
 def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     """What can be said of an environment, under the keys of the JSON document."""
     from cbo_gym.feedback.contextual import name_scope
+    from cbo_gym.problems.modes.contextual import Contexts
+    from cbo_gym.problems.modes.discrete import arms_of
+    from cbo_gym.problems.modes.dynamic import Slices
     from cbo_gym.problems.variations.graph_knowledge import told_in_words
 
     feedback, problem, entry = oracle.feedback, oracle.problem, find_entry(spec.name)
     codec, domains, scm = feedback.codec, problem.domains, feedback.scm
-    settable = (problem.slices or problem).manipulable if codec.choices else {}
-    scopes = problem.contexts.scopes if codec.choices and problem.contexts else ()
+    settable = (problem.data(Slices) or problem).manipulable if codec.choices else {}
+    contexts = problem.data(Contexts)
+    scopes = contexts.scopes if codec.choices and contexts else ()
     names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
     best = oracle.optimum
     of_truth = feedback.truth.codec  # the best action may be none that is offered where the graph is told wrongly
@@ -159,7 +163,7 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
         "actions": [_bounds(name, ends) for name, ends in zip(names, domains.intervals, strict=True)],
         "settable": [_bounds(name, ends) for name, ends in settable.items()],
         "scopes": [name_scope(scope) for scope in scopes],
-        "arms": [codec.to_text(dict(arm)) for arm in problem.arms],
+        "arms": [codec.to_text(dict(arm)) for arm in arms_of(problem)],
         "optimum": {
             "value": best.value,
             "standard_error": best.standard_error,

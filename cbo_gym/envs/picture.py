@@ -10,6 +10,7 @@ from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE, PLAIN, SET, UNUSED
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.feedback import Feedback
+from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.task import Mode
 
 COLOURS = {"reward": "#ffd166", "acted on": "#cfe3f7", "context": "#d5ead2", "other": PLAIN}
@@ -38,7 +39,8 @@ def picture_of(state: Snapshot) -> Picture:
 def roles_of(feedback: Feedback) -> dict[str, str]:
     """What each node is, one of ``COLOURS``."""
     acted_on = feedback.acted_on()
-    contexts = feedback.problem.contexts.names if feedback.looks_ahead and feedback.problem.contexts else ()
+    seen = feedback.problem.data(Contexts) if feedback.looks_ahead else None
+    contexts = seen.names if seen else ()
     roles = dict.fromkeys(feedback.scm.nodes, "other")
     roles |= dict.fromkeys(contexts, "context") | dict.fromkeys(acted_on, "acted on")
     return roles | {feedback.scm.reward: "reward"}

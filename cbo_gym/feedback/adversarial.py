@@ -19,6 +19,7 @@ from cbo_gym.feedback.parametric import MISSING, short_numbers, widest_of
 from cbo_gym.feedback.soft import SoftFeedback
 from cbo_gym.feedback.strategies import Game, Mover, make_strategy, place_at
 from cbo_gym.problems import Problem
+from cbo_gym.problems.modes.adversarial import Adversary
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, AdversarialTask, Mode, Observation
@@ -56,11 +57,11 @@ class AdversarialFeedback(SoftFeedback):
     remembers = True
 
     def __init__(self, problem: Problem, *, adversary: str | Sequence[Sequence[float]] | Mover = "adaptive") -> None:
-        if problem.adversary is None:
+        if (other := problem.data(Adversary)) is None:
             raise ArgumentError(f"{problem.name} has no adversary, so no adversarial mode")
-        self._first = problem.scm.action_dim - problem.adversary.coordinates  # coordinate of the adversary
-        self._levels = problem.adversary.levels
-        self._luck = problem.adversary.luck
+        self._first = problem.scm.action_dim - other.coordinates  # coordinate of the adversary
+        self._levels = other.levels
+        self._luck = other.luck
         self._luck_place = [variable.name for variable in problem.scm.noisy].index(self._luck)
         self._grid = GridBox(self._first, self._levels)
         names, intervals = problem.domains.names, problem.domains.intervals

@@ -11,7 +11,7 @@ from cbo_gym.actions import PolicyCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.choice import ChoiceFeedback, listed
-from cbo_gym.problems.base import Contexts
+from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.scm.scopes import Scope
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import ContextualTask, Mode, Observation
@@ -50,9 +50,9 @@ class ContextualFeedback(ChoiceFeedback):
 
     @property
     def contexts(self) -> Contexts:
-        if self.problem.contexts is None:
+        if (contexts := self.problem.data(Contexts)) is None:
             raise ArgumentError(f"{self.problem.name} has no contexts, so it has no contextual mode")
-        return self.problem.contexts
+        return contexts
 
     def variable_sets(self) -> Sequence[frozenset[str]]:
         return [frozenset(variable for variable, _ in scope) for scope in self.contexts.scopes]

@@ -16,6 +16,7 @@ from cbo_gym.feedback.base import Region
 from cbo_gym.feedback.choice import SettingFeedback, set_name
 from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems import Problem
+from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, DiscreteTask, Mode
 
@@ -44,14 +45,14 @@ class DiscreteFeedback(SettingFeedback):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         soft = tuple(problem.to_native(problem.null_action).tolist())
-        self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in problem.arms]
-        self._settable = tuple(dict.fromkeys(name for arm in problem.arms for name in arm))
+        self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in arms_of(problem)]
+        self._settable = tuple(dict.fromkeys(name for arm in arms_of(problem) for name in arm))
         #: of each variable, which arms set it, and to what
-        self._masks = {name: np.array([name in arm for arm in problem.arms]) for name in self._settable}
-        self._values = {name: np.array([arm.get(name, 0.0) for arm in problem.arms]) for name in self._settable}
+        self._masks = {name: np.array([name in arm for arm in arms_of(problem)]) for name in self._settable}
+        self._values = {name: np.array([arm.get(name, 0.0) for arm in arms_of(problem)]) for name in self._settable}
 
     def make_codec(self) -> ArmCodec:
-        arms = self.problem.arms
+        arms = arms_of(self.problem)
         if not any(arms):
             raise ArgumentError(f"{self.problem.name} lists no arms that set variables, so it has no discrete mode")
         sets = dict.fromkeys(frozenset(arm) for arm in arms)
@@ -72,16 +73,16 @@ class DiscreteFeedback(SettingFeedback):
         return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})
 
     def priceable(self) -> Priceable:
-        sets = list(dict.fromkeys(frozenset(arm) for arm in self.problem.arms))
+        sets = list(dict.fromkeys(frozenset(arm) for arm in arms_of(self.problem)))
         return Priceable({name: (name,) for items in sets for name in sorted(items)}, sets)
 
     def acted_on(self) -> dict[str, str]:
         return dict.fromkeys(self._settable, "do")
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        if observational and {} not in self.problem.arms:
+        if observational and {} not in arms_of(self.problem):
             raise ArgumentError(f"{self.problem.name} has no arm that only observes; give observational=0")
-        observing = [list(self.problem.arms).index({})] * observational
+        observing = [list(arms_of(self.problem)).index({})] * observational
         return np.concatenate([observing, rng.integers(len(self._arms), size=random or 0)]).astype(np.int64)
 
     def regions(self) -> list[Region]:
@@ -91,7 +92,7 @@ class DiscreteFeedback(SettingFeedback):
         return np.arange(len(self._arms))
 
     def task_fields(self) -> dict[str, Any]:
-        return {"arms": tuple(dict(arm) for arm in self.problem.arms)}
+        return {"arms": tuple(dict(arm) for arm in arms_of(self.problem))}
 
 
 FEEDBACK = DiscreteFeedback

@@ -15,7 +15,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Description, Memory
 from cbo_gym.feedback.choice import ChoiceFeedback, set_name
 from cbo_gym.problems import Problem
-from cbo_gym.problems.base import Slices
+from cbo_gym.problems.modes.dynamic import Slices
 from cbo_gym.scm import Distribution, Floats, Intervention
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Mask
@@ -84,14 +84,14 @@ class DynamicFeedback(ChoiceFeedback):
 
     def __init__(self, problem: Problem, *, trials: int = 10) -> None:
         self.trials = whole_number("trials", trials, at_least=1, at_most=MOST_TRIALS)
-        if problem.slices is None:
+        if (slices := problem.data(Slices)) is None:
             raise ArgumentError(f"{problem.name} has no slices, so it has no dynamic mode")
         if problem.told is not None:
             raise ArgumentError(
                 f"{problem.name}: dynamic mode tells agents the true graph, since one diagram stands for all slices; "
                 "leave out the keyword graph"
             )
-        self.slices: Slices = problem.slices
+        self.slices = slices
         self._last = self.slices.count - 1
         #: what a variable of a slice is called in it, slice by slice
         self._names = [{name: f"{name}_{place}" for name in self.slices.names} for place in range(self.slices.count)]

@@ -17,6 +17,7 @@ from cbo_gym.feedback.base import Description, Entry, Region
 from cbo_gym.feedback.parametric import MISSING, ParametricFeedback, short_numbers, widest_of
 from cbo_gym.feedback.pricing import Priceable
 from cbo_gym.problems import Problem
+from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.problems.variations.masking import with_random_signals
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Values
@@ -54,9 +55,10 @@ class MaskedFeedback(ParametricFeedback):
     codec: SuperArmCodec
 
     def __init__(self, problem: Problem, *, super_arm_size: int | None = None) -> None:
-        masked = problem if problem.super_arms else with_random_signals(problem)
-        assert masked.super_arms is not None
-        self.arms = masked.super_arms
+        masked = problem if problem.data(SuperArms) else with_random_signals(problem)
+        arms = masked.data(SuperArms)
+        assert arms is not None
+        self.arms = arms
         self._signals = tuple(self.arms.exogenous)
         self.super_arm_size = self.arms.size if super_arm_size is None else super_arm_size
         super().__init__(masked)

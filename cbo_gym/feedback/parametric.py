@@ -14,6 +14,7 @@ from cbo_gym.actions.costs import Changed
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Description, Entry, Feedback
 from cbo_gym.feedback.pricing import Priceable
+from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.task import ParametricTask
 
@@ -31,7 +32,7 @@ class ParametricFeedback(Feedback):
         Raises:
             ArgumentError: if the problem has none, or only those of a super arm.
         """
-        if self.problem.super_arms is not None:
+        if self.problem.data(SuperArms) is not None:
             raise ArgumentError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no {self.mode} mode")
         if self.scm.action_dim == 0:
             raise ArgumentError(f"{self.problem.name} has no soft parameters, so no {self.mode} mode")

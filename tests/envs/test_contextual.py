@@ -10,6 +10,7 @@ import pytest
 
 from cbo_gym import make_task
 from cbo_gym.feedback import make_feedback
+from cbo_gym.problems import Contexts
 from cbo_gym.registry import InitialData, entries
 from cbo_gym.wrappers import FlattenAction, OracleInfo, VectorOracleInfo
 from tests.envs.test_invalid_actions import check_refused, check_vector_refused
@@ -45,7 +46,7 @@ def test_contexts_do_not_depend_on_what_is_played(env_id: str) -> None:
 def test_a_context_is_what_its_round_shows_if_nothing_upstream_is_set(env_id: str) -> None:
     env = bare(env_id)
     observe = env.feedback.variable_sets().index(frozenset())
-    places = [env.scm.nodes.index(name) for name in env.problem.contexts.names]
+    places = [env.scm.nodes.index(name) for name in env.problem.data(Contexts).names]
     seen = env.reset(seed=1)[0]["context"]
     for _ in range(5):
         action = {"scope": observe, "values": np.zeros(len(env.problem.manipulable))}
@@ -58,7 +59,7 @@ def test_an_intervention_keeps_the_noise_of_the_context_and_changes_what_is_down
     """On CoCaLarge the bystanders reach C5 and C6: the natural values were seen, others come out."""
     env = bare("CBO/CoCaLarge-v0")
     everything = next(i for i, chosen in enumerate(env.feedback.variable_sets()) if len(chosen) == 29)
-    names = list(env.problem.contexts.names)
+    names = list(env.problem.data(Contexts).names)
     seen = dict(zip(names, env.reset(seed=5)[0]["context"], strict=True))
     nodes = dict(zip(env.scm.nodes, env.step({"scope": everything, "values": np.ones(29)})[0]["nodes"], strict=True))
     for name in names:
@@ -74,8 +75,8 @@ def test_an_intervention_keeps_the_noise_of_the_context_and_changes_what_is_down
 def test_spaces_and_task(env_id: str) -> None:
     env = gym.make(env_id)
     base, task = env.unwrapped, make_task(env, seed=0)
-    assert task.contexts == tuple(base.problem.contexts.names)
-    assert task.scopes == tuple(base.problem.contexts.scopes)
+    assert task.contexts == tuple(base.problem.data(Contexts).names)
+    assert task.scopes == tuple(base.problem.data(Contexts).scopes)
     assert task.manipulable == dict(base.problem.manipulable)
     assert task.action_space["scope"].n == len(task.scopes)
     assert task.observation_space["context"].shape == (len(task.contexts),)

@@ -15,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 import cbo_gym  # noqa: F401  (registers the environments)
 from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.hard_graphs import complete_graph
 from cbo_gym.registry import entries
 
@@ -72,7 +73,7 @@ def test_spaces(env_id: str) -> None:
     if env.mode == "masked":
         assert box.shape == (env.scm.action_dim,)
     elif env.mode == "discrete":
-        assert box == gym.spaces.Discrete(len(env.problem.arms))
+        assert box == gym.spaces.Discrete(len(arms_of(env.problem)))
     else:
         assert box.dtype == np.float64
         assert (box.low == 0).all()

@@ -108,5 +108,6 @@ def test_a_composition_stands_apart_from_the_mechanisms(env_id):
     module = sys.modules[getattr(told, "func", told).__module__]
     assert not [thing for thing in vars(module).values() if getattr(thing, "__module__", "").startswith("cbo_gym.scm")]
     assert {thing.__module__ for thing in vars(module).values() if isinstance(thing, types.FunctionType)} == {
-        "cbo_gym.problems.systems.compositions"
+        "cbo_gym.problems.systems.compositions",
+        "cbo_gym.sums",
     }

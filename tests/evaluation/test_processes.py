@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 import subprocess
@@ -58,6 +59,14 @@ def test_nothing_that_a_call_leaves_counts_for_the_next_under_a_memory_limit():
     worker.close()
 
 
+def test_a_process_ends_with_its_worker():
+    worker = Worker()
+    pid = worker.call(eval, PID)
+    del worker
+    gc.collect()
+    assert not psutil.pid_exists(pid)
+
+
 PARENT = """
 import sys
 from cbo_gym.evaluation.play.processes import Worker
@@ -72,11 +81,11 @@ def test_workers_end_when_their_parent_is_killed(doing):
     """Also while compiled code lets no other thread of theirs run."""
     if "sum" in doing and sys.platform != "linux":
         pytest.skip("only Linux tells a process of its parent's death")
-    parent = subprocess.Popen([sys.executable, "-c", PARENT.format(doing=doing)], stdout=subprocess.PIPE, text=True)
-    pid = int(parent.stdout.readline())
-    time.sleep(0.2)  # it is at it by now
-    parent.kill()
-    parent.wait()
+    command = [sys.executable, "-c", PARENT.format(doing=doing)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        pid = int(parent.stdout.readline())
+        time.sleep(0.2)  # it is at it by now
+        parent.kill()
     deadline = time.monotonic() + 5
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the worker outlived its parent"

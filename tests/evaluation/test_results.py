@@ -27,7 +27,8 @@ def test_a_run_survives_the_disk(played, tmp_path):
 
 def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
     def interrupted(self, content):
-        self.open("wb").write(b"half a fi")
+        with self.open("wb") as file:
+            file.write(b"half a fi")
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pathlib.Path.write_bytes", interrupted)

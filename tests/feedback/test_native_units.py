@@ -14,7 +14,7 @@ from cbo_gym import custom_problem, load_problem, make_task
 from cbo_gym.cli import app
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.oracle import oracle_of
-from cbo_gym.problems import Problem
+from cbo_gym.problems import Contexts, Problem
 from cbo_gym.problems.systems.contextual import contextual_network
 from cbo_gym.problems.systems.function_networks import dropwave, rosenbrock
 from cbo_gym.wrappers import FlattenAction
@@ -314,8 +314,8 @@ def test_a_contextual_network_keeps_the_names_of_its_parameters(path: str) -> No
     assert values["Bill"] == pytest.approx(0.001 * (context[0] - 10) ** 2)
     assert info["intervention"] == {"price": 4.0}
     unnamed = contextual_network("cbo_gym.problems.systems.function_networks:dropwave", contexts=[1])
-    assert unnamed.contexts is not None
-    assert (unnamed.contexts.names, list(unnamed.manipulable)) == (("A1",), ["A0"])
+    assert (told := unnamed.data(Contexts)) is not None
+    assert (told.names, list(unnamed.manipulable)) == (("A1",), ["A0"])
 
 
 def test_names_must_be_different_and_as_many_as_coordinates() -> None:

@@ -69,7 +69,7 @@ def test_noise_is_averaged_out() -> None:
         Variable("Y", lambda x, z, u: x * z + u * u, (), (0, 1), noise=Normal(0.0, 1.0)),
     ]
     scm = StructuralCausalModel(variables, "Y")
-    problem = Problem("Product", scm, "", "", action_domains=[(0.0, 1.0), (-1.0, 1.0)], adversary=Adversary(1))
+    problem = Problem("Product", scm, "", "", action_domains=[(0.0, 1.0), (-1.0, 1.0)], modes=[Adversary(1)])
     oracle = oracle_for(make_feedback(problem, "adversarial"))
     found = oracle.expected_against(LEVELS[:, None], LEVELS[:, None])
     np.testing.assert_allclose(found.value, 1.0 + np.outer(LEVELS, 2.0 * LEVELS - 1.0), atol=0.01)

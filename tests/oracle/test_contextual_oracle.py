@@ -11,6 +11,7 @@ import pytest
 from cbo_gym.feedback import make_feedback
 from cbo_gym.oracle import ContextualOracle, Oracle, oracle_of
 from cbo_gym.oracle.contextual import _maximise_each
+from cbo_gym.problems import Contexts
 from cbo_gym.registry import entries, find_entry
 
 ENTRIES = [entry for entry in entries() if entry.mode == "contextual"]
@@ -88,8 +89,8 @@ def test_closed_forms_in_context() -> None:
 def test_the_search_finds_what_theory_knows(env_id: str) -> None:
     oracle = oracle_on(env_id)
     contexts = some_contexts(oracle, 8)
-    told = dataclasses.replace(oracle.problem.contexts, best_response=None)
-    unknown = make_feedback(dataclasses.replace(oracle.problem, contexts=told), "contextual")
+    told = dataclasses.replace(oracle.problem.data(Contexts), best_response=None)
+    unknown = make_feedback(oracle.problem.with_data(told), "contextual")
     found = ContextualOracle(unknown, recorded=find_entry(env_id).optimum).best_given(contexts)
     known = oracle.best_given(contexts)
     gap = oracle.optimum.value - oracle.optimum.random_value
@@ -150,9 +151,9 @@ def test_psa_contextual_2_costs_blind_actions_what_the_paper_says() -> None:
 
 def test_without_the_best_scope_theory_does_not_apply() -> None:
     oracle = oracle_on("CBO/CoCaLarge-v0", scopes=({"X1": ("C1", "C6")},))
-    names = oracle.problem.contexts.names
+    names = oracle.problem.data(Contexts).names
     contexts = some_contexts(oracle, 4)
-    known = oracle.problem.contexts.best_response(dict(zip(names, contexts.T, strict=True)))
+    known = oracle.problem.data(Contexts).best_response(dict(zip(names, contexts.T, strict=True)))
     assert frozenset(known) not in oracle.feedback.variable_sets()
     c1, c6 = (contexts[:, names.index(name)] for name in ("C1", "C6"))
     found = oracle.best_given(contexts, tolerance=np.inf).value

@@ -214,7 +214,7 @@ def test_the_first_pass_drops_no_action_that_may_be_best():
     signals = [Uniform(0.0, 1.0 + 0.02 * i) for i in range(7)]
     sem = SeparableSEM(signals, {(1, 0): Linear(0.001)}, node_noise=Normal(0.0, 1.0))
     arms = SuperArms(size=6, exogenous=sem.exogenous)
-    problem = Problem("Close", sem, "", "", action_domains=[(0.0, 1.0)] * 7, super_arms=arms)
+    problem = Problem("Close", sem, "", "", action_domains=[(0.0, 1.0)] * 7, modes=[arms])
     best = Oracle(make_feedback(problem, "masked")).find_optimum()
     assert best.action.tolist() == [0, 1, 1, 1, 1, 1, 1]
     assert best.value == pytest.approx(sum(1.0 + 0.02 * i for i in range(1, 7)) / 2, abs=5 * best.standard_error + 1e-9)

@@ -114,7 +114,7 @@ def test_rounds_are_those_of_the_equations(
 def game(adversary: Adversary, noise: object = None, observed: bool = False) -> Problem:
     luck = Variable("luck", own_noise, noise=noise or Uniform(0.0, 1.0), observed=observed)
     scm = StructuralCausalModel([luck, Variable("Y", lambda x, z, u: 0.5 * (x + z) + u, (), (0, 1))], "Y")
-    return Problem("Sum", scm, "A sum.", "None.", action_domains=[(0.0, 1.0)] * 2, adversary=adversary)
+    return Problem("Sum", scm, "A sum.", "None.", action_domains=[(0.0, 1.0)] * 2, modes=[adversary])
 
 
 def test_a_game_of_ones_own() -> None:

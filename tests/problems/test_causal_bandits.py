@@ -13,7 +13,8 @@ import cbo_gym
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import make_feedback
 from cbo_gym.oracle import Oracle, oracle_for
-from cbo_gym.problems import Problem
+from cbo_gym.problems import Arms, Problem
+from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.causal_bandits import (
     confounded_bandit,
     iv_bandit,
@@ -34,7 +35,7 @@ def sets(*written: str) -> set[frozenset[str]]:
 
 def expected(problem: Problem) -> np.ndarray:
     """Of every arm."""
-    return oracle_for(make_feedback(problem, "discrete")).expected_rewards(list(range(len(problem.arms)))).value
+    return oracle_for(make_feedback(problem, "discrete")).expected_rewards(list(range(len(arms_of(problem))))).value
 
 
 def summed(
@@ -48,7 +49,7 @@ def summed(
             yield dict(zip(chances, bits, strict=True)), float(np.prod(weights))
 
     totals = []
-    for arm in (problem.arms[place] for place in places):
+    for arm in (arms_of(problem)[place] for place in places):
         total = 0.0
         for bits, weight in states():
             for name, mechanism in mechanisms.items():
@@ -113,16 +114,16 @@ def test_the_graphs_of_lee_and_bareinboim(
     problem: Problem, chances: dict[str, float], mechanisms: dict[str, Callable[[Bits], int]], optimal: set
 ) -> None:
     found = expected(problem)
-    some = range(0, len(problem.arms), 1 + len(problem.arms) // 50)
+    some = range(0, len(arms_of(problem)), 1 + len(arms_of(problem)) // 50)
     np.testing.assert_allclose(found[some], summed(problem, some, chances, mechanisms), atol=1e-12)
-    assert len(problem.arms) == 3 ** (len(problem.scm.nodes) - 1)
+    assert len(arms_of(problem)) == 3 ** (len(problem.scm.nodes) - 1)
     assert pomis(problem.scm.diagram, "Y") == optimal
-    best = {frozenset(arm) for arm, value in zip(problem.arms, found, strict=True) if value > found.max() - 1e-12}
+    best = {frozenset(arm) for arm, value in zip(arms_of(problem), found, strict=True) if value > found.max() - 1e-12}
     assert best & optimal
 
 
 def test_the_instrument_earns_what_the_published_program_computes() -> None:
-    earned = {tuple(arm.items()): value for arm, value in zip(iv_bandit().arms, expected(iv_bandit()), strict=True)}
+    earned = {tuple(arm.items()): value for arm, value in zip(arms_of(iv_bandit()), expected(iv_bandit()), strict=True)}
     published = {(("X", 0.0),): 0.493, (("X", 1.0),): 0.507, (("Z", 0.0),): 0.773, (("Z", 1.0),): 0.227}
     assert {arm: earned[arm] for arm in published} == pytest.approx(published, abs=1e-12)
 
@@ -131,9 +132,9 @@ def test_the_instrument_earns_what_the_published_program_computes() -> None:
 def test_one_arm_of_a_parallel_bandit_is_better_than_one_half(build: Callable[..., Problem]) -> None:
     problem = build(causes=7, rare=2, epsilon=0.2)
     found = expected(problem)
-    assert problem.arms[int(found.argmax())] == {"X1": 1.0}
+    assert arms_of(problem)[int(found.argmax())] == {"X1": 1.0}
     assert found.max() == pytest.approx(0.7, abs=1e-12)
-    others = [value for arm, value in zip(problem.arms, found, strict=True) if "X1" not in arm]
+    others = [value for arm, value in zip(arms_of(problem), found, strict=True) if "X1" not in arm]
     np.testing.assert_allclose(others, 0.5, atol=1e-12)
     assert problem.scm.diagram.parents("Y") == tuple(f"X{i}" for i in range(1, 8))
     assert problem.scm.diagram.parents("X1") == (("Z",) if build is confounded_bandit else ())
@@ -178,7 +179,7 @@ def system(noise: Discrete | Normal) -> StructuralCausalModel:
 def test_expectations_over_finite_noise_are_exact_and_others_are_not() -> None:
     arms = [{}, {"X": 0.0}, {"X": 0.5, "W": 3.0}]
     for noise, is_exact in ((Discrete([0.0, 0.5, 1.0], [0.5, 0.2, 0.3]), True), (Normal(0.4, 0.01), False)):
-        oracle = Oracle(make_feedback(Problem("P", system(noise), "", "", arms=arms), "discrete"))
+        oracle = Oracle(make_feedback(Problem("P", system(noise), "", "", modes=[Arms(arms)]), "discrete"))
         found = oracle.expected_rewards([2, 0, 1, 0], tolerance=1.0)
         assert (found.standard_error.max() == 0.0) == is_exact
         assert found.value == pytest.approx([0.2, 0.3, 0.0, 0.3], abs=1e-12 if is_exact else 0.01)
@@ -201,7 +202,7 @@ def test_expectations_over_finite_noise_are_exact_and_others_are_not() -> None:
 )
 def test_bad_arms_are_named(arms: list[dict[str, float]], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        Problem("P", system(Normal()), "", "", arms=arms)
+        Problem("P", system(Normal()), "", "", modes=[Arms(arms)])
 
 
 def test_a_system_of_ones_own_has_arms_in_python_and_in_yaml(tmp_path) -> None:

@@ -37,7 +37,7 @@ every_problem = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem:
 
 def noise_given(problem: Problem, contexts: dict, uniforms: np.ndarray) -> tuple:
     numbers = {v.name: row for v, row in zip(problem.scm.noisy, uniforms, strict=True)}
-    told = problem.contexts.noise_given(contexts, numbers)
+    told = problem.data(Contexts).noise_given(contexts, numbers)
     return tuple(told[v.name] if v.name in told else v.noise.from_uniform(numbers[v.name]) for v in problem.scm.noisy)
 
 
@@ -46,7 +46,7 @@ def joint_draws(problem: Problem, count: int, seed: int) -> tuple[dict, tuple, t
     rng = np.random.default_rng(seed)
     noise = problem.scm.draw_noise(rng, count)
     values = problem.scm.propagate(noise)
-    contexts = {name: values[name] for name in problem.contexts.names}
+    contexts = {name: values[name] for name in problem.data(Contexts).names}
     return contexts, noise, noise_given(problem, contexts, rng.random((len(noise), count)))
 
 
@@ -97,7 +97,7 @@ def simulate(problem: Problem, policy, count: int = 200_000) -> tuple[float, flo
     """Mean reward and its standard error under a policy: native contexts to a dict of native values."""
     noise = problem.scm.draw_noise(np.random.default_rng(5), count)
     natural = problem.scm.propagate(noise)
-    chosen = policy({name: natural[name] for name in problem.contexts.names})
+    chosen = policy({name: natural[name] for name in problem.data(Contexts).names})
     rewards = problem.scm.propagate(noise, Intervention.do(chosen))[problem.scm.reward] * np.ones(count)
     return float(rewards.mean()), float(rewards.std() / np.sqrt(count))
 
@@ -150,7 +150,7 @@ def test_noise_y_enters_with_a_tenth() -> None:
 def test_coca_large_by_hand() -> None:
     problem = coca_large()
     scm = problem.scm
-    assert len(problem.contexts.names) == 57
+    assert len(problem.data(Contexts).names) == 57
     assert len(problem.manipulable) == 29
     assert len(scm.nodes) == 87
     noise = dict(zip([v.name for v in scm.noisy], scm.draw_noise(np.random.default_rng(3), 50), strict=True))
@@ -172,7 +172,7 @@ def test_a_network_with_contexts_is_the_network() -> None:
     from cbo_gym.problems.systems.function_networks import rosenbrock
 
     soft, contextual = rosenbrock(), contextual_network(f"{NETWORKS}rosenbrock", contexts=(2,))
-    assert contextual.contexts.names == ("A2",)
+    assert contextual.data(Contexts).names == ("A2",)
     assert list(contextual.manipulable) == ["A0", "A1", "A3", "A4"]
     native = np.random.default_rng(0).uniform(-2, 2, (20, 5))
     expected = soft.scm.propagate((), Intervention.parameters(native))
@@ -203,7 +203,7 @@ def chain_problem(scopes, contexts=("C",), manipulable=("X", "Z")) -> Problem:
         description="",
         citation="",
         manipulable=dict.fromkeys(manipulable, (-1.0, 1.0)),
-        contexts=Contexts(contexts, [make_scope(scope) for scope in scopes], lambda contexts, uniforms: {}),
+        modes=[Contexts(contexts, [make_scope(scope) for scope in scopes], lambda contexts, uniforms: {})],
     )
 
 
@@ -231,13 +231,8 @@ def test_scopes_that_do_not_fit(arguments: dict, message: str) -> None:
 
 def test_a_variable_has_one_policy_in_a_scope() -> None:
     with pytest.raises(ValueError, match="one policy a variable"):
-        Problem(
-            **{
-                **chain_problem([{}]).__dict__,
-                "contexts": Contexts(
-                    ("C",), [frozenset({("X", frozenset()), ("X", frozenset({"C"}))})], lambda contexts, uniforms: {}
-                ),
-            }
+        chain_problem([{}]).with_data(
+            Contexts(("C",), [frozenset({("X", frozenset()), ("X", frozenset({"C"}))})], lambda contexts, uniforms: {})
         )
 
 
@@ -254,7 +249,7 @@ def test_a_network_without_a_noisy_version() -> None:
 
 def test_coca_large_offers_other_scopes_on_request() -> None:
     problem = coca_large(scopes=[{"X2": ["C1", "C2"]}])
-    assert problem.contexts.scopes == [frozenset({("X2", frozenset({"C1", "C2"}))})]
+    assert problem.data(Contexts).scopes == [frozenset({("X2", frozenset({"C1", "C2"}))})]
     with pytest.raises(ValueError, match="cycle"):
         coca_large(scopes=[{"Xt1": ["C5"]}])
 

@@ -13,6 +13,7 @@ import pytest
 from cbo_gym import custom_problem, evaluate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.oracle import oracle_of
+from cbo_gym.problems import Contexts
 from cbo_gym.scm import Uniform
 from cbo_gym.testing import check_problem
 
@@ -122,7 +123,7 @@ def test_without_scopes_all_targets_follow_the_contexts_that_they_do_not_affect(
         contexts=["C", "D"],
         noise_given=lambda contexts, uniforms: {"C": contexts["C"]},
     )
-    assert problem.contexts.scopes == [frozenset(), frozenset({("X", frozenset({"C"}))})]
+    assert problem.data(Contexts).scopes == [frozenset(), frozenset({("X", frozenset({"C"}))})]
 
 
 def test_noise_told_by_contexts_gives_them_back():
@@ -145,11 +146,11 @@ def test_noise_told_by_contexts_gives_them_back():
     scm = problem.scm
     drawn = dict(zip([v.name for v in scm.noisy], scm.draw_noise(np.random.default_rng(0), 500), strict=True))
     natural = scm.propagate(tuple(drawn.values()))
-    told = problem.contexts.noise_given({name: natural[name] for name in problem.contexts.names}, {})
+    told = problem.data(Contexts).noise_given({name: natural[name] for name in problem.data(Contexts).names}, {})
     assert set(told) == {"hidden", "D"}
     np.testing.assert_allclose(told["hidden"], drawn["hidden"], atol=1e-9)
     again = scm.propagate(tuple(told.get(name, drawn[name]) for name in drawn))
-    for name in problem.contexts.names:
+    for name in problem.data(Contexts).names:
         np.testing.assert_allclose(again[name], natural[name], atol=1e-9)
 
 

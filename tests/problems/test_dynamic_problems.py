@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.envs import CausalBanditEnv
-from cbo_gym.problems import build_problem
+from cbo_gym.problems import Slices, build_problem
 from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention
 
@@ -63,7 +63,7 @@ def test_mechanisms_are_those_of_the_paper(name: str) -> None:
     """With the signs of what is minimised there, and of its noise, turned round."""
     entry = next(entry for entry in ENTRIES if entry.id == f"CBO/DCBO{name}-v0")
     problem = build_problem(entry.problem, slices=COUNT, trial_noise=1.0)
-    scm, names = problem.scm, problem.slices.names
+    scm, names = problem.scm, problem.data(Slices).names
     rng = np.random.default_rng(0)
     noise = scm.draw_noise(rng, 50)
     drawn = {v.name: column for v, column in zip(scm.noisy, noise, strict=True)}
@@ -130,8 +130,8 @@ def test_trials_are_finite_everywhere(entry) -> None:
         problem = build_problem(entry.problem, **own_kwargs(entry, trial_noise=trial_noise))
         rng = np.random.default_rng(1)
         done = {}
-        for t in range(problem.slices.count):
-            for name, (low, high) in problem.slices.manipulable.items():
+        for t in range(problem.data(Slices).count):
+            for name, (low, high) in problem.data(Slices).manipulable.items():
                 done[f"{name}_{t}"] = (rng.random(500) < 0.5, rng.choice([low, high, 0.0], 500))
         values = problem.scm.propagate(problem.scm.draw_noise(rng, 500), Intervention((), done))
         assert all(np.isfinite(column).all() for column in values.values())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cbo_gym.problems import SuperArms
 from cbo_gym.problems.systems import ssem
 from cbo_gym.problems.systems.ssem import ssem_arcsine, ssem_periodic, ssem_tanh
 from cbo_gym.scm import Arcsine, Intervention, Linear, Periodic, Polynomial, Tanh, TruncatedNormal
@@ -43,7 +44,7 @@ def test_constants_of_the_instances(name):
     for seed in SEEDS:
         problem = build(instance_seed=seed)
         assert problem.name == name
-        assert problem.super_arms.size == 6
+        assert problem.data(SuperArms).size == 6
         assert problem.scm.action_dim == arms
         assert problem.scm.diagram.is_acyclic
         components = given(problem)["components"]
@@ -53,7 +54,12 @@ def test_constants_of_the_instances(name):
         seen |= {type(c) for c in components.values()}
         for signal in problem.scm.signals:
             low_signal, high_signal = signal.from_uniform(np.array([1e-9, 1 - 1e-9]))
-            assert problem.super_arms.signal_range[0] <= low_signal < high_signal <= problem.super_arms.signal_range[1]
+            assert (
+                problem.data(SuperArms).signal_range[0]
+                <= low_signal
+                < high_signal
+                <= problem.data(SuperArms).signal_range[1]
+            )
             if name == "SSEMArcsine":
                 assert isinstance(signal, Arcsine)
                 assert 1.0 <= signal.mean <= 1.5

@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from cbo_gym.problems import SuperArms
 from cbo_gym.problems.systems.train_delay import SHAPES, _fitted, train_delay
 from cbo_gym.scm import Intervention, Linear, Tanh
 
@@ -47,7 +48,7 @@ def test_the_network():
     assert graph.number_of_edges() == len(fitted["edges"]) == 62
     assert nx.density(graph) == pytest.approx(0.163, abs=5e-4)
     assert not nx.is_directed_acyclic_graph(graph)
-    assert problem.super_arms.size == 6
+    assert problem.data(SuperArms).size == 6
     for edge in fitted["edges"]:  # every direct connection has an effect
         assert edge["coefficients"]["linear"] >= 0.01
         assert set(edge["coefficients"]) <= set(SHAPES)

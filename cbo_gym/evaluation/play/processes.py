@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -72,7 +73,7 @@ NO_LIMITS = Limits()
 
 
 class Worker:
-    """One process at a time, started when it is first needed and again after it died.
+    """One process at a time, started when it is first needed and again after it died; it ends with its worker.
 
     Args:
         limits: of each call. None pays for what another left behind: a process that holds more than :data:`HELD` of
@@ -82,6 +83,7 @@ class Worker:
     def __init__(self, limits: Limits = NO_LIMITS) -> None:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
+        self._ending: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
         self._closed = False
 
@@ -134,13 +136,14 @@ class Worker:
                 raise DiedError("stopped")
             if self._process is None:
                 self._process = start_process(__name__)
+                self._ending = weakref.finalize(self, end_process, self._process)
+                self._ending.atexit = False  # not in a fork of this process, whose it is not
             return self._process
 
     def _end(self) -> None:
         with self._lock:
-            process, self._process = self._process, None
-        if process is not None:
-            end_process(process)
+            self._process, ending = None, self._ending
+        ending()  # a second time it does nothing
 
 
 def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:

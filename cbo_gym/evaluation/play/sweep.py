@@ -224,7 +224,7 @@ def _on_worker(job: Job, limits: Limits) -> Run:
     return _outcome(_kept_worker(limits, job.sources), job)
 
 
-@lru_cache(maxsize=1)  # one that is dropped ends, for its standard input does
+@lru_cache(maxsize=1)  # the process of one that is dropped ends
 def _kept_worker(limits: Limits, sources: object) -> Worker:
     return Worker(limits)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.base import Columns
+from cbo_gym.problems.modes.contextual import Columns
 from cbo_gym.scm import Floats, StructuralCausalModel
 
 TAIL = 2.0**-40  # of the noise, left out on either side

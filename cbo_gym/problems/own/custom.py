@@ -9,7 +9,9 @@ from typing import Any
 
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.problems.base import Columns, Contexts, Problem, gaussian_noise, minimal_targets, require_interval
+from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets, require_interval
+from cbo_gym.problems.modes.contextual import Columns, Contexts
+from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.own.abduction import Abduction
 from cbo_gym.scm import CausalDiagram, Distribution, Floats, GuardedModel, Variable, Zero
 from cbo_gym.scm.scopes import Scope
@@ -69,8 +71,8 @@ def custom_problem(
         scopes: what may be done there, at most 1,024, each a mapping from the variables that are set to the contexts
             that their values may follow, ``{}`` to only observe; None for every set of ``targets``, its variables by
             all contexts that they do not affect.
-        noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.base.Contexts`. None where every
-            context tells one noise, as :class:`~cbo_gym.problems.own.abduction.Abduction` finds it.
+        noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.modes.contextual.Contexts`. None
+            where every context tells one noise, as :class:`~cbo_gym.problems.own.abduction.Abduction` finds it.
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
             ``{}`` to only observe. The reward must then lie in [0, 1].
         latent: variables that are not observed.
@@ -112,8 +114,10 @@ def custom_problem(
         action_names=list(actions),
         manipulable=manipulable,
         targets=may_be_set,
-        contexts=_contexts(scm, seen, scopes, noise_given, may_be_set),
-        arms=_arms(arms),
+        modes=[
+            *([Arms(listed)] if (listed := _arms(arms)) else []),
+            *([told] if (told := _contexts(scm, seen, scopes, noise_given, may_be_set)) else []),
+        ],
     )
 
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cbo_gym.actions import Domains, GridBox, Interval
-from cbo_gym.problems.base import Adversary, Problem
+from cbo_gym.problems.base import Problem
+from cbo_gym.problems.modes.adversarial import Adversary
 from cbo_gym.problems.systems.function_networks import mean_cosine, mean_square, norm, valley
 from cbo_gym.scm import Floats, Intervention, StructuralCausalModel, Uniform, Variable, own_noise
 
@@ -225,7 +226,7 @@ def _game(
         action_names=[f"x{i}" for i in range(len(actions))] + [f"z{i}" for i in range(len(moves))],
         noiseless_mean=True,
         noise_known=False,  # what the adversary does to a node is noise to a method that does not look at it
-        adversary=Adversary(len(moves), LEVELS, LUCK),
+        modes=[Adversary(len(moves), LEVELS, LUCK)],
     )
 
 

@@ -11,6 +11,7 @@ from itertools import combinations, product
 from cbo_gym.arguments import is_finite_number, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
+from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.scm import Discrete, Floats, StructuralCausalModel, Variable, own_noise
 from cbo_gym.sums import add_up
 
@@ -90,7 +91,7 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
         scm=StructuralCausalModel(variables, reward="Y"),
         description=f"{causes} independent binary causes of one reward, {rare} of them seldom 1; one matters.",
         citation=f"{LATTIMORE}, sec. 3 and 5",
-        arms=_single_arms(names),
+        modes=[Arms(_single_arms(names))],
         noise_known=False,
     )
 
@@ -129,7 +130,7 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
         scm=StructuralCausalModel(variables, reward="Y"),
         description=f"{causes} binary causes of one reward with a common cause, {rare} of them seldom 1; one matters.",
         citation=f"{LATTIMORE}, sec. 5; constants: the published program's experiment 6",
-        arms=_single_arms(["Z", *names]),
+        modes=[Arms(_single_arms(["Z", *names]))],
         noise_known=False,
     )
 
@@ -154,7 +155,7 @@ def _problem(name: str, variables: list[Variable], description: str, section: st
         scm=scm,
         description=description,
         citation=f"{LEE}, {section}; constants: the published program, seed 0",
-        arms=_all_arms(list(scm.nodes[:-1])),
+        modes=[Arms(_all_arms(list(scm.nodes[:-1])))],
         noise_known=False,
     )
 

@@ -12,8 +12,9 @@ import numpy as np
 from cbo_gym.actions import Interval
 from cbo_gym.arguments import is_whole_number, require_not_negative
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.problems.base import Columns, Contexts, Problem, gaussian_noise
+from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
+from cbo_gym.problems.modes.contextual import Columns, Contexts
 from cbo_gym.problems.own.custom import read_scopes
 from cbo_gym.problems.systems.hard_graphs import age_and_bmi, natural_doses, psa_variables
 from cbo_gym.scm import Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
@@ -77,7 +78,7 @@ def psa_contextual_1() -> Problem:
         citation=f"{COCA}, sec. A.1.1",
         manipulable=DRUGS,
         noise_known=False,
-        contexts=Contexts(PATIENT, _psa_scopes(), _patient_noise, _statin_only, "Aspirin = 0, Statin = 1"),
+        modes=[Contexts(PATIENT, _psa_scopes(), _patient_noise, _statin_only, "Aspirin = 0, Statin = 1")],
     )
 
 
@@ -118,14 +119,16 @@ def psa_contextual_2() -> Problem:
         citation=f"{COCA}, sec. A.1.2",
         manipulable=DRUGS,
         noise_known=False,
-        contexts=Contexts(
-            PATIENT,
-            _psa_scopes(),
-            _patient_noise,
-            _doses_by_risk,
-            "Aspirin = Statin = (Age - 55) / 21 * |BMI - 27| / 4",
-            value=0.0,
-        ),
+        modes=[
+            Contexts(
+                PATIENT,
+                _psa_scopes(),
+                _patient_noise,
+                _doses_by_risk,
+                "Aspirin = Statin = (Age - 55) / 21 * |BMI - 27| / 4",
+                value=0.0,
+            )
+        ],
     )
 
 
@@ -174,7 +177,7 @@ def coca_fig1() -> Problem:
         citation=f"{COCA}, sec. 2, Fig. 1",
         manipulable={"X1": (-1.0, 1.0), "X2": (-1.0, 1.0)},
         noise_known=False,
-        contexts=Contexts(("C",), _pair_scopes(), _context_is_latent, _mirrored_context, "X1 = -C", value=1.0 / 3.0),
+        modes=[Contexts(("C",), _pair_scopes(), _context_is_latent, _mirrored_context, "X1 = -C", value=1.0 / 3.0)],
     )
 
 
@@ -217,7 +220,7 @@ def coca_aligned(noise_y: float = 0.1) -> Problem:
         citation=f"{COCA}, sec. A.2",
         manipulable={"X1": (-2.0, 2.0), "X2": (-2.0, 2.0)},
         noise_known=False,
-        contexts=Contexts(("C",), _pair_scopes(), _noisy_context, _same_as_context, "X2 = C", value=1.0),
+        modes=[Contexts(("C",), _pair_scopes(), _noisy_context, _same_as_context, "X2 = C", value=1.0)],
     )
 
 
@@ -320,7 +323,7 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
         citation=f"{COCA}, sec. A.3",
         manipulable=dict.fromkeys(("X1", "X2", *BYSTANDERS), (-2.0, 2.0)),
         noise_known=False,
-        contexts=Contexts(contexts, read_scopes(listed), _large_noise, _same_as_c1, "X2 = C1", value=1.0),
+        modes=[Contexts(contexts, read_scopes(listed), _large_noise, _same_as_c1, "X2 = C1", value=1.0)],
     )
 
 
@@ -369,7 +372,7 @@ def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: 
         citation=soft.citation,
         manipulable=manipulable,
         noise_known=False,
-        contexts=Contexts(seen, [make_scope(dict.fromkeys(manipulable, seen)), frozenset()], _roots),
+        modes=[Contexts(seen, [make_scope(dict.fromkeys(manipulable, seen)), frozenset()], _roots)],
     )
 
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from cbo_gym.actions import Interval
 from cbo_gym.arguments import require_not_negative, whole_number
-from cbo_gym.problems.base import Problem, Slices, non_negative
+from cbo_gym.problems.base import Problem, non_negative
+from cbo_gym.problems.modes.dynamic import Slices
 from cbo_gym.problems.outcomes import PlayedSlice
 from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Variable, Zero, own_noise
 
@@ -93,14 +94,16 @@ def dynamic_problem(
         description=description,
         citation=f"{AGLIETTI}, {section}",
         outcomes=PlayedSlice(trials.reward, bare=names[-1]),
-        slices=Slices(
-            count=count,
-            names=names,
-            manipulable=manipulable,
-            targets=every_set(list(manipulable)),
-            history=system(1.0),
-            measured=count if measured is None else min(measured, count),
-        ),
+        modes=[
+            Slices(
+                count=count,
+                names=names,
+                manipulable=manipulable,
+                targets=every_set(list(manipulable)),
+                history=system(1.0),
+                measured=count if measured is None else min(measured, count),
+            )
+        ],
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.problems.base import Interval, Problem, SuperArms, gaussian_noise
+from cbo_gym.problems.base import Interval, Problem, gaussian_noise
+from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm import (
     Arcsine,
     Component,
@@ -185,13 +186,15 @@ def _problem(
         action_domains=[(0.0, 1.0)] * family.arms,
         composition=sem.payoff,
         noise_known=False,
-        super_arms=SuperArms(
-            size=SUPER_ARM_SIZE,
-            exogenous=sem.exogenous,
-            signal_range=family.signal_range,
-            signal_family=family.signals,
-            components=family.components,
-        ),
+        modes=[
+            SuperArms(
+                size=SUPER_ARM_SIZE,
+                exogenous=sem.exogenous,
+                signal_range=family.signal_range,
+                signal_family=family.signals,
+                components=family.components,
+            )
+        ],
     )
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbo_gym.actions import Interval
-from cbo_gym.problems.base import Columns, Contexts, Problem, minimal_targets
+from cbo_gym.problems.base import Problem, minimal_targets
+from cbo_gym.problems.modes.contextual import Columns, Contexts
 from cbo_gym.problems.systems.contextual import make_scope
 from cbo_gym.problems.systems.hard_graphs import COMPLETE_DOMAINS, complete_variables, toy_middle, toy_reward
 from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable, Zero, own_noise
@@ -46,7 +47,7 @@ def _system(
         targets=minimal_targets(scm, manipulable),
         optimal_do=optimal_do,
         noise_known=contexts is None,
-        contexts=contexts,
+        modes=[contexts] if contexts else [],
     )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from cbo_gym.problems.base import Problem, SuperArms
+from cbo_gym.problems.base import Problem
+from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm import Component, Empirical, Linear, Polynomial, SeparableSEM, Sum, Tanh
 
 CITATION = (
@@ -76,5 +77,5 @@ def train_delay() -> Problem:
         action_domains=[(0.0, 1.0)] * sem.action_dim,
         composition=sem.payoff,
         noise_known=False,
-        super_arms=SuperArms(size=SUPER_ARM_SIZE, exogenous=sem.exogenous, components=tuple(SHAPES.values())),
+        modes=[SuperArms(size=SUPER_ARM_SIZE, exogenous=sem.exogenous, components=tuple(SHAPES.values()))],
     )

@@ -27,6 +27,8 @@ import numpy as np
 from cbo_gym.arguments import is_whole_number, require_word, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import MOST_TARGETS, Problem
+from cbo_gym.problems.modes.contextual import Contexts
+from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.scm.equivalence import markov_equivalents
 from cbo_gym.scm.scopes import is_minimal, scope_diagram
@@ -192,8 +194,13 @@ def _changed(
     omitted: Change,
 ) -> CausalDiagram:
     scm, reward = problem.scm, problem.scm.reward
-    fixed = {*problem.manipulable, *scm.action_nodes, *(problem.contexts.names if problem.contexts else ()), reward}
-    if problem.super_arms:
+    fixed = {
+        *problem.manipulable,
+        *scm.action_nodes,
+        *(contexts.names if (contexts := problem.data(Contexts)) else ()),
+        reward,
+    }
+    if problem.data(SuperArms):
         fixed |= set(scm.nodes)
     gone = _pick(rng, omitted, [n for n in scm.nodes if n not in fixed], "graph_omitted", "variables no action enters")
     kept = scm.diagram.subgraph(set(scm.nodes) - set(gone)) if gone else scm.diagram
@@ -257,7 +264,7 @@ def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
         return f"it has edges from the reward to {list(children)}"
     if scm.diagram.is_acyclic and not diagram.is_acyclic:
         return "it has a cycle"
-    scopes = problem.contexts.scopes if problem.contexts else ()
+    scopes = contexts.scopes if (contexts := problem.data(Contexts)) else ()
     if not all(_is_acyclic_under(diagram, scope) for scope in scopes):
         return "a scope makes a cycle in it"
     relevant = diagram.ancestors([reward])
@@ -297,7 +304,7 @@ def _edges(given: Any) -> list[Edge]:
 
 def _listed(problem: Problem) -> tuple[str, ...]:
     """The observed variables in an order that tells nothing of the graph, the reward last."""
-    if problem.super_arms:
+    if problem.data(SuperArms):
         return problem.scm.nodes
     others = sorted(set(problem.scm.nodes) - {problem.scm.reward}, key=_natural)
     return (*others, problem.scm.reward)
@@ -317,7 +324,7 @@ def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
     """The diagram with its nodes in a topological order, where it has one, that tells nothing but the diagram."""
     listed = [name for name in _listed(problem) if name in diagram.nodes]
     ordered = _with_nodes(diagram, listed)
-    if problem.super_arms or not diagram.is_acyclic:
+    if problem.data(SuperArms) or not diagram.is_acyclic:
         return ordered
     others = [name for name in ordered.topological_order if name != problem.scm.reward]
     return _with_nodes(diagram, [*others, problem.scm.reward])
@@ -325,7 +332,7 @@ def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
 
 def _keeps_composition(problem: Problem, told: ToldGraph) -> bool:
     whole = told.diagram is not None and len(told.nodes) == len(problem.scm.nodes)
-    return whole or problem.super_arms is not None
+    return whole or problem.data(SuperArms) is not None
 
 
 def _targets(problem: Problem, told: ToldGraph) -> Sequence[frozenset[str]]:

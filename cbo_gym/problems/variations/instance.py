@@ -29,7 +29,13 @@ import numpy as np
 from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.units import SAME, TurnedComposition, Unit
 from cbo_gym.arguments import whole_number
-from cbo_gym.problems.base import Adversary, Contexts, Problem, Slices, SuperArms
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import ModeData, Problem
+from cbo_gym.problems.modes.adversarial import Adversary
+from cbo_gym.problems.modes.contextual import Contexts
+from cbo_gym.problems.modes.discrete import Arms, arms_of
+from cbo_gym.problems.modes.dynamic import Slices
+from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.problems.outcomes import Outcomes, PlayedSlice
 from cbo_gym.problems.variations.masking import with_random_signals
 from cbo_gym.scm import Zero
@@ -128,7 +134,7 @@ def turned(problem: Problem, mode: Mode, instance: int = 0, truth: Problem | Non
     number = whole_number(INSTANCE_KEYWORD, instance, at_least=0, at_most=MOST)
     if number == 0:
         return problem
-    if mode is Mode.MASKED and problem.super_arms is None:
+    if mode is Mode.MASKED and problem.data(SuperArms) is None:
         problem = with_random_signals(problem)
         truth = None
     turn = _Draw(truth or problem, mode, _generator(number, TURN)).turn()
@@ -165,7 +171,7 @@ class _Draw:
     def __init__(self, problem: Problem, mode: Mode, rng: np.random.Generator) -> None:
         self.problem, self.mode, self.rng = problem, mode, rng
         self.priced = problem.outcomes.costs is not None
-        self.masked = problem.super_arms is not None
+        self.masked = problem.data(SuperArms) is not None
 
     def turn(self) -> Turn:
         names = self._names()
@@ -178,12 +184,12 @@ class _Draw:
 
     def _bare(self) -> list[str]:
         """The observed variables, those of a slice once, the reward last."""
-        slices = self.problem.slices
+        slices = self.problem.data(Slices)
         return list(slices.names if slices and self.mode is Mode.DYNAMIC else self.problem.scm.nodes)
 
     def _of_slices(self, name: str) -> list[str]:
         """What a variable is called in the system."""
-        slices = self.problem.slices
+        slices = self.problem.data(Slices)
         if slices is None or self.mode is not Mode.DYNAMIC:
             return [name]
         return [name, *(f"{name}_{place}" for place in range(slices.count))]
@@ -200,7 +206,7 @@ class _Draw:
             own = self._of_slices(old)
             names |= dict(zip(own, [new] if own == [old] else [new, *(new + one[len(old) :] for one in own[1:])],
                               strict=True))  # fmt: skip
-        signals = list(self.problem.super_arms.exogenous) if self.problem.super_arms else []
+        signals = list(arms.exogenous) if (arms := self.problem.data(SuperArms)) else []
         latents = [v.name for v in self.problem.scm.variables if v.name not in names]
         latents += [name for name in signals if name not in (*names, *latents)]
         return names | {name: f"U{place}" for place, name in enumerate(latents, start=1)}
@@ -221,7 +227,7 @@ class _Draw:
         return units
 
     def _domain(self, name: str) -> tuple[float, float] | None:
-        slices = self.problem.slices
+        slices = self.problem.data(Slices)
         domains = slices.manipulable if slices and self.mode is Mode.DYNAMIC else self.problem.manipulable
         return tuple(domains[name]) if name in domains else None  # type: ignore[return-value]
 
@@ -236,7 +242,7 @@ class _Draw:
     def _reflections(self) -> dict[str, Unit]:
         """Of variables that arms set, between the least and the largest value that they are set to."""
         values: dict[str, list[float]] = {}
-        for arm in self.problem.arms:
+        for arm in arms_of(self.problem):
             for name, value in arm.items():
                 values.setdefault(name, []).append(value)
         spans = {name: (min(own), max(own)) for name, own in values.items() if max(own) > min(own)}
@@ -257,7 +263,7 @@ class _Draw:
 
     def _coordinates(self) -> tuple[tuple[int, Unit], ...]:
         domains = self.problem.action_domains
-        adversary = self.problem.adversary if self.mode is Mode.ADVERSARIAL else None
+        adversary = self.problem.data(Adversary) if self.mode is Mode.ADVERSARIAL else None
         own = len(domains) - (adversary.coordinates if adversary else 0)
         places = [*self.rng.permutation(own).tolist(), *range(own, len(domains))]
         # the adversary's stay as they are: moves that are equally bad would come in another order
@@ -302,13 +308,9 @@ class _Turning:
             optimal_do=None if old.optimal_do is None else turn.assigned(old.optimal_do),
             composition=None if old.composition is None else self._composition(old.composition),
             noise_known=old.noise_known and self._noise_can_be_told(),
-            super_arms=None if old.super_arms is None else self._super_arms(old.super_arms),
-            contexts=None if old.contexts is None else self._contexts(old.contexts),
-            arms=self._shuffled([turn.assigned(arm) for arm in old.arms], ARMS),
-            adversary=None if old.adversary is None else self._adversary(old.adversary),
             outcomes=self._outcomes(old.outcomes),
             told=None if old.told is None else self._told(old.told),
-            slices=None if old.slices is None or self.mode is not Mode.DYNAMIC else self._slices(old.slices),
+            modes=[self._data(data) for data in old.modes if not isinstance(data, Slices) or self.mode is Mode.DYNAMIC],
         )  # fmt: skip
 
     def _placed(self, items: Sequence[Any]) -> list[Any]:
@@ -365,6 +367,22 @@ class _Turning:
     def _composition(self, known: Callable[..., Any]) -> TurnedComposition:
         nodes = {name: (self.names[name], self.turn.unit(name)) for name in self.old.scm.nodes[:-1]}
         return TurnedComposition(known, nodes, self.turn.reward)
+
+    def _data(self, data: ModeData) -> ModeData:
+        """What a mode needs of the problem; data of somebody else's mode are nothing that is known how to turn."""
+        turners: dict[type, Callable[[Any], ModeData]] = {
+            SuperArms: self._super_arms,
+            Contexts: self._contexts,
+            Arms: self._arms,
+            Adversary: self._adversary,
+            Slices: self._slices,
+        }
+        if type(data) not in turners:
+            raise ArgumentError(f"{self.old.name} has no instances: it is not known how to turn {type(data).__name__}")
+        return turners[type(data)](data)
+
+    def _arms(self, arms: Arms) -> Arms:
+        return Arms(self._shuffled([self.turn.assigned(arm) for arm in arms.interventions], ARMS))
 
     def _super_arms(self, arms: SuperArms) -> SuperArms:
         return replace(arms, exogenous=self._placed([self.names[name] for name in arms.exogenous]))

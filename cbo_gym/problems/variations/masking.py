@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from cbo_gym.actions.domains import SelectedScale
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.base import Problem, SuperArms
+from cbo_gym.problems.base import Problem
+from cbo_gym.problems.modes.masked import SuperArms
 from cbo_gym.scm import Floats, StructuralCausalModel, Uniform, Variable
 
 
@@ -45,12 +46,11 @@ def with_random_signals(problem: Problem) -> Problem:
     for v in scm.variables:
         causes = (*v.parents, *(parameters[i] for i in v.actions))  # in the order in which the mechanism takes them
         variables.append(replace(v, parents=causes, actions=()))
-    return replace(
-        problem,
+    return problem.with_data(
+        SuperArms(size=(scm.action_dim + 1) // 2, exogenous=signals),
         scm=type(scm)(variables, scm.reward),
         action_domains=[(0.0, 1.0)] * scm.action_dim,
         null_action=(),
         optimal_action=None,
         noiseless_mean=False,
-        super_arms=SuperArms(size=(scm.action_dim + 1) // 2, exogenous=signals),
     )

@@ -1,0 +1,53 @@
+"""What the adversarial mode adds to a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import ModeData, Problem
+from cbo_gym.scm import Uniform
+
+MOST_PAIRS = 2**20  # of an action and a move
+
+
+@dataclass(frozen=True)
+class Adversary(ModeData):
+    """What the adversarial mode adds to a problem: a second player, who has soft parameters of its own.
+
+    Both players' coordinates take one of ``levels`` equally spaced values. The reward of the problem lies in [0, 1], as
+    the bounds of multiplicative weights ask.
+
+    Args:
+        coordinates: how many soft parameters of the system are the adversary's: the last ones.
+        levels: values that each coordinate of either player may take.
+        luck: name of a latent U(0, 1) variable without effects: the adversary's own randomness.
+    """
+
+    coordinates: int
+    levels: int = 4
+    luck: str = "luck"
+
+    def check(self, problem: Problem) -> None:
+        coordinates = whole_number(f"{problem.name}: the adversary's coordinates", self.coordinates, at_least=1)
+        levels = whole_number(f"{problem.name}: the adversary's levels", self.levels, at_least=2)
+        own = problem.scm.action_dim - coordinates
+        if own < 1:
+            raise ArgumentError(
+                f"{problem.name}: of {problem.scm.action_dim} soft parameters the adversary may have all but one; "
+                f"given {coordinates}"
+            )
+        if (pairs := levels**problem.scm.action_dim) > MOST_PAIRS:
+            raise ArgumentError(
+                f"{problem.name}: {levels} levels make {pairs} pairs of an action and a move; at most {MOST_PAIRS} can "
+                "be gone through"
+            )
+        kept = {v.name: v.noise for v in problem.scm.noisy if not v.observed}
+        if kept.get(self.luck) != Uniform(0.0, 1.0) or self.luck in problem.scm.noise_of_reward:
+            raise ArgumentError(
+                f"{problem.name}: {self.luck!r} must be a latent variable without effects whose noise is "
+                "Uniform(0, 1), the adversary's luck"
+            )
+        if shared := {v.name for v in problem.scm.variables}.intersection(problem.domains.names[own:]):
+            raise ArgumentError(f"{problem.name}: {sorted(shared)} name variables and coordinates of the adversary")

@@ -1,0 +1,68 @@
+"""What the contextual mode adds to a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+import numpy as np
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import ModeData, Problem
+from cbo_gym.scm.scopes import Scope, scope_diagram
+
+Columns = Mapping[str, np.ndarray]  # variable -> array
+MOST_SCOPES = 1024
+
+
+@dataclass(frozen=True)
+class Contexts(ModeData):
+    """What the contextual mode adds to a problem: what is seen before acting, and what that tells about the noise.
+
+    Args:
+        names: the context variables: observed, never set, not the reward. What is seen of them are their natural
+            values, those of the un-intervened system.
+        scopes: the scopes that may be played.
+        noise_given: called with the contexts' values and with independent U(0, 1) numbers for every noisy variable,
+            arrays by name that broadcast together; returns draws of the exogenous variables given the contexts, by
+            name, for those whose distribution the contexts change.
+        best_response: the contexts' values to the native values of an intervention that maximises E[Y | x, c] over
+            the values of all scopes (the variables set are the same in every context), where theory gives one.
+        policy: that intervention in words.
+        value: E[Y] under it, where it is known exactly.
+    """
+
+    names: Sequence[str]
+    scopes: Sequence[Scope]
+    noise_given: Callable[[Columns, Columns], Columns]
+    best_response: Callable[[Columns], Columns] | None = None
+    policy: str | None = None
+    value: float | None = None
+
+    def check(self, problem: Problem) -> None:
+        if problem.scm.action_dim:
+            raise ArgumentError(
+                f"{problem.name}: a problem with contexts takes no soft parameters; make them variables that may be set"
+            )
+        free = [name for name in problem.scm.nodes[:-1] if name not in problem.manipulable]
+        if unknown := [name for name in self.names if name not in free]:
+            raise ArgumentError(f"{problem.name}: {unknown} cannot be contexts; choose from {free}")
+        if not 1 <= len(self.scopes) <= MOST_SCOPES:
+            raise ArgumentError(
+                f"{problem.name}: give at least one scope, and at most {MOST_SCOPES}; given {len(self.scopes)}"
+            )
+        for scope in self.scopes:
+            self._check_scope(scope, problem)
+
+    def _check_scope(self, scope: Scope, problem: Problem) -> None:
+        for variable, given in sorted(scope, key=itemgetter(0)):  # errors do not hang on the hash seed
+            if variable not in problem.manipulable:
+                raise ArgumentError(
+                    f"{problem.name}: a scope cannot set {variable!r}; choose from {list(problem.manipulable)}"
+                )
+            if unknown := sorted(given.difference(self.names)):
+                raise ArgumentError(
+                    f"{problem.name}: {unknown} cannot be contexts of {variable}; choose from {list(self.names)}"
+                )
+        scope_diagram(problem.scm.diagram, scope)  # raises for a cycle

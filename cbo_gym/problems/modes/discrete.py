@@ -1,0 +1,47 @@
+"""What the discrete mode adds to a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cbo_gym.arguments import is_finite_number
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import ModeData, Problem
+
+MOST_ARMS = 2**14
+
+
+@dataclass(frozen=True)
+class Arms(ModeData):
+    """What the discrete mode adds to a problem: the interventions that may be played.
+
+    The reward of a problem with arms lies in [0, 1], as bandit algorithms ask.
+
+    Args:
+        interventions: each a mapping from variables to native values; ``{}`` is to only observe.
+    """
+
+    interventions: Sequence[Mapping[str, float]]
+
+    def check(self, problem: Problem) -> None:
+        problem.require_settable(frozenset().union(*self.interventions))
+        if len(self.interventions) > MOST_ARMS:
+            raise ArgumentError(
+                f"{problem.name}: at most {MOST_ARMS} arms can be played; given {len(self.interventions)}"
+            )
+        for place, arm in enumerate(self.interventions):
+            if not all(map(is_finite_number, arm.values())):
+                raise ArgumentError(
+                    f"{problem.name}: arm {place} must set variables to finite numbers; given {dict(arm)}"
+                )
+        if len({frozenset(arm.items()) for arm in self.interventions}) < len(self.interventions):
+            raise ArgumentError(
+                f"{problem.name}: the arms must be different interventions; two of {len(self.interventions)} agree"
+            )
+
+
+def arms_of(problem: Problem) -> Sequence[Mapping[str, float]]:
+    """The interventions of a problem's discrete mode; none where it has no such mode."""
+    arms = problem.data(Arms)
+    return arms.interventions if arms else ()

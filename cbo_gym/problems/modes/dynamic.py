@@ -1,0 +1,56 @@
+"""What the dynamic mode adds to a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cbo_gym.actions import Interval
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import ModeData, Problem, require_interval
+from cbo_gym.scm import System
+
+
+@dataclass(frozen=True)
+class Slices(ModeData):
+    """What the dynamic mode adds to a problem: its system is one of slices, in each of which the same variables come.
+
+    In slice t the variable ``X`` is the system's ``X_t``, t from 0; the system's reward is that of the last slice.
+
+    Args:
+        count: the number T of slices.
+        names: the variables of a slice in topological order, the reward last.
+        manipulable: variable of a slice -> native ``(low, high)`` of its hard interventions.
+        targets: the sets that an intervention may set in a slice, the empty set included.
+        history: the system from which observational time series come, over the same variables.
+        measured: in how many slices, the first ones, these were measured.
+    """
+
+    count: int
+    names: Sequence[str]
+    manipulable: Mapping[str, Interval]
+    targets: Sequence[frozenset[str]]
+    history: System
+    measured: int
+
+    def check(self, problem: Problem) -> None:
+        reward = self.names[-1]
+        needed = [f"{name}_{place}" for place in range(self.count) for name in self.names]
+        if set(needed) != set(problem.scm.nodes) or problem.scm.reward != f"{reward}_{self.count - 1}":
+            raise ArgumentError(
+                f"{problem.name}: {self.count} slices of {list(self.names)} need the variables {needed}, the last of "
+                f"them the reward; the system has {list(problem.scm.nodes)}"
+            )
+        if set(self.history.nodes) != set(needed) or not 0 <= self.measured <= self.count:
+            raise ArgumentError(
+                f"{problem.name}: the system behind the time series must have the variables {needed}, measured in 0 to "
+                f"{self.count} slices; given {list(self.history.nodes)}, measured in {self.measured}"
+            )
+        for name, domain in self.manipulable.items():
+            if name not in self.names[:-1]:
+                raise ArgumentError(f"{problem.name}: {name!r} cannot be set; choose from {list(self.names[:-1])}")
+            require_interval(f"{problem.name}: the domain of {name!r}", domain)
+        if missing := frozenset().union(*self.targets) - set(self.manipulable):
+            raise ArgumentError(f"{problem.name}: no domain is given for the targets {sorted(missing)}")
+        if frozenset() not in self.targets:
+            raise ArgumentError(f"{problem.name}: the empty set must be among the targets of a slice")

@@ -1,0 +1,41 @@
+"""What the masked mode adds to a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cbo_gym.actions import Interval
+from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.problems.base import ModeData, Problem
+from cbo_gym.scm import Component, DistributionFamily
+
+
+@dataclass(frozen=True)
+class SuperArms(ModeData):
+    """What makes a system a masked one: base arms with random signals, of which a super arm lets some through.
+
+    The soft parameters of the system are the super arm, 0 or 1 for each base arm.
+
+    Args:
+        size: the largest number s of base arms in a super arm.
+        exogenous: the variables that hold the signals let through, in the order of the arms.
+        signal_range: an interval that holds every signal.
+        signal_family: the family from which the signals' distributions were drawn, where agents are told it.
+        components: one function of each family that the equations are made of, where agents are told them; up to
+            factors, which they are not told.
+    """
+
+    size: int
+    exogenous: Sequence[str]
+    signal_range: Interval = (0.0, 1.0)
+    signal_family: DistributionFamily | None = None
+    components: Sequence[Component] = ()
+
+    def check(self, problem: Problem) -> None:
+        q = problem.scm.action_dim
+        if not (len(self.exogenous) == q and self.size in range(1, q + 1)):
+            raise ArgumentError(
+                f"{problem.name}: a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
+                f"signal; given the size {shown(self.size)} and {len(self.exogenous)} signals"
+            )
