@@ -85,7 +85,7 @@ from cbo_gym.evaluation.compare.leaderboard import leaderboard
 runs = [cbo_gym.evaluate("Random", "CBO/Dropwave-v0", seed, horizon=5) for seed in range(3)]
 table = leaderboard(runs).per_env
 mean = sum(run.table["instant_regret"].max() for run in runs) / 3
-assert abs(table["worst_round"][0] - mean) < 1e-12 and "worst_round_low" in table.columns, table.columns
+assert abs(table["worst_round"][0] - mean) < 1e-12 and "worst_round_half" in table.columns, table.columns
 """
 
 
