@@ -34,6 +34,7 @@ LAYERS = (
     ("agents",),
     ("labels",),
     ("agent_finder",),
+    ("agent_cards",),
     ("player",),
     ("specs", "suites"),
     ("exchange",),

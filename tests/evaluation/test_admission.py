@@ -23,7 +23,7 @@ ROOT = Path(cbo_gym.__file__).parent
 #: the door let through
 MAKERS = {
     "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph feedback problems.build",
-    "find_agent": "agent_finder cli.agent_cards evaluation.admission evaluation.grid evaluation.provenance player",
+    "find_agent": "agent_cards agent_finder evaluation.admission evaluation.grid evaluation.provenance player",
     "create_agent": "agent_finder evaluation.grid evaluation.runner player testing",
     "make_env": "cli.environments evaluation.grid evaluation.runner exchange.opening testing",
     "make": "agents.dynamic.restarted cli.environments specs testing",
