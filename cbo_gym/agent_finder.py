@@ -8,17 +8,28 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from sysconfig import get_path
 from traceback import extract_tb
 from typing import Any
 
 from cbo_gym.agents.zoo import DISTRIBUTION, GROUP, zoo
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, naming_the_extra, nearby
+from cbo_gym.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CBOGymError,
+    did_you_mean,
+    naming_the_extra,
+    nearby,
+    shortened,
+    shown,
+    text_of,
+)
 from cbo_gym.labels import AGENTS_LISTED_BY, Spec
 from cbo_gym.task import Mode
 
+NAMELESS = "without a name"
 AGENT_METHODS = ("reset", "act", "update", "recommend")
 PYTHONS_HINT = ". Did you mean "  # which parameter a TypeError suggests, since Python 3.13
 
@@ -28,14 +39,15 @@ def known_agents() -> tuple[str, ...]:
     return tuple(sorted({*zoo(), *(point.name for point in _of_others())}))
 
 
-def usable_agents(make: Callable[[Spec], object] | None = None) -> list[str]:
+def usable_agents(make: Callable[[Spec], object] | None = None, names: Iterable[str] | None = None) -> list[str]:
     """The known agents that can be made without parameters; what keeps one of them from it is said in a warning.
 
     Args:
         make: how one is made; None for :func:`create_agent`.
+        names: of those that are tried; None for all.
     """
     usable = []
-    for name in known_agents():
+    for name in known_agents() if names is None else names:
         try:
             (make or create_agent)(Spec(name))
             usable.append(name)
@@ -53,7 +65,7 @@ def _of_others() -> tuple[EntryPoint, ...]:
 def _found_in(folders: object) -> tuple[EntryPoint, ...]:
     points = entry_points(group=GROUP)
     packages = {id(point.dist): point.dist for point in points if point.dist}
-    own = [key for key, package in packages.items() if package.name == DISTRIBUTION]  # each look parses it: one each
+    own = [key for key, package in packages.items() if _name(package) == DISTRIBUTION]  # each look parses it: one each
     return tuple(point for point in points if id(point.dist) not in own)
 
 
@@ -63,6 +75,17 @@ def _last_change(folder: str) -> int:
         return Path(folder).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def _package(point: EntryPoint) -> str:
+    return _name(point.dist) if point.dist else NAMELESS
+
+
+def _name(package: Distribution) -> str:
+    try:
+        return package.name or NAMELESS
+    except Exception:  # its METADATA is missing or damaged, which each version of Python says in its own way
+        return NAMELESS
 
 
 def create_agent(spec: Spec | str) -> Any:
@@ -84,7 +107,8 @@ def create_agent(spec: Spec | str) -> Any:
         reason = str(error).partition(PYTHONS_HINT)[0] if hints else error
         raise ArgumentError(f"cannot create {spec.shown}: {reason}{hints}") from error
     except (Exception, SystemExit) as error:  # whatever else the agent raises; to end this process is not its affair
-        raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {error}{_origin(error)}") from error
+        said = shortened(text_of(error))
+        raise ArgumentError(f"cannot create {spec.shown}: {type(error).__name__}: {said}{_origin(error)}") from error
     return require_agent(agent)
 
 
@@ -122,12 +146,17 @@ def find_agent(name: str) -> Any:
     if name in zoo():
         for point in others:
             raise ArgumentError(
-                f"the package {_package(point)} calls its {point.value} {name!r} too, the name of an agent of cbo-gym; "
-                f"remove that package, or name its agent by the import path {point.value}"
+                f"the package {_package(point)} calls its {point.value} {name!r} too, the name of an agent of "
+                f"cbo-gym; remove that package, or name its agent by the import path {point.value}"
             )
         return _load(zoo()[name], f"the agent {name!r}")
+    if len(others) > 1:
+        raise ArgumentError(
+            f"the packages {' and '.join(map(_package, others))} have an agent {name!r} each; remove one, or name "
+            f"the agent by its import path: {' or '.join(point.value for point in others)}"
+        )
     for point in others:
-        return _load(point.value, f"the agent {name!r} of the package {_package(point)}")
+        return _load(point.value, called(name))
     if ":" not in name:
         raise ArgumentError(
             f"no agent is called {name!r}{nearby(name, known_agents(), AGENTS_LISTED_BY)}, "
@@ -136,14 +165,16 @@ def find_agent(name: str) -> Any:
     return _load(name, f"the agent {name!r}")
 
 
+def called(name: str) -> str:
+    """What a message calls an agent: one of another package by that too."""
+    packages = [_package(point) for point in _of_others() if point.name == name]
+    return f"the agent {shown(name)}" + (f" of the package {' and '.join(packages)}" if packages else "")
+
+
 def modes_of(factory: Any) -> tuple[str, ...]:
     """The feedback modes that an agent's class says it plays; none if it says nothing."""
     said = getattr(factory, "modes", ())
     return tuple(mode.value for mode in Mode if isinstance(said, Collection) and mode in said)
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "without a name"
 
 
 def _load(path: str, what: str) -> Any:
@@ -157,7 +188,8 @@ def _load(path: str, what: str) -> Any:
     except CBOGymError:
         raise
     except (Exception, SystemExit) as error:  # whatever the module raises: it is somebody else's
-        reason = f"{type(error).__name__}: {error}{_origin(error)}{_mistaken(module)}"
+        said = shortened(text_of(error))
+        reason = f"{type(error).__name__}: {said}{_origin(error)}{_mistaken(module)}"
         raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
 
 

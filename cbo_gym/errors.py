@@ -121,6 +121,14 @@ def shown(given: Any) -> str:
     return shortened(text)
 
 
+def text_of(error: BaseException) -> str:
+    """What an error says, whose text may be somebody else's, and broken."""
+    try:
+        return str(error)
+    except BaseException as another:
+        return f"its text raises {type(another).__name__}"
+
+
 def shortened(text: str) -> str:
     """The beginning of a text that may be long."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -55,6 +55,14 @@ class Spec:
             ) from error
         return spec
 
+    @classmethod
+    def told(cls, text: str) -> Spec:
+        """Read a label of somebody's results; one of another form is a name without parameters."""
+        try:
+            return cls.parse(text)
+        except ArgumentError:
+            return cls(text)
+
     @property
     def keywords(self) -> dict[str, Any]:
         return dict(self.parameters)

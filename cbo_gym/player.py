@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
+from cbo_gym.agent_cards import agent_card
 from cbo_gym.agent_finder import create_agent, find_agent, modes_of
 from cbo_gym.channel import die_with_parent, own_streams, receive, send
+from cbo_gym.errors import text_of
 from cbo_gym.labels import Spec
 from cbo_gym.plain import action_to_plain, from_plain, read_message, task_of, written
 
@@ -25,6 +28,10 @@ class Player:
     def __init__(self) -> None:
         self._agent: Any = None
         self._space: Any = None
+
+    def card(self, name: str) -> Message:
+        """What an agent says of itself."""
+        return asdict(agent_card(name))
 
     def make(self, label: str) -> Message:
         """Make the agent; say what it plays, and in which modules it is defined."""
@@ -56,7 +63,7 @@ def serve() -> None:
     calls, answers = own_streams()
     player = Player()
     methods: Mapping[str, Callable[..., Any]] = {
-        name: getattr(player, name) for name in ("make", "reset", "act", "update", "recommend")
+        name: getattr(player, name) for name in ("card", "make", "reset", "act", "update", "recommend")
     }
     while (message := receive(calls)) is not None:
         name, arguments = read_message(message)
@@ -67,14 +74,8 @@ def _answer(method: Callable[..., Any], arguments: Message) -> Message:
     try:
         return {"value": method(**arguments)}
     except BaseException as error:  # whatever the agent raises; to end this process is the caller's affair
-        return {"error": {"kind": type(error).__name__, "text": _text(error), "trace": _short(traceback.format_exc())}}
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return _short(str(error))
-    except BaseException as another:  # it is the agent's own, and broken
-        return f"its text raises {type(another).__name__}"
+        kind, text, trace = type(error).__name__, text_of(error), traceback.format_exc()
+        return {"error": {"kind": kind, "text": _short(text), "trace": _short(trace)}}
 
 
 def _short(text: str) -> str:

@@ -172,13 +172,18 @@ def register_all() -> None:
 
     ``CBO/Custom-v0`` (and ``-Hard-``, ``-Aggregated-`` ...) take a problem of the user's own as the keyword
     ``problem``. An entry that is wrong is named in a warning, and again by whoever makes its environment; the others
-    are registered all the same.
+    are registered all the same. If the whole file cannot be read, a warning says so, and so does whatever needs it.
     """
     for mode in Mode:
         _register(custom_id(mode), {"mode": mode.value, "problem": None}, CUSTOM_ROUNDS)
-    for entry in entries():
+    try:
+        own = _own()
+    except RegistryError as unreadable:
+        warnings.warn(f"no environments are registered: {unreadable}", stacklevel=2)
+        return
+    for entry in own.entries:
         _register(entry.id, entry.made_with, entry.horizon)
-    for name, error in _own().broken.items():
+    for name, error in own.broken.items():
         warnings.warn(f"left out of the registry: {error}", stacklevel=2)
         if re.match(ID_PATTERN, name) and name not in gym.registry:
             refuse = partial(_raise, error)

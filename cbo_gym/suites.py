@@ -15,7 +15,7 @@ from pydantic import Field, FiniteFloat, PositiveInt, ValidationError
 
 from cbo_gym.errors import ArgumentError, did_you_mean, nearby
 from cbo_gym.labels import ENVS_LISTED_BY
-from cbo_gym.registry import entries, is_custom
+from cbo_gym.registry import RegistryError, entries, is_custom
 from cbo_gym.specs import Spec, expand, matches
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.yaml_files import read_yaml
@@ -145,5 +145,7 @@ def _parse(path: Path, name: str, item: object) -> Suite:
         return suite
     except ValidationError as error:
         raise SuiteError(f"{path}, suite {name}: {field_errors(error, Suite)}") from error
+    except RegistryError:  # that file is broken, not this one
+        raise
     except ArgumentError as error:
         raise SuiteError(f"{path}, suite {name}: {error}") from error

@@ -13,9 +13,9 @@ import typer
 from typer.testing import CliRunner
 
 import cbo_gym
+from cbo_gym.agent_cards import agent_card
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.cli import app
-from cbo_gym.cli.agent_cards import agent_card
 from cbo_gym.evaluation import evaluate
 from cbo_gym.evaluation.report.markdown import BEGIN, END
 from cbo_gym.evaluation.runs.results import name_of, save_run

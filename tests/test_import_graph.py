@@ -49,6 +49,7 @@ LAYERS = (
     ("agents",),
     ("labels",),
     ("agent_finder",),
+    ("agent_cards",),
     ("player",),
     ("specs", "suites"),
     ("exchange",),

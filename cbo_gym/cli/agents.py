@@ -16,7 +16,7 @@ from cbo_gym.labels import AGENTS_LISTED_BY
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
-    from cbo_gym.cli.agent_cards import AgentCard, Parameter
+    from cbo_gym.agent_cards import AgentCard, Parameter
 
 
 @app.command("agents")
@@ -52,14 +52,20 @@ def list_agents(
 
 
 def _cards(names: list[str]) -> list[AgentCard]:
-    """The cards of some agents; of those that a pattern names, the ones that cannot be imported are left out."""
-    from cbo_gym.cli.agent_cards import agent_card
+    """The cards of some agents; of those that a pattern names, the ones that cannot be imported are left out.
+
+    Those of other packages are imported in processes of their own.
+    """
+    from cbo_gym.agent_cards import agent_card
+    from cbo_gym.agents.zoo import zoo
+    from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, isolated_card
     from cbo_gym.specs import expand, known_agents
 
     cards = []
     for name in expand(names, known_agents, AGENTS_LISTED_BY):
         try:
-            cards.append(agent_card(name.partition("(")[0]))
+            bare, seconds = name.partition("(")[0], MAKING_SECONDS if name in names else LISTING_SECONDS
+            cards.append(agent_card(bare) if bare in zoo() else isolated_card(bare, seconds))
         except CBOGymError as error:
             if name in names:
                 raise

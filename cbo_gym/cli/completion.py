@@ -27,4 +27,4 @@ def agent_names(incomplete: str) -> list[str]:
 
 
 def _beginning(typed: str, known: Iterable[str]) -> list[str]:
-    return [name for name in known if name.startswith(typed)]
+    return [name for name in known if name.startswith(typed) and name.isprintable()]

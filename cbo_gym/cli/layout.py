@@ -80,7 +80,8 @@ def _pieces(word: str, width: int) -> list[str]:
     parts: list[str] = []
     for piece in PIECE.findall(word):
         while cell_len(piece) > width:
-            cut = next(n for n in range(len(piece), 0, -1) if cell_len(piece[:n]) <= width or n == 1)
+            longest = min(len(piece), width)  # a character takes a cell at least, but for those that combine
+            cut = next(n for n in range(longest, 0, -1) if cell_len(piece[:n]) <= width or n == 1)
             parts.append(piece[:cut])
             piece = piece[cut:]
         parts.append(piece)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.verify.replay import Replay
 
 STORE = Path("results")
+MOST_DIFFERENCES = 10  # that are listed
 SampleOption = Annotated[int, typer.Option(min=1, help="How many runs are played again, at random.")]
 SampleSeed = Annotated[int, typer.Option(min=0, help="Of the choice of the runs.")]
 AllowOption = Annotated[
@@ -76,6 +77,22 @@ def publish(
         say(f"{done.outdated} runs of {folder} are there already, or newer ones are.", whole=True)
     if done.left_out:
         say(f"Left out: {done.left_out} runs on environments that the suite has not.")
+    if submission:
+        _warn_of_differences(done.path)
+
+
+def _warn_of_differences(path: Path) -> None:
+    """Say in what a submission is not the suite of its name, which check-submission would refuse."""
+    from cbo_gym.evaluation.runs.suite_runs import differences
+    from cbo_gym.evaluation.store.published import read_part
+    from cbo_gym.suites import load_all
+
+    suite = next((suite for suite in load_all() if suite.name == path.stem), None)
+    found = list(differences(suite, read_part(path))) if suite else []
+    for what in found[:MOST_DIFFERENCES]:
+        say(printable(what), "yellow")
+    if found:
+        say(f"{len(found)} differences from the suite {path.stem} as it is now; check-submission refuses it so.", "red")
 
 
 @app.command()

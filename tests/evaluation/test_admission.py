@@ -23,7 +23,7 @@ ROOT = Path(cbo_gym.__file__).parent
 #: the door let through
 MAKERS = {
     "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph feedback problems.build",
-    "find_agent": "agent_finder cli.agent_cards evaluation.verify.admission "
+    "find_agent": "agent_cards agent_finder evaluation.verify.admission "
     "evaluation.play.grid evaluation.runs.provenance player",
     "create_agent": "agent_finder evaluation.play.grid evaluation.play.runner player testing",
     "make_env": "cli.environments evaluation.play.grid evaluation.play.runner exchange.opening testing",

@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 
 from cbo_gym.evaluation.metrics.aggregate import (
+    bootstrap,
     bootstrap_weights,
     equal_weights,
     interquartile_mean,
@@ -10,6 +11,7 @@ from cbo_gym.evaluation.metrics.aggregate import (
     mean,
     performance_profile,
     probability_of_improvement,
+    resampled_improvement,
 )
 
 NAN = np.nan
@@ -96,6 +98,20 @@ def test_draws_are_resamples_of_every_environment(rng):
 
 def test_a_single_run_is_every_draw(rng):
     np.testing.assert_array_equal(bootstrap_weights(np.array([[NAN, 0.3]]), 3, rng), [[[0, 1]]] * 3)
+
+
+@pytest.mark.parametrize("seeds", [(5, 4), (1, 6), (300, 2)])
+def test_counted_wins_are_the_weighted_ones(rng, seeds):
+    scores, others = (rng.integers(0, 4, size=(4, number)) / 3 for number in seeds)  # with ties
+    others[1, 1:] = NAN
+    draws, other_draws = bootstrap(scores, 30, rng), bootstrap(others, 30, rng)
+    weighted = probability_of_improvement(scores, others, draws.weights(), other_draws.weights())
+    np.testing.assert_allclose(resampled_improvement(scores, others, draws, other_draws), weighted, rtol=1e-12)
+    some = np.array([1, 3])
+    one, two = draws.on(some), other_draws.on(some)
+    np.testing.assert_allclose(one.weights().sum(axis=(1, 2)), 1.0)
+    weighted = probability_of_improvement(scores[some], others[some], one.weights(), two.weights())
+    np.testing.assert_allclose(resampled_improvement(scores[some], others[some], one, two), weighted, rtol=1e-12)
 
 
 def test_statistics_of_draws_are_those_of_the_resampled_scores(rng):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
+from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+import polars as pl
 import psutil
 
 from cbo_gym.evaluation import Run, load_runs
-from cbo_gym.evaluation.runs.results import SECONDS, name_of
+from cbo_gym.evaluation.runs.results import METADATA_KEY, SECONDS, name_of
 from cbo_gym.oracle import oracle_of
 from cbo_gym.specs import Spec, make_env
 
@@ -46,6 +50,15 @@ def played_again(run: Run) -> None:
     np.testing.assert_array_equal(run.table["expected_reward"], expected)
     np.testing.assert_allclose(run.table["cumulative_regret"], np.add.accumulate(run.optimum - expected))
     assert (run.table.select(SECONDS).to_numpy() >= 0.0).all()
+
+
+def forged(path: Path, **changes: object) -> None:
+    """With other metadata, and a checksum that fits."""
+    stored = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY]) | changes | {"checksum": "0" * 64}
+    content = BytesIO()
+    pl.read_parquet(path).write_parquet(content, metadata={METADATA_KEY: json.dumps(stored)})
+    blank = content.getvalue()
+    path.write_bytes(blank.replace(b"0" * 64, sha256(blank).hexdigest().encode()))
 
 
 def alive(mark: str) -> list[psutil.Process]:

@@ -1,13 +1,10 @@
 """Files of runs are spoilt in all ways; every one is noticed, said in one line, and gets in nobody's way."""
 
-import json
 import os
 import shutil
 import time
 import warnings
 from contextlib import contextmanager
-from hashlib import sha256
-from io import BytesIO
 
 import numpy as np
 import polars as pl
@@ -18,8 +15,7 @@ from cbo_gym import leaderboard, sweep
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import DamagedRunWarning, load_run
-from cbo_gym.evaluation.runs.results import METADATA_KEY
-from tests.trials.helpers import essences, say
+from tests.trials.helpers import essences, forged, say
 
 pytestmark = pytest.mark.slow
 
@@ -69,15 +65,6 @@ def is_noticed(path, content):
     except ArgumentError as error:
         return "\n" not in str(error)
     return False
-
-
-def forged(path, **changes):
-    """With other metadata, and a checksum that fits."""
-    stored = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY]) | changes | {"checksum": "0" * 64}
-    content = BytesIO()
-    pl.read_parquet(path).write_parquet(content, metadata={METADATA_KEY: json.dumps(stored)})
-    blank = content.getvalue()
-    path.write_bytes(blank.replace(b"0" * 64, sha256(blank).hexdigest().encode()))
 
 
 def flip(path):

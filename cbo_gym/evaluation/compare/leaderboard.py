@@ -351,24 +351,27 @@ class _Sample:
     Attributes:
         envs: their places among those of the group, ascending.
         values: column -> shape ``(envs, seeds)``, with NaN where there is no run.
-        equal, draws: weights of :mod:`cbo_gym.evaluation.metrics.aggregate`, the second of bootstrap resamples.
+        equal: weights of :mod:`cbo_gym.evaluation.metrics.aggregate`.
+        resamples: of the bootstrap.
     """
 
     envs: np.ndarray
     values: dict[str, np.ndarray]
     equal: np.ndarray
-    draws: np.ndarray
+    resamples: aggregate.Resamples
 
     @property
     def has_interval(self) -> bool:
         """Whether the bootstrap can tell the spread: not from a single run."""
         return bool(((self.equal > 0).sum(axis=1) > 1).all())
 
-    def on(self, envs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Scores, equal weights and draws on some of the environments."""
+    def on(self, envs: np.ndarray) -> tuple[np.ndarray, np.ndarray, aggregate.Resamples]:
+        """Scores, equal weights and resamples on some environments; those on all, the usual case, are not copied."""
+        if len(envs) == len(self.envs):
+            return self.values["score"], self.equal, self.resamples
         rows = np.searchsorted(self.envs, envs)
         share = len(self.envs) / len(envs)
-        return self.values["score"][rows], self.equal[rows] * share, self.draws[:, rows] * share
+        return self.values["score"][rows], self.equal[rows] * share, self.resamples.on(rows)
 
 
 def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
@@ -393,35 +396,36 @@ def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
         values[name] = np.full((len(envs), len(seeds)), np.nan)
         values[name][rows, columns] = runs[name].cast(pl.Float64).to_numpy()
     scores = values["score"]
-    draws = aggregate.bootstrap_weights(scores, BOOTSTRAP_DRAWS, rng)
-    return _Sample(envs, values, aggregate.equal_weights(scores), draws)
+    resamples = aggregate.bootstrap(scores, BOOTSTRAP_DRAWS, rng)
+    return _Sample(envs, values, aggregate.equal_weights(scores), resamples)
 
 
 def _overall(sample: _Sample, envs: int) -> dict[str, object]:
+    draws = sample.resamples.weights()
     seeds = (sample.equal > 0).sum(axis=1)
     row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int(seeds.sum())}
     row |= {"fewest_seeds": int(seeds.min()), "most_seeds": int(seeds.max())}
-    row |= _statistic("iqm", sample, aggregate.interquartile_mean, sample.values["score"])
+    row |= _statistic("iqm", sample, aggregate.interquartile_mean, sample.values["score"], draws)
     for name in sorted(sample.values, key=lambda name: name in GAPS):  # which few suites are compared by come last
-        row |= _mean_over_envs(name, sample)
+        row |= _mean_over_envs(name, sample, draws)
     return row
 
 
 def _statistic(
-    name: str, sample: _Sample, statistic: Callable[..., Any], values: np.ndarray
+    name: str, sample: _Sample, statistic: Callable[..., Any], values: np.ndarray, draws: np.ndarray
 ) -> dict[str, float | None]:
-    low, high = aggregate.interval(statistic(values, sample.draws))
+    low, high = aggregate.interval(statistic(values, draws))
     ends = _ends(name, float(low), float(high), sample.has_interval)
     return {name: float(statistic(values, sample.equal)), **ends}
 
 
-def _mean_over_envs(name: str, sample: _Sample) -> dict[str, float | None]:
+def _mean_over_envs(name: str, sample: _Sample, draws: np.ndarray) -> dict[str, float | None]:
     values = sample.values[name]
     if METRICS[name].over_envs == "mean":
         return {name: float(aggregate.mean(values, sample.equal))}
     if np.isnan(values[sample.equal > 0]).any():  # of fewer runs it would be another mean
         return {name: None, **_ends(name, 0.0, 0.0, False)}
-    return _statistic(name, sample, aggregate.mean, values)
+    return _statistic(name, sample, aggregate.mean, values, draws)
 
 
 def _ends(name: str, low: float, high: float, known: bool) -> dict[str, float | None]:
@@ -430,7 +434,7 @@ def _ends(name: str, low: float, high: float, known: bool) -> dict[str, float | 
 
 def _profile(group: str, agent: str, sample: _Sample) -> pl.DataFrame:
     scores = sample.values["score"]
-    low, high = aggregate.interval(aggregate.performance_profile(scores, sample.draws, THRESHOLDS))
+    low, high = aggregate.interval(aggregate.performance_profile(scores, sample.resamples.weights(), THRESHOLDS))
     unknown = np.full(len(THRESHOLDS), np.nan)
     return pl.DataFrame(
         {
@@ -453,7 +457,7 @@ def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
             continue
         (scores, equal, draws), (others, other_equal, other_draws) = one.on(shared), two.on(shared)
         value = float(aggregate.probability_of_improvement(scores, others, equal, other_equal))
-        resampled = aggregate.probability_of_improvement(scores, others, draws, other_draws)
+        resampled = aggregate.resampled_improvement(scores, others, draws, other_draws)
         low, high = (float(end) for end in aggregate.interval(resampled))
         known = one.has_interval and two.has_interval
         for first, second, numbers in (

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import yaml
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.files import write_text
@@ -116,16 +116,16 @@ def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
     """The parameter's value in the label of a run of the agent; None if it has none, or is of another agent."""
     if run.agent.partition("(")[0] != shared.name:
         return None
-    keywords = Spec.parse(run.agent).keywords
+    keywords = Spec.told(run.agent).keywords
     value = keywords.pop(parameter, None)
     return value if keywords == shared.keywords else None
 
 
 def _grid(candidates: list[tuple[Run, Any]], shared: Spec, parameter: str) -> tuple[list[str], list[float], list[int]]:
     """Environments, values and seeds that occur, each sorted."""
+    if strange := [value for _, value in candidates if not isinstance(value, int | float)]:  # perhaps not hashable
+        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(shown, strange))}")
     found = {value for _, value in candidates}
-    if strange := [value for value in found if not isinstance(value, int | float)]:
-        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(repr, strange))}")
     envs = sorted({run.env for run, _ in candidates})
     for count, what in ((len(found), f"values of {parameter}"), (len(envs), "environments")):
         if count < 2:

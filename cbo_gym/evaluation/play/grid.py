@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cbo_gym.agent_finder import create_agent, find_agent, modes_of, usable_agents
+from cbo_gym.agent_finder import create_agent, find_agent, known_agents, modes_of, usable_agents
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.blind import secret_of, turned
-from cbo_gym.evaluation.play.isolated import described
+from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, described
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import problem_of
 from cbo_gym.evaluation.runs.provenance import OWN, forget_sources, is_our_own, modules_of, sources
@@ -114,8 +114,8 @@ def plan(
         envs = envs.environments
     if seeds is None:
         raise ArgumentError("give the seeds; only a suite has seeds of its own")
-    agent_specs = _specs(agents, _usable, AGENTS_LISTED_BY)
-    env_specs = _specs(envs, lambda: [entry.id for entry in entries()], ENVS_LISTED_BY)
+    agent_specs = _agents(agents)
+    env_specs = _environments(envs)
     seed_list = list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in seeds))
     if not (agent_specs and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
@@ -153,15 +153,22 @@ def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder
     )
 
 
-def player_of(spec: Spec) -> Player:
-    """Of an agent, which can be made; one that is not of this package is made in a process of its own."""
+def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
+    """Of an agent, which can be made; one that is not of this package in a process of its own, in so many seconds."""
     if spec.name in zoo():
         return Player(modules_of(create_agent(spec), spec), modes_of(find_agent(spec.name)), isolated=False)
-    return Player(*described(spec), isolated=True)
+    return Player(*described(spec, seconds), isolated=True)
 
 
-def _usable() -> list[str]:
-    return usable_agents(player_of)
+def _agents(named: Iterable[str | Spec]) -> list[Spec]:
+    """Of those that a pattern names, the ones that can be used."""
+    specs: list[Spec] = []
+    for one in named:
+        if isinstance(one, str) and (fitting := expand([one], known_agents, AGENTS_LISTED_BY)) != [one]:
+            specs += map(Spec, usable_agents(partial(player_of, seconds=LISTING_SECONDS), fitting))
+        else:
+            specs.append(one if isinstance(one, Spec) else Spec.parse(one))
+    return specs
 
 
 def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blind: str | None) -> Iterator[list[Cell]]:
@@ -184,12 +191,13 @@ def _blind_cell(env: Spec, seed: int, horizon: int | None, words: str) -> Cell:
     return cell_of(turned(env, secret), seed, horizon, secret)
 
 
-def _specs(named: Iterable[str | Spec], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[Spec]:
+def _environments(named: Iterable[str | Spec]) -> list[Spec]:
     """Texts, with ``*`` and ``?`` in them, as what they stand for; Specs as they are."""
+    known = [entry.id for entry in entries()]
     return [
         spec
         for one in named
-        for spec in ([one] if isinstance(one, Spec) else map(Spec.parse, expand([one], list_known, listed_by)))
+        for spec in ([one] if isinstance(one, Spec) else map(Spec.parse, expand([one], lambda: known, ENVS_LISTED_BY)))
     ]
 
 

@@ -10,16 +10,19 @@ from contextlib import suppress
 from typing import Any
 
 from cbo_gym import errors
+from cbo_gym.agent_cards import AgentCard, card_of
+from cbo_gym.agent_finder import called
 from cbo_gym.channel import GarbledError, receive, send
 from cbo_gym.closed import VARIABLE
 from cbo_gym.errors import CBOGymError, OperationError
-from cbo_gym.evaluation.play.processes import end_process, how_it_ended, start_process
+from cbo_gym.evaluation.play.processes import end_process, how_it_ended, kill, start_process
 from cbo_gym.labels import Spec
 from cbo_gym.plain import read_message, task_to_plain, to_plain, written
 from cbo_gym.task import Action, Info, Observation, Task
 
 LONGEST_ANSWER = 2**26  # bytes: an action of any environment takes far less
-MAKING_SECONDS = 300  # in which an agent must be imported and made
+MAKING_SECONDS = 300  # in which an agent that is asked for must be imported and made
+LISTING_SECONDS = 30  # the same of one that a pattern names among others
 PR_SET_DUMPABLE = 4
 
 
@@ -34,32 +37,22 @@ class IsolatedAgent:
 
     Args:
         spec: its name, or import path, and its parameters. The code is run in the process that is started here.
+        seconds: in which it must be imported and made.
 
     Attributes:
         modules: in which the agent is defined, as its own process says.
         modes: the feedback modes that it plays, by its own word; empty if it says nothing.
 
     Raises:
-        ArgumentError: if there is no such agent, it does not take the parameters, or it takes longer than
-            :data:`MAKING_SECONDS` to be made.
+        ArgumentError: if there is no such agent, it does not take the parameters, or takes too long or ends its process
+            before it is made.
     """
 
-    def __init__(self, spec: Spec) -> None:
-        self._process = start_process("cbo_gym.player", **{VARIABLE: "1"})
-        impatient = threading.Timer(MAKING_SECONDS, self._process.kill)
-        impatient.daemon = True
-        impatient.start()
-        try:
-            made = self._ask("make", label=str(spec))
-            self.modules = frozenset(map(str, made["modules"]))
-            self.modes = tuple(map(str, made["modes"]))
-        except BaseException as error:
-            self.close()
-            if isinstance(error, CBOGymError):
-                raise errors.ArgumentError(str(error)) from error
-            raise
-        finally:
-            impatient.cancel()
+    def __init__(self, spec: Spec, seconds: float = MAKING_SECONDS) -> None:
+        self._conversation = _Conversation()
+        made = self._conversation.begin(f"make {spec.shown}", seconds, "make", label=str(spec))
+        self.modules = frozenset(map(str, made["modules"]))
+        self.modes = tuple(map(str, made["modes"]))
 
     def reset(self, task: Task, seed: int) -> None:
         self._ask("reset", task=task_to_plain(task), seed=seed)
@@ -81,12 +74,53 @@ class IsolatedAgent:
 
     def close(self) -> None:
         """End its process, and whatever that has started."""
-        end_process(self._process)
+        self._conversation.end()
 
     def _ask(self, name: str, **arguments: Any) -> Any:
+        return self._conversation.ask(name, **arguments)
+
+
+class _Conversation:
+    """A process that imports somebody else's agent, asked by messages."""
+
+    def __init__(self) -> None:
+        self._process = start_process("cbo_gym.player", **{VARIABLE: "1"})
+
+    def begin(self, what: str, seconds: float, message: str, /, **arguments: Any) -> Any:
+        """The first answer, in so many seconds; without one the process is ended.
+
+        Raises:
+            ArgumentError: naming ``what`` cannot be done, and why.
+        """
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            kill(self._process)  # with what it started, which may hold its streams open
+
+        impatient = threading.Timer(seconds, stop)
+        impatient.daemon = True
+        impatient.start()
+        try:
+            return self.ask(message, **arguments)
+        except BaseException as error:
+            self.end()
+            if not isinstance(error, CBOGymError):
+                raise
+            if isinstance(error, errors.ArgumentError):  # which names the agent
+                raise errors.ArgumentError(str(error)) from error
+            why = f"it took longer than {seconds:g} s" if late.is_set() else error
+            raise errors.ArgumentError(f"cannot {what}: {why}") from error
+        finally:
+            impatient.cancel()
+
+    def end(self) -> None:
+        end_process(self._process)
+
+    def ask(self, message: str, /, **arguments: Any) -> Any:
         answer = None
         with suppress(BrokenPipeError):  # it has ended
-            send(self._process.stdin, written([name, arguments]))
+            send(self._process.stdin, written([message, arguments]))
             answer = receive(self._process.stdout, LONGEST_ANSWER)
         if answer is None:
             raise PlayerError(how_it_ended(self._process.wait()))
@@ -96,11 +130,23 @@ class IsolatedAgent:
         return told.get("value")
 
 
-def described(spec: Spec) -> tuple[frozenset[str], tuple[str, ...]]:
+def described(spec: Spec, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
     """The modules and the modes of an agent, from a process of its own; raises as :class:`IsolatedAgent` does."""
-    agent = IsolatedAgent(spec)
+    agent = IsolatedAgent(spec, seconds)
     agent.close()
     return agent.modules, agent.modes
+
+
+def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
+    """The card of somebody else's agent, from a process of its own, which may take so many seconds to import it.
+
+    Raises:
+        ArgumentError: if there is no such agent, it cannot be imported, or takes too long or ends its process.
+    """
+    conversation = _Conversation()
+    told = conversation.begin(f"import {called(name)}", seconds, "card", name=name)
+    conversation.end()
+    return card_of(told)
 
 
 def _read(answer: bytes) -> Mapping[str, Any]:

@@ -167,7 +167,7 @@ def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
     """Kill a process that :func:`start_process` made, and what it started; close its streams."""
-    _kill(process)
+    kill(process)
     process.wait()
     for stream in (process.stdin, process.stdout):
         with suppress(OSError):  # what was still to be written
@@ -217,7 +217,7 @@ class _Watch:
                 self.for_memory = True
                 self.reason = f"used {used:.0f} MiB of memory; the limit is {self._mebibytes:g} MiB"
             if self.reason or self._process.poll() is not None:
-                _kill(self._process)
+                kill(self._process)
                 return
 
 
@@ -243,7 +243,7 @@ def _resident(pid: int) -> float:
     return total / MEBIBYTE
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
     """End a process, what it started, and what is left of its group, and of theirs, if they have ended themselves."""
     import psutil
 

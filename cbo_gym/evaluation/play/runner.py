@@ -14,7 +14,7 @@ import polars as pl
 
 from cbo_gym.arguments import whole_number
 from cbo_gym.envs.tasks import make_task
-from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, text_of
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.play.blind import Seeds, anonymous, seeds_of
 from cbo_gym.evaluation.play.isolated import IsolatedAgent, PlayerError
@@ -180,15 +180,8 @@ def _blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, *let_pass)):
             raise
-        said = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {_text_of(error)}"
+        said = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {text_of(error)}"
         raise AgentError(f"{where}: {said}") from error
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except BaseException as another:  # it is the agent's own, and broken
-        return f"its text raises {type(another).__name__}"
 
 
 def problem_of(env: gym.Env[Observation, Action]) -> object:

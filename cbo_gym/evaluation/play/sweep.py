@@ -33,6 +33,7 @@ from cbo_gym.evaluation.runs.machine import process_count
 from cbo_gym.evaluation.runs.provenance import played_with
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, Run, Status, name_of, readable, save_run
+from cbo_gym.evaluation.runs.suite_runs import warn_of_others
 from cbo_gym.labels import Spec
 from cbo_gym.suites import Suite
 
@@ -64,7 +65,8 @@ def sweep(
     had failed are tried again, and so are those of other versions of the code: of cbo-gym, or of an agent or problem
     of your own. A run that fails is stored with its traceback, or with what ended its process; a pair whose mode does
     not fit is stored as skipped; and the sweep goes on. A file that is damaged is moved to ``damaged`` in the folder,
-    with a warning, and its run played again. On a cluster a run whose worker is killed is played again by another one.
+    with a warning, and its run played again. Of a suite that was edited meanwhile the runs that still belong count;
+    a warning names the others. On a cluster a run whose worker is killed is played again by another one.
 
     An agent that is not of this package plays in a process of its own, which is told the task, observations and
     rewards, and answers with actions; it never holds the environment, the oracle or the seed of the noise.
@@ -106,7 +108,10 @@ def sweep(
         raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
+    seeds = None if seeds is None else list(seeds)
     jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond, blind)
+    if isinstance(envs, Suite) and blind is None:
+        warn_of_others(envs, Path(folder), {job.path for job in jobs}, seeds, horizon)
     limits = Limits(time_limit, memory_limit)
     return run_jobs(jobs, n_jobs=n_jobs, address=address, limits=limits, on_start=on_start, on_run=on_run)
 

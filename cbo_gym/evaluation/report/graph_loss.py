@@ -59,7 +59,7 @@ def graph_loss_tables(board: Leaderboard) -> dict[str, Table]:
 
 def _key(run: Run) -> tuple[str, str, int, str, int]:
     """Environment, what is told of its graph (nothing if it is known), horizon, agent and seed."""
-    spec = Spec.parse(run.env)
+    spec = Spec.told(run.env)
     told = {name: value for name, value in spec.parameters if name in GRAPH_KEYWORDS}
     env = str(Spec(spec.name, tuple(pair for pair in spec.parameters if pair[0] not in told)))
     if told.pop("graph", "known") == "known":

@@ -44,8 +44,8 @@ def instance_losses(board: Leaderboard) -> pl.DataFrame:
     """
     found: dict[tuple[str, str], tuple[list[Run], list[Run]]] = defaultdict(lambda: ([], []))
     for run in (run for run in board.runs if not run.secret):
-        env, instance = _split(run)
-        found[env, run.agent][instance != 0].append(run)
+        env, turned = _split(run)
+        found[env, run.agent][turned].append(run)
     rows = [
         {"env": env, "agent": agent, "score": what, **_lost(name, *both)}
         for (env, agent), both in sorted(found.items())
@@ -67,11 +67,11 @@ def instance_tables(board: Leaderboard) -> dict[str, Table]:
     return {env: table_of(header, own) for env, own in rows.items()}
 
 
-def _split(run: Run) -> tuple[str, int]:
-    """The environment with its horizon, but without the number of its instance, and that number."""
-    spec = Spec.parse(run.env)
+def _split(run: Run) -> tuple[str, bool]:
+    """The environment with its horizon, but without the number of its instance, and whether that is another than 0."""
+    spec = Spec.told(run.env)
     others = tuple(pair for pair in spec.parameters if pair[0] != INSTANCE_KEYWORD)
-    return f"{Spec(spec.name, others)}, T={run.horizon}", int(spec.keywords.get(INSTANCE_KEYWORD, 0))
+    return f"{Spec(spec.name, others)}, T={run.horizon}", bool(spec.keywords.get(INSTANCE_KEYWORD, 0) != 0)
 
 
 def _lost(name: str, published: list[Run], turned: list[Run]) -> dict[str, float | int | None]:

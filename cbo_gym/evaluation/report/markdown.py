@@ -33,12 +33,12 @@ def write_results(path: Path, board: Leaderboard) -> None:
     Raises:
         ArgumentError: if the file is missing, or has not each of the two lines once, in this order.
     """
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    before, begin, rest = text.partition(BEGIN)
-    inside, end, after = rest.partition(END)
-    if not (begin and end) or BEGIN in inside + after or END in before + after:
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+    places = [(place, line.strip()) for place, line in enumerate(lines) if line.strip() in (BEGIN, END)]
+    if [marker for _, marker in places] != [BEGIN, END]:
         raise ArgumentError(f"{path} must have the lines {BEGIN!r} and {END!r} once each, in this order")
-    write_text(path, f"{before}{BEGIN}\n{results(board)}{END}{after}")
+    (begin, _), (end, _) = places
+    write_text(path, "".join([*lines[: begin + 1], results(board), *lines[end:]]))
 
 
 def results(board: Leaderboard) -> str:

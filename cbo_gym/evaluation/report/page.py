@@ -227,8 +227,12 @@ def _page(board: Leaderboard, rankings: Rankings, names: _Names, formats: Sequen
         extra=[part for part in (page.gaps(), page.graph_losses(), page.instances()) if part["tables"]],
         sections=[page.env(env) for env in names.envs if env in set(board.per_env["env"])],
         coverage=page.coverage(),
-        unfinished=incomplete_rows(board),
+        unfinished=[(what, _printable_lines(why)) for what, why in incomplete_rows(board)],
     )
+
+
+def _printable_lines(text: str) -> str:
+    return "\n".join(map(printable, text.splitlines()))
 
 
 def _uplot(name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -26,7 +27,7 @@ from cbo_gym.evaluation.report.palette import GREY, Look, looks, of_place
 from cbo_gym.evaluation.report.x_axis import CostPaid, Horizontal, Rounds, has_costs
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run, stacked
-from cbo_gym.files import replacing
+from cbo_gym.files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,8 +102,9 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # what has been laid out once need not be for every format
     for kind in formats:
-        with replacing(folder / f"{name}.{kind}") as path:
-            figure.savefig(path, dpi=DPI, metadata=UNDATED[kind])
+        content = BytesIO()  # of a disk that is full Matplotlib says something else
+        figure.savefig(content, format=kind, dpi=DPI, metadata=UNDATED[kind])
+        write_bytes(folder / f"{name}.{kind}", content.getvalue())
 
 
 @on_paper

@@ -315,9 +315,10 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
 def provenance(board: Leaderboard) -> str:
     """What the numbers come from: runs, seeds, versions, dates and machines, and what differs among the runs."""
     runs = board.table.filter(pl.col("status") == "finished")
-    versions, days, machines = (
-        sorted({value.partition("T")[0] for value in runs[name] if value}) for name in ("version", "date", "machine")
+    versions, dates, machines = (
+        sorted({value for value in runs[name] if value}) for name in ("version", "date", "machine")
     )
+    days = [date.partition("T")[0] for date in dates]
     parts = [
         f"{runs.height} finished runs",
         f"seeds {_ranges(sorted(runs['seed'].unique()))}",
@@ -328,7 +329,7 @@ def provenance(board: Leaderboard) -> str:
     sentences = ["; ".join(parts), *mixtures(board)]
     if board.replaced:
         sentences.append(f"Left out: {board.replaced} runs that were played again later")
-    return ". ".join(sentences) + "."
+    return printable(". ".join(sentences) + ".")
 
 
 def mixtures(board: Leaderboard) -> list[str]:

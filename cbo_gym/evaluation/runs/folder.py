@@ -6,12 +6,11 @@ import os
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.runs.locking import locked
-from cbo_gym.evaluation.runs.results import Run, load_run, name_of
+from cbo_gym.evaluation.runs.results import NewerError, Run, load_run, name_of
 
 DAMAGED = "damaged"  # subfolder for files that are set aside
 PROBE = bytes(2**20)  # what must find room before a sweep begins
@@ -86,20 +85,34 @@ def stored_run(path: Path) -> Run:
 
 
 def resumed_run(path: Path) -> Run | None:
-    """The run of a file, if there is one; a damaged file is moved aside with a DamagedRunWarning."""
+    """The run of a file, if there is one; a damaged file is moved aside with a DamagedRunWarning.
+
+    Raises:
+        NewerError: if it is of a newer version, which stays where it is.
+    """
     if not path.exists():
         return None
-    with suppress(ArgumentError):
-        return stored_run(path)
+    found = _run_or_damage(path)
+    if isinstance(found, Run):
+        return found
     with locked(path.parent):  # another sweep may have moved it aside, and written a whole one in its place
         if not path.exists():
             return None
-        try:
-            return stored_run(path)
-        except ArgumentError as error:
-            aside = _move_aside(path)
-            warnings.warn(f"{error}; moved to {aside}, and played again", DamagedRunWarning, stacklevel=2)
-            return None
+        found = _run_or_damage(path)
+        if isinstance(found, Run):
+            return found
+        aside = _move_aside(path)
+        warnings.warn(f"{found}; moved to {aside}, and played again", DamagedRunWarning, stacklevel=2)
+        return None
+
+
+def _run_or_damage(path: Path) -> Run | ArgumentError:
+    try:
+        return stored_run(path)
+    except NewerError:
+        raise
+    except ArgumentError as error:
+        return error
 
 
 def _move_aside(path: Path) -> Path:

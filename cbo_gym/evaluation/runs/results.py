@@ -94,6 +94,10 @@ ALWAYS_KNOWN = (
 NO_RESULT = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
+class NewerError(ArgumentError):
+    """A file is of a version of cbo-gym to come, and not to be touched by this one."""
+
+
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
 class Run:
     """One run: what was run, how it ended, and a table with a row a round (empty unless it finished).
@@ -297,18 +301,19 @@ def load_run(path: Path) -> Run:
         run = run_of(stored, pl.read_parquet(BytesIO(content)))
         require_numbers(run)
     except ValidationError as error:
-        raise ArgumentError(f"{path} is {_no_run_of_this_version(stored)}: {field_errors(error)}") from error
+        raise _no_run(path, stored, field_errors(error)) from error
     except NO_RESULT as error:
-        raise ArgumentError(f"{path} is {_no_run_of_this_version(stored)}: {error}") from error
+        raise _no_run(path, stored, str(error)) from error
     return run
 
 
-def _no_run_of_this_version(stored: Mapping[str, Any]) -> str:
+def _no_run(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentError:
     """What a file is that holds no run as they are here: one of a version to come, or nothing of ours."""
     with suppress(KeyError, TypeError, ValueError):  # there is no version
         if Version(stored["version"]) > Version(__version__):
-            return f"of cbo-gym {stored['version']}, which this one, {__version__}, cannot read; install the newer one"
-    return "not a result of cbo-gym"
+            which = f"of cbo-gym {stored['version']}, which this one, {__version__}, cannot read"
+            return NewerError(f"{path} is {which}; install the newer one: {reason}")
+    return ArgumentError(f"{path} is not a result of cbo-gym: {reason}")
 
 
 def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:

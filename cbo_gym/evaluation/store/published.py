@@ -35,7 +35,7 @@ import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
-from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.errors import ArgumentError, OperationError, shown
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.metrics.gap import gaps_of
 from cbo_gym.evaluation.runs.counted import newest
@@ -51,6 +51,7 @@ from cbo_gym.evaluation.runs.results import (
     NO_RESULT,
     SECONDS,
     SOMETIMES,
+    NewerError,
     Run,
     all_finite,
     from_json,
@@ -374,13 +375,16 @@ def read_part(path: Path) -> list[Run]:
         if "schema" not in about:
             raise ArgumentError("it is a single run; cbo-gym publish makes a file of published results from a folder")
         if about["schema"] not in READ:
-            raise ArgumentError(f"its schema is {about['schema']}, this version reads {SCHEMA}; install a newer one")
+            which = f"its schema is {shown(about['schema'])}, this version reads {SCHEMA}; install a newer one"
+            raise NewerError(f"{path} is of another version of cbo-gym: {which}")
         described = _described(content, held)
         runs = _runs(described)
         _require_length(held, described)
         lists = [name for name, dtype in pl.read_parquet_schema(BytesIO(content)).items() if dtype == pl.List]
         curves = Lists(pl.read_parquet(BytesIO(content), columns=lists) if lists else pl.DataFrame())
         return _with_curves(runs, curves, described)
+    except NewerError:
+        raise
     except ValidationError as error:
         raise ArgumentError(f"{path} has no published results of cbo-gym: {field_errors(error)}") from error
     except NO_RESULT as error:

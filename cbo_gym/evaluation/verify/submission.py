@@ -8,7 +8,7 @@ turned. What cannot be played again stays *unverified*: shown apart and never ra
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,14 +21,14 @@ from pydantic import Field, ValidationError
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.runs.suite_runs import described, differences
 from cbo_gym.evaluation.store.published import Published, put, read_part
 from cbo_gym.evaluation.verify.admission import admitted_agent, admitted_env
 from cbo_gym.evaluation.verify.referee import Blind, blind_scores, drops, gains, replayed, rescored
 from cbo_gym.evaluation.verify.replay import Replay
-from cbo_gym.registry import entries, find_entry
-from cbo_gym.suites import Suite, load
+from cbo_gym.registry import entries
+from cbo_gym.suites import load
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.version import __version__
 from cbo_gym.yaml_files import read_yaml
@@ -147,12 +147,12 @@ def check_submission(
             said, tuple(runs), (*problems, *([] if finished else ["no run has finished"])), tuple(remarks), ()
         )
     on_start("worked out anew", len(finished))
-    problems += [f"{_of(run)}: {what}" for run, found in rescored(finished, on_run=on_run) for what in found]
+    problems += [f"{described(run)}: {what}" for run, found in rescored(finished, on_run=on_run) for what in found]
     if reason := _not_played(runs, allow):
         remarks.append(f"nothing was played again, so it is unverified: {reason}")
         return Checked(said, tuple(runs), tuple(problems), tuple(remarks), ())
     played = list(replayed(runs, sample, allow, on_start=on_start, on_run=on_run))
-    problems += [f"played again, {_of(one.run)} {_fate(one)}: {one.why}" for one in played if _fate(one)]
+    problems += [f"played again, {described(one.run)} {_fate(one)}: {one.why}" for one in played if _fate(one)]
     problems += gains(played)
     remarks += _speed(played)
     scores, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
@@ -184,10 +184,6 @@ def _name(label: str) -> str:
     return label.partition("(")[0]
 
 
-def _of(run: Run) -> str:
-    return f"{run.agent} on {env_label(run)}, seed {run.seed}"
-
-
 def _names(card: Card, runs: Sequence[Run]) -> Iterator[str]:
     if others := sorted({run.agent for run in runs if _name(run.agent) != card.agent}):
         yield f"the card is of {card.agent}, the file has runs of {', '.join(others)} too"
@@ -204,9 +200,9 @@ def _times(runs: Sequence[Run]) -> Iterator[str]:
     now = datetime.now(UTC)
     for run in runs:
         if run.date and datetime.fromisoformat(run.date) > now + MOST_AHEAD:
-            yield f"{_of(run)}: it is said to have ended at {run.date}, which is yet to come"
+            yield f"{described(run)}: it is said to have ended at {run.date}, which is yet to come"
         if run.status == "finished" and not (run.seconds >= 0.0).all():
-            yield f"{_of(run)}: the seconds of some rounds are negative or missing"
+            yield f"{described(run)}: the seconds of some rounds are negative or missing"
 
 
 def _speed(played: Sequence[Replay]) -> Iterator[str]:
@@ -230,9 +226,9 @@ def _isolation(runs: Sequence[Run]) -> Iterator[str]:
     """Played as somebody else's agents are: apart from the environment, and told which it is."""
     for run in runs:
         if run.status == "finished" and not run.isolated and _name(run.agent) not in zoo():
-            yield f"{_of(run)}: the agent was not isolated; play with cbo-gym sweep, by an import path or a package"
+            yield f"{described(run)}: the agent was not isolated; play by cbo-gym sweep, by an import path or a package"
         if run.secret:
-            yield f"{_of(run)} was blind; whoever checks plays blind, and nobody else's counts"
+            yield f"{described(run)} was blind; whoever checks plays blind, and nobody else's counts"
 
 
 def _suite(card: Card, runs: Sequence[Run]) -> Iterator[str]:
@@ -242,38 +238,7 @@ def _suite(card: Card, runs: Sequence[Run]) -> Iterator[str]:
     except ArgumentError as error:
         yield f"the card names no suite of this package: {error}"
         return
-    labels = suite.labels()
-    seeds: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
-    for run in runs:
-        if run.env not in labels:
-            yield f"{_of(run)}: the suite {suite.name} has no such environment"
-        elif run.horizon != (rounds := _rounds(suite, run.env)):
-            yield f"{_of(run)}: the suite {suite.name} has {rounds} rounds there"
-        else:
-            seeds[run.agent, run.env][run.seed] += 1
-    for agent in sorted({run.agent for run in runs}):
-        for env in labels:
-            yield from _seeds(f"{agent} on {env}", seeds[agent, env], suite)
-
-
-def _seeds(where: str, counts: Counter[int], suite: Suite) -> Iterator[str]:
-    """Those of the suite, each once."""
-    wanted = range(suite.seeds)
-    if twice := sorted(seed for seed, count in counts.items() if count > 1):
-        yield f"{where}: the seeds {_listed(twice)} are there more than once"
-    if missing := [seed for seed in wanted if seed not in counts]:
-        yield f"{where}: the suite {suite.name} has {suite.seeds} seeds; missing are {_listed(missing)}"
-    if strange := sorted(set(counts) - set(wanted)):
-        yield f"{where}: the suite {suite.name} has no seeds {_listed(strange)}"
-
-
-def _rounds(suite: Suite, label: str) -> int:
-    entry = find_entry(_name(label))
-    return suite.horizon or (entry.horizon if entry else 0)
-
-
-def _listed(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds[:10])) + (f" and {len(seeds) - 10} more" if len(seeds) > 10 else "")
+    yield from differences(suite, runs)
 
 
 def _remarks(runs: Sequence[Run]) -> Iterator[str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cbo_gym.specs import find_agent, modes_of
+from cbo_gym.agent_finder import find_agent, modes_of
 
 ARGUMENT = re.compile(r"\*{0,2}(\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?: *(.*)")  # "beta (float): its meaning"
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
@@ -72,6 +73,13 @@ def agent_card(name: str) -> AgentCard:
         source=_first_paragraph(getattr(sys.modules.get(module), "__doc__", None)),
         parameters=tuple(_parameter(one, meanings) for one in _signature(made_by)),
     )
+
+
+def card_of(told: Mapping[str, Any]) -> AgentCard:
+    """The card that another process told as plain data."""
+    texts = {name: str(told[name]) for name in ("name", "defined_in", "summary", "source")}
+    parameters = (Parameter(**one) for one in told["parameters"])
+    return AgentCard(**texts, modes=tuple(told["modes"]), parameters=tuple(parameters))
 
 
 def _signature(made_by: Any) -> list[inspect.Parameter]:
