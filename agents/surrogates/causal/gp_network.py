@@ -18,10 +18,17 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, plausible_beyond
-from cbo_gym.agents.surrogates.gp.fitting import Composed, Covariances, Hyperparameters, Pullback
-from cbo_gym.agents.surrogates.gp.kernels import Function, LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.closed_form import (
+    Against,
+    CompositeCovariances,
+    Covariances,
+    Function,
+    Hyperparameters,
+    Prior,
+    Pullback,
+)
+from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.prediction import Against, Prior
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
@@ -381,16 +388,16 @@ class MechanismKernel(VarianceKernel):
 
         return function
 
-    def closed_form(self, points: np.ndarray) -> Composed:
+    def closed_form(self, points: np.ndarray) -> CompositeCovariances:
         """Its covariances of points ``n x d``."""
         smooth = self.smooth.closed_form(points)
         if points.shape[1] == self._parents:
-            return Scaled(LogVariances(self), smooth)
+            return ScaledCovariances(LogVariances(self), smooth)
         modulation = self.modulation.closed_form(points[:, self._parents :])
-        return Mechanisms(LogVariances(self), smooth, modulation, points[:, : self._parents])
+        return MechanismCovariances(LogVariances(self), smooth, modulation, points[:, : self._parents])
 
 
-class Mechanisms(Composed):
+class MechanismCovariances(CompositeCovariances):
     """Covariances of points under a :class:`MechanismKernel` of parents and actions.
 
     Args:
