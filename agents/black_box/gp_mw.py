@@ -12,11 +12,14 @@ Departures:
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.agents.toolbox.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.task import Action, Observation
 
@@ -30,16 +33,19 @@ class GPMW(MultiplicativeWeights):
         device: torch device.
 
     Attributes:
+        make_surrogate: makes the surrogate.
         surrogate: the GP from the action and the adversary's move to the reward.
 
     Raises:
         ArgumentError: if an argument is out of range.
     """
 
+    make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
+
     def setup(self, seed: int) -> None:
         super().setup(seed)
         dim = len(self.task.action_domains) + len(self.task.adversary_domains)
-        self.surrogate = GaussianProcess(self.task.reward, dim, noise_std=None, device=self.device)
+        self.surrogate = self.make_surrogate(self.task.reward, dim, noise_std=None, device=self.device)
 
     def learn(self, action: Action, observation: Observation, reward: float) -> None:
         inputs = np.concatenate([action, observation["adversary"]])

@@ -17,6 +17,7 @@ Departures:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from torch import Tensor
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.limits import require_device
@@ -44,6 +46,7 @@ class GPUCB(Agent):
 
     Attributes:
         features: of the task's actions, which the GP takes as inputs, before those of the context.
+        make_surrogate: makes the surrogate.
         surrogate: the GP from the action to the reward.
 
     Raises:
@@ -51,6 +54,8 @@ class GPUCB(Agent):
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.ADVERSARIAL})
+
+    make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
     def __init__(self, beta: float = 2.0, device: str = "cpu") -> None:
         require_not_negative("beta", beta)
@@ -63,7 +68,7 @@ class GPUCB(Agent):
         dim = self.features.input_dim
         self._contexts = self.task.contexts if isinstance(self.task, ContextualTask) else ()
         noiseless = not self._contexts and is_noiseless(self.task, self.task.reward)
-        self.surrogate = GaussianProcess(
+        self.surrogate = self.make_surrogate(
             self.task.reward,
             dim + len(self._contexts),
             noise_std=0.0 if noiseless else None,

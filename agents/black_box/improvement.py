@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from cbo_gym.agent import Agent
 from cbo_gym.agents.black_box.independent import IndependentGPs
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
@@ -31,6 +33,7 @@ class NodeImprovement(Agent):
 
     Attributes:
         features: of the task's actions, which the GPs take as inputs.
+        make_surrogate: makes a surrogate.
         surrogates: the GPs of the modelled nodes, each from the action.
         model: these GPs together, as BoTorch takes them.
 
@@ -39,6 +42,8 @@ class NodeImprovement(Agent):
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD})
+
+    make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
     def __init__(self, samples: int = 128, device: str = "cpu") -> None:
         self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
@@ -63,7 +68,7 @@ class NodeImprovement(Agent):
         dim, self._modelled = self.features.input_dim, self.modelled()
         self._columns = [task.nodes.index(node) for node in self._modelled]
         self.surrogates = [
-            GaussianProcess(node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device)
+            self.make_surrogate(node, dim, noise_std=0.0 if is_noiseless(task, node) else None, device=self.device)
             for node in self._modelled
         ]
         self.model = IndependentGPs(self.surrogates)

@@ -9,7 +9,7 @@ from botorch.models.model import Model
 from botorch.posteriors import Posterior
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.protocols import Surrogate
 from cbo_gym.errors import ArgumentError
 
 
@@ -56,10 +56,10 @@ class IndependentGPs(Model):
     """Independent outputs, one GP each, at single points (``q = 1``): only marginals are computed.
 
     Args:
-        surrogates: GPs with the same inputs.
+        surrogates: with the same inputs.
     """
 
-    def __init__(self, surrogates: Sequence[GaussianProcess]) -> None:
+    def __init__(self, surrogates: Sequence[Surrogate]) -> None:
         super().__init__()
         self._surrogates = tuple(surrogates)
 

@@ -15,6 +15,7 @@ Departures:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.agents.dynamic.slices import SliceAgent
 from cbo_gym.agents.intervention_sets.cbo import log_expected_improvement
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.task import Action, Round
 
@@ -39,8 +41,11 @@ class ABO(SliceAgent):
         device: torch device.
 
     Attributes:
+        make_surrogate: makes the surrogate.
         surrogate: the GP from values and slice to the reward.
     """
+
+    make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 
     def __init__(self, device: str = "cpu") -> None:
         require_device(device)
@@ -51,7 +56,7 @@ class ABO(SliceAgent):
         self._all = self.task.targets.index(frozenset(self.task.manipulable))
         dim = len(self.task.manipulable)
         known = 0.0 if is_noiseless(self.task, self.task.reward) else None
-        self.surrogate = GaussianProcess(self.task.reward, dim + 1, noise_std=known, device=self.device)
+        self.surrogate = self.make_surrogate(self.task.reward, dim + 1, noise_std=known, device=self.device)
 
     def begin(self) -> None:
         """Nothing: the model goes on."""

@@ -16,7 +16,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.causal_prior import LEAST_NOISE, USUAL_NOISE, CausalGP, Effect
-from cbo_gym.agents.surrogates.gp.fitting import Composed, Hyperparameters, Pullback
+from cbo_gym.agents.surrogates.gp.closed_form import CompositeCovariances, Hyperparameters, Pullback
 from cbo_gym.agents.surrogates.gp.kernels import LARGEST, SquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import Noise, log_lognormal
@@ -194,9 +194,9 @@ class CoregionKernel(Kernel):
         root = self.root.tril()
         return (root @ root.T)[first.long(), second.long()]
 
-    def closed_form(self, points: np.ndarray) -> Coregional:
+    def closed_form(self, points: np.ndarray) -> CoregionCovariances:
         """Its covariances of points ``n x (dim + 2)``."""
-        return Coregional(self, points)
+        return CoregionCovariances(self, points)
 
 
 def _same(first: Tensor, second: Tensor) -> Tensor:
@@ -238,7 +238,7 @@ class Root(Hyperparameters):
         return root
 
 
-class Coregional(Composed):
+class CoregionCovariances(CompositeCovariances):
     """Covariances under a :class:`CoregionKernel`."""
 
     def __init__(self, kernel: CoregionKernel, points: np.ndarray) -> None:

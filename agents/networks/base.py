@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor
 from cbo_gym.agent import Agent
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.search import best_first
 from cbo_gym.agents.toolbox.seeding import seeded_copy
@@ -22,12 +25,14 @@ class NetworkAgent(Agent):
     """Learns from every node, plays at random when there are no data, and else what :meth:`choose` finds.
 
     Attributes:
+        make_surrogate: makes the surrogate of a node.
         network: the surrogates of the nodes; subclasses make it in ``setup``.
         exploration: what may take the place of an action that teaches nothing; made there too, or None.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})
     task: SoftTask | HardTask
+    make_surrogate: ClassVar[MakeNodeSurrogate] = GaussianProcess
     network: GPNetwork
     exploration: Exploration | None = None
     _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for

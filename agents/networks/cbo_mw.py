@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +27,8 @@ from torch import Tensor
 
 from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES
 from cbo_gym.agents.toolbox.multiplicative_weights import MultiplicativeWeights
 from cbo_gym.arguments import whole_number
@@ -44,11 +47,14 @@ class CBOMW(MultiplicativeWeights):
         device: torch device.
 
     Attributes:
+        make_surrogate: makes the surrogate of a node.
         network: the GPs of the nodes.
 
     Raises:
         ArgumentError: if an argument is out of range.
     """
+
+    make_surrogate: ClassVar[MakeNodeSurrogate] = GaussianProcess
 
     def __init__(self, beta: float = 0.5, rate: float | None = None, samples: int = 16, device: str = "cpu") -> None:
         super().__init__(beta, rate, device)
@@ -56,7 +62,7 @@ class CBOMW(MultiplicativeWeights):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self.network = GPNetwork(as_one_player(self.task), self.device)
+        self.network = GPNetwork(as_one_player(self.task), self.device, make=self.make_surrogate)
         free = [node for node in self.network.nodes if node != self.task.reward]
         columns = np.array(list(product(POSITIONS, repeat=len(free)))).reshape(-1, len(free)).T
         self._positions = {

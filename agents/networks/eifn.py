@@ -59,7 +59,7 @@ class EIFN(NetworkAgent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self.network = GPNetwork(self.task, self.device)
+        self.network = GPNetwork(self.task, self.device, make=self.make_surrogate)
         self.exploration = Exploration(self.network, seed, self.device) if self.explore else None
         self._model = GPNetworkModel(self.network)
         self._sampler = self._make_sampler(self.samples)

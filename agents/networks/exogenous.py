@@ -28,10 +28,18 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.gp.fitting import Composed, Covariances, Hyperparameters, Pullback, covariances
+from cbo_gym.agents.surrogates.gp.closed_form import (
+    Against,
+    CompositeCovariances,
+    Covariances,
+    Hyperparameters,
+    Prior,
+    Pullback,
+)
+from cbo_gym.agents.surrogates.gp.fitting import covariances
 from cbo_gym.agents.surrogates.gp.kernels import LogVariances, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
-from cbo_gym.agents.surrogates.gp.prediction import Against, Conditional, Prior, against
+from cbo_gym.agents.surrogates.gp.prediction import Conditional, against
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import HardTask, SoftTask
 
@@ -96,7 +104,7 @@ class EncoderDecoder:
         kernel = partial(MechanismKernel, parents=parents) if parents else SquaredExponential
         common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
-        self.decoder = Decoder(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
+        self.decoder = DecoderGP(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
         self._siblings = siblings
         self._components = components
         self._seed = seed
@@ -131,12 +139,12 @@ class EncoderDecoder:
         return torch.cat([*columns, self.encoder.inputs[:, len(columns) :]], -1)
 
     def decode(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of the decoder, as :meth:`Decoder.combined`."""
+        """Mean and standard deviation of the decoder, as :meth:`DecoderGP.combined`."""
         self.update()
         return self.decoder.combined(points, exogenous)
 
     def decode_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """Mean of the decoder, as :meth:`Decoder.combined_mean`."""
+        """Mean of the decoder, as :meth:`DecoderGP.combined_mean`."""
         self.update()
         return self.decoder.combined_mean(points, exogenous)
 
@@ -146,7 +154,7 @@ def _widened(mixture: GaussianMixture, variance: float) -> GaussianMixture:
     return GaussianMixture(mixture.weights, mixture.means, list(np.sqrt(np.square(mixture.stds) + variance)))
 
 
-class Decoder(GaussianProcess):
+class DecoderGP(GaussianProcess):
     """A GP with a :class:`DecoderKernel`, for points and draws of u^ that are combined.
 
     The kernel is a product, so what depends on the draws alone is computed once for all points.
@@ -243,13 +251,13 @@ class DecoderKernel(VarianceKernel):
 
         return prior
 
-    def closed_form(self, points: np.ndarray) -> Decoders:
+    def closed_form(self, points: np.ndarray) -> DecoderCovariances:
         """Its covariances of points ``n x d``."""
         mechanism, smooth = covariances(self.mechanism, points[:, :-1]), self.smooth.closed_form(points[:, -1:])
-        return Decoders(LogVariances(self), mechanism, smooth, points[:, -1])
+        return DecoderCovariances(LogVariances(self), mechanism, smooth, points[:, -1])
 
 
-class Decoders(Composed):
+class DecoderCovariances(CompositeCovariances):
     """Covariances of points under a :class:`DecoderKernel`.
 
     Args:

@@ -106,7 +106,7 @@ class MCBO(NetworkAgent):
 
     def setup(self, seed: int) -> None:
         constraints = self.task.constraints
-        self.network = GPNetwork(self.task, self.device, [one.node for one in constraints])
+        self.network = GPNetwork(self.task, self.device, [one.node for one in constraints], self.make_surrogate)
         self._pessimism = Pessimism(self.network, constraints) if constraints else None
         free = [node for node in self.network.nodes if node != self.task.reward]
         self.search_points = WithEta(self.network.features, free)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Distribution, Zero
+from cbo_gym.scm.straight_line import StraightLine
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
 from cbo_gym.scm.values import Floats
 
@@ -158,31 +158,20 @@ def _named(error: ArithmeticError | TypeError, name: str, causes: Mapping[str, F
 
 
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
-    """One straight-line function for all mechanisms, written out as ``dataclasses`` writes ``__init__``.
-
-    A generic loop over the variables costs two to three times the mechanisms themselves when one action is
-    evaluated, which is every step of an environment. Only indices go into the source text, never names.
-    """
-    place = {variable.name: index for index, variable in enumerate(variables)}
-    scope: dict[str, Any] = {"set_value": _set_value, "named": _named}
-    lines = ["def straight_line(noise, soft, hard):"]
-    draws = 0
+    """One function for all mechanisms, in which only indices stand for variables, never their names."""
+    words = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
+    code = StraightLine(variables)
+    code.bind("set_value", _set_value), code.bind("named", _named)
     for i, variable in enumerate(variables):
-        scope[f"mechanism_{i}"], scope[f"name_{i}"] = variable.mechanism, variable.name
-        causes = [f"v{place[parent]}" for parent in variable.parents]
-        causes += [f"soft[{action}]" for action in variable.actions]
-        causes.append("0.0" if isinstance(variable.noise, Zero) else f"noise[{draws}]")
-        draws += not isinstance(variable.noise, Zero)
-        call = ", ".join(causes)
-        parents = ", ".join(f"name_{place[parent]}: v{place[parent]}" for parent in variable.parents)
-        lines += [
-            "    try:",  # costs nothing where nothing is raised
-            f"        v{i} = mechanism_{i}({call}) if name_{i} not in hard"
-            f" else set_value(hard[name_{i}], mechanism_{i}, {call})",
-            "    except (ArithmeticError, TypeError) as error:",
-            f"        raise named(error, name_{i}, {{{parents}}}) from None",
-        ]
-    items = ", ".join(f"name_{i}: v{i}" for i in range(len(variables)))
-    lines.append(f"    return {{{items}}}")
-    exec("\n".join(lines), scope)
-    return scope["straight_line"]
+        mechanism, name = code.bind(f"mechanism_{i}", variable.mechanism), code.bind(f"name_{i}", variable.name)
+        places = [(words[parent][1:], words[parent]) for parent in variable.parents]
+        causes = [*(word for _, word in places), *(f"soft[{action}]" for action in variable.actions)]
+        call = ", ".join([*causes, code.draw(variable.name)])
+        parents = ", ".join(f"name_{place}: {word}" for place, word in places)
+        code.add(
+            "try:",  # costs nothing where nothing is raised
+            f"    v{i} = {mechanism}({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {call})",
+            "except (ArithmeticError, TypeError) as error:",
+            f"    raise named(error, {name}, {{{parents}}}) from None",
+        )
+    return code.returning(words)

@@ -17,6 +17,7 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.model import Variable, own_noise
 from cbo_gym.scm.noise import Distribution, Zero
+from cbo_gym.scm.straight_line import StraightLine, written
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
 from cbo_gym.scm.values import Composition, Floats
 from cbo_gym.sums import add_up
@@ -173,63 +174,37 @@ class SeparableSEM(System):
         return self.arguments["signals"]
 
     def _compile(self, cut: Cut = UNCUT) -> Callable[..., Values]:
-        """One function that solves the system, written out node by node as in :mod:`cbo_gym.scm.model`."""
-        place = {variable.name: index for index, variable in enumerate(self.noisy)}
+        """One function that solves the system, written out node by node."""
         names, given = self.nodes[:-1], self.arguments
         masked_in, masked_out = given["mask"] == "exogenous", given["mask"] == "endogenous"
         components, diagram = self._components(cut), self.diagram.mutilate(cut)
-        scope: dict[str, Any] = {"payoff": self.payoff}
-
-        def draw(source: str) -> str:
-            return f"noise[{place[source]}]" if source in place else "0.0"
-
-        def with_noise(value: str, source: str) -> str:
-            return f"{value} + {draw(source)}" if source in place else value
-
-        before, equations, after = [], [], []
+        code, after = StraightLine(self.variables), []
         for i, (name, signal) in enumerate(zip(names, self.exogenous, strict=True)):
-            mask = f"soft[{i}] * " if masked_in else ""
-            scope[f"activation_{i}"] = given["activations"][i]
-            before.append(f"z{i} = {mask}{draw(f'b{i + 1}')}")
-            driven = f"z{i}" if given["activations"][i] == Linear(1.0) else f"activation_{i}(z{i})"
-            natural = with_noise(driven, f"noise of {name}")
-            before.append(f"g{i} = {f'hard[{name!r}][1]' if name in cut else natural}")
-            seen = with_noise(draw(f"b{i + 1}"), f"error of {signal}")
-            after.append(f"z{i} = {mask}({seen})")
-            after.append(f"y{i} = {with_noise(f'y{i}', f'error of {name}')}")
-        if not diagram.is_acyclic:
-            every = [", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg"]
-            equations = [f"{every[0]} = solve(({every[1]}))"]
-            scope["solve"] = _FixedPoint(components, self._prove_contraction(cut)[1])
-        order = diagram.topological_order if diagram.is_acyclic else ()
-        for i in (self.nodes.index(name) for name in order if name != REWARD):
-            terms = [f"g{i}"]
-            for j in (j for effect, j in components if effect == i):
-                component, word = components[i, j], f"component_{i}_{j}"
-                if isinstance(component, Linear):  # a product is much faster than a call
-                    scope[word] = component.slope
-                    terms.append(f"{word} * y{j}")
-                else:
-                    scope[word] = component
-                    terms.append(f"{word}(y{j})")
-            equations.append(f"y{i} = {' + '.join(terms)}")
-        paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
-        if self.payoff == Total(names):
-            after.append(f"reward = {' + '.join(paid)}")
+            mask, let_in = f"soft[{i}] * " if masked_in else "", code.draw(f"b{i + 1}")
+            code.add(f"z{i} = {mask}{let_in}")
+            activation = given["activations"][i]
+            driven = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
+            natural = code.plus_noise(driven, f"noise of {name}")
+            code.add(f"g{i} = {f'hard[{name!r}][1]' if name in cut else natural}")
+            after.append(f"z{i} = {mask}({code.plus_noise(let_in, f'error of {signal}')})")
+            after.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
+        if diagram.is_acyclic:
+            for i in (self.nodes.index(name) for name in diagram.topological_order if name != REWARD):
+                terms = [_term(code, i, j, part) for (effect, j), part in components.items() if effect == i]
+                code.add(f"y{i} = {' + '.join([f'g{i}', *terms])}")
         else:
-            by_name = [f"{name!r}: {value}" for name, value in zip(names, paid, strict=True)]
-            after.append(f"reward = payoff({{{', '.join(by_name)}}})")
-        hidden = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
-        items = [f"{name!r}: z{i}" for i, name in enumerate(self.exogenous)]
-        items += [f"{name!r}: {hidden.format(i)}" for i, name in enumerate(names)]
-        lines = [
-            *before,
-            *equations,
-            *after,
-            f"return {{{', '.join(items)}, {REWARD!r}: reward}}",
-        ]
-        exec("\n    ".join(["def straight_line(noise, soft, hard):", *lines]), scope)
-        return scope["straight_line"]
+            every = [", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg"]
+            solve = code.bind("solve", _FixedPoint(components, self._prove_contraction(cut)[1]))
+            code.add(f"{every[0]} = {solve}(({every[1]}))")
+        code.add(*after)
+        paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
+        by_name = ", ".join(f"{name!r}: {value}" for name, value in zip(names, paid, strict=True))
+        summed, called = " + ".join(paid), f"{code.bind('payoff', self.payoff)}({{{by_name}}})"
+        code.add(f"reward = {summed if self.payoff == Total(names) else called}")
+        seen = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
+        values = {signal: f"z{i}" for i, signal in enumerate(self.exogenous)}
+        values |= {name: seen.format(i) for i, name in enumerate(names)}
+        return code.returning({**values, REWARD: "reward"})
 
     def _components(self, cut: Cut) -> dict[tuple[int, int], Component]:
         """Those of the equations that hold where nodes are set."""
@@ -280,6 +255,13 @@ class SeparableSEM(System):
 
     def __repr__(self) -> str:
         return f"SeparableSEM({self.diagram!r})"
+
+
+def _term(code: StraightLine, effect: int, cause: int, component: Component) -> str:
+    """What a node contributes to the equation of another."""
+    if isinstance(component, Linear):  # a product is much faster than a call
+        return f"{code.bind(f'component_{effect}_{cause}', component.slope)} * y{cause}"
+    return f"{code.bind(f'component_{effect}_{cause}', component)}(y{cause})"
 
 
 def _check(
@@ -341,7 +323,7 @@ class _Functions:
     def solver(self, inner: np.ndarray) -> Callable[[list[float]], list[float]]:
         """A function of floats, from ``start`` to the functions' values at the y that is ``start + inner @ values``.
 
-        It is written out as in :mod:`cbo_gym.scm.model`. Each sweep uses the values that it has found already (Gauss
+        Each sweep uses the values that it has found already (Gauss
         and Seidel), which settles no later than if it did not.
         """
         scope: dict[str, Any] = {"tanh": math.tanh, "unsettled": _unsettled}
@@ -360,18 +342,16 @@ class _Functions:
         values = [f"f{i} = {formula.format(i)}" for i, formula in enumerate(formulas)]
         sweep = [f"y{i} = {row}; {value}" for i, (row, value) in enumerate(zip(rows, values, strict=True))]
         lines = [
-            "def solve(start):",
-            f"    [{listed['s']}] = [{listed['y']}] = start",
-            *(f"    {value}" for value in values),
-            f"    for _ in range({MOST_ITERATIONS}):",
-            f"        [{listed['o']}] = [{listed['y']}]",
-            *(f"        {line}" for line in sweep),
-            f"        if {' and '.join(settled) or 'True'}:",
-            f"            return [{listed['f']}]",
-            "    raise unsettled()",
+            f"[{listed['s']}] = [{listed['y']}] = start",
+            *values,
+            f"for _ in range({MOST_ITERATIONS}):",
+            f"    [{listed['o']}] = [{listed['y']}]",
+            *(f"    {line}" for line in sweep),
+            f"    if {' and '.join(settled) or 'True'}:",
+            f"        return [{listed['f']}]",
+            "raise unsettled()",
         ]
-        exec("\n".join(lines), scope)
-        return scope["solve"]
+        return written("start", lines, scope)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Values for arguments of shape ``(C, n)``."""

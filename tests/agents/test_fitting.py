@@ -14,7 +14,7 @@ from cbo_gym.agents.networks.heteroscedastic import BumpyNoise
 from cbo_gym.agents.surrogates.causal.causal_prior import CausalKernel
 from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
-from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern, SquaredExponential
+from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern52, SquaredExponential
 from cbo_gym.agents.surrogates.gp.noise import KnownNoise, NoiseLevel
 
 KERNELS = {
@@ -24,7 +24,7 @@ KERNELS = {
     "decoder": partial(DecoderKernel, mechanism=partial(MechanismKernel, parents=1)),
     "decoder of a root": partial(DecoderKernel, mechanism=SquaredExponential),
     "causal": CausalKernel,
-    "scaled Matern": ScaledMatern,
+    "scaled Matern": ScaledMatern52,
     "Matern": get_matern_kernel_with_gamma_prior,  # by autograd
 }
 NOISES = {"known": lambda: KnownNoise(0.3), "level": NoiseLevel, "bumpy": lambda: BumpyNoise(3, [0])}

@@ -35,7 +35,7 @@ MAKERS = {
     "sweep": "",
     "run_sweep": "cli.runs",
     "evaluate": "agents.intervention_sets.parent_posterior cli.runs evaluation.play.sweep",
-    "exec": "scm.model scm.separable",
+    "exec": "scm.straight_line",
     "eval": "problems.own.expression",
     "loads": "plain.messages evaluation.play.processes evaluation.store.published evaluation.runs.results agents.zoo",
     "literal_eval": "labels",

@@ -17,7 +17,7 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.gp.kernels import LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import Noise, NoiseLevel
 from cbo_gym.scm.diagram import CausalDiagram
@@ -307,9 +307,9 @@ class CausalKernel(VarianceKernel):
         known = first * second if diag else first.unsqueeze(-1) * second.unsqueeze(-2)
         return self.variances * self.smooth.forward(x1[..., :-1], x2[..., :-1], diag=diag) + known
 
-    def closed_form(self, points: np.ndarray) -> Scaled:
+    def closed_form(self, points: np.ndarray) -> ScaledCovariances:
         """Its covariances of points ``n x d``."""
-        return Scaled(
+        return ScaledCovariances(
             LogVariances(self), self.smooth.closed_form(points[:, :-1]), np.outer(points[:, -1], points[:, -1])
         )
 

@@ -18,10 +18,18 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, plausible_beyond
-from cbo_gym.agents.surrogates.gp.fitting import Composed, Covariances, Hyperparameters, Pullback
-from cbo_gym.agents.surrogates.gp.kernels import Function, LogVariances, Scaled, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.closed_form import (
+    Against,
+    CompositeCovariances,
+    Covariances,
+    Function,
+    Hyperparameters,
+    Prior,
+    Pullback,
+)
+from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.prediction import Against, Prior
+from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
@@ -38,6 +46,7 @@ class GPNetwork:
         task: soft or hard.
         device: torch device.
         limited: nodes under constraints, which are modelled with their ancestors as the reward is.
+        make: makes the surrogate of a node.
 
     Attributes:
         nodes: the modelled nodes, the reward and its ancestors, in topological order.
@@ -49,9 +58,16 @@ class GPNetwork:
 
     condense = True
 
-    def __init__(self, task: SoftTask | HardTask, device: str = "cpu", limited: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        task: SoftTask | HardTask,
+        device: str = "cpu",
+        limited: Collection[str] = (),
+        make: MakeNodeSurrogate = GaussianProcess,
+    ) -> None:
         self.task = task
         self.device = device
+        self._make = make
         self._targets = task.targets if isinstance(task, HardTask) else ()
         self._settable = Domains(task.manipulable if isinstance(task, HardTask) else {})
         actions = task.action_nodes if isinstance(task, SoftTask) else {}
@@ -65,11 +81,11 @@ class GPNetwork:
         self.features = features_of(task, minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
 
-    def _surrogate(self, node: str) -> GaussianProcess:
+    def _surrogate(self, node: str) -> NodeSurrogate:
         parents, actions = self.parents[node], self.actions[node]
         noise = None if self.task.noise is None else self.task.noise[node]
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
-        return GaussianProcess(
+        return self._make(
             node,
             max(1, len(parents) + len(actions)),  # a root has a constant input: its GP learns a constant
             noise_std=None if noise is None or confounded else noise.std,
@@ -381,16 +397,16 @@ class MechanismKernel(VarianceKernel):
 
         return function
 
-    def closed_form(self, points: np.ndarray) -> Composed:
+    def closed_form(self, points: np.ndarray) -> CompositeCovariances:
         """Its covariances of points ``n x d``."""
         smooth = self.smooth.closed_form(points)
         if points.shape[1] == self._parents:
-            return Scaled(LogVariances(self), smooth)
+            return ScaledCovariances(LogVariances(self), smooth)
         modulation = self.modulation.closed_form(points[:, self._parents :])
-        return Mechanisms(LogVariances(self), smooth, modulation, points[:, : self._parents])
+        return MechanismCovariances(LogVariances(self), smooth, modulation, points[:, : self._parents])
 
 
-class Mechanisms(Composed):
+class MechanismCovariances(CompositeCovariances):
     """Covariances of points under a :class:`MechanismKernel` of parents and actions.
 
     Args:

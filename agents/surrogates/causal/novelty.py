@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.protocols import NodeSurrogate
 
 KNOWN = 0.002  # of the prior standard deviation; half of that is left at exact data, by what steadies the matrices
 HEARD = 0.5  # of the noise's standard deviation
@@ -14,7 +14,7 @@ PLAUSIBLE = 3.0  # posterior standard deviations above the mean
 BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # of the range of an input that was seen
 
 
-def ignorance(gp: GaussianProcess, points: Tensor) -> Tensor:
+def ignorance(gp: NodeSurrogate, points: Tensor) -> Tensor:
     """The posterior standard deviation, in units of ``KNOWN`` prior ones plus ``HEARD`` of the noise.
 
     Below 1 one more observation teaches next to nothing. With noise, known or learned, about ``1 / HEARD^2``
@@ -31,7 +31,7 @@ def ignorance(gp: GaussianProcess, points: Tensor) -> Tensor:
     return std / (KNOWN * gp.prior_std(points) + HEARD * gp.noise_scale)
 
 
-def gap(gp: GaussianProcess, points: Tensor, best: float) -> Tensor:
+def gap(gp: NodeSurrogate, points: Tensor, best: float) -> Tensor:
     """Distances from the nearest input that was seen, in units of the inputs' ranges.
 
     They are -1 where there is nothing to look for: where the output is half known, its posterior standard deviation
@@ -51,7 +51,7 @@ def gap(gp: GaussianProcess, points: Tensor, best: float) -> Tensor:
     return distances.where(promising, -torch.ones_like(distances))
 
 
-def plausible_beyond(gp: GaussianProcess, point: Tensor, column: int, sign: float) -> Tensor:
+def plausible_beyond(gp: NodeSurrogate, point: Tensor, column: int, sign: float) -> Tensor:
     """The best output that is plausible a little beyond a point, its mean plus ``PLAUSIBLE`` standard deviations.
 
     Args:

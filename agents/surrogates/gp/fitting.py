@@ -11,8 +11,7 @@ Hyper-parameters are flat arrays here, in whatever units suit the search; most a
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -22,77 +21,16 @@ from scipy.linalg import lapack
 from scipy.optimize import minimize
 from torch import Tensor
 
+from cbo_gym.agents.surrogates.gp.closed_form import Covariances, Pullback, WithClosedFit
 from cbo_gym.agents.surrogates.gp.noise import Noise
-from cbo_gym.sums import add_up
 
 RELATIVE_GAIN = 1e-7  # of the log density per datum, at which a fit stops
 JITTERS = (0.0, 1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that rounding made indefinite
 
-Pullback = Callable[[np.ndarray], np.ndarray]
-
-
-class Hyperparameters(ABC):
-    """Some hyper-parameters of a kernel, k in number, as a flat array."""
-
-    @abstractmethod
-    def current(self) -> np.ndarray:
-        """Those that the kernel has, ``(k,)``."""
-
-    @abstractmethod
-    def adopt(self, values: np.ndarray) -> None:
-        """Give them to the kernel."""
-
-    @abstractmethod
-    def bounds(self) -> list[tuple[float, float]]:
-        """Of each."""
-
-    @abstractmethod
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density of their prior, and its gradient ``(k,)``."""
-
-
-class Covariances(Hyperparameters):
-    """The covariances of given points under a kernel, as a function of its hyper-parameters."""
-
-    @abstractmethod
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        """The covariances, ``n x n``, and their pullback: ``n x n`` to ``(k,)``."""
-
-
-class Composed(Covariances):
-    """Covariances with hyper-parameters in several parts, which follow each other.
-
-    Args:
-        parts: of the hyper-parameters.
-    """
-
-    def __init__(self, *parts: Hyperparameters) -> None:
-        self._parts = parts
-        self._cuts = np.cumsum([len(part.bounds()) for part in parts])[:-1]
-
-    def split(self, values: np.ndarray) -> list[np.ndarray]:
-        """The hyper-parameters of each part."""
-        return np.split(values, self._cuts)
-
-    def current(self) -> np.ndarray:
-        return np.concatenate([part.current() for part in self._parts])
-
-    def adopt(self, values: np.ndarray) -> None:
-        for part, own in zip(self._parts, self.split(values), strict=True):
-            part.adopt(own)
-
-    def bounds(self) -> list[tuple[float, float]]:
-        return [pair for part in self._parts for pair in part.bounds()]
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        own = zip(self._parts, self.split(values), strict=True)
-        densities, slopes = zip(*(part.log_prior(some) for part, some in own), strict=True)
-        return add_up(densities), np.concatenate(slopes)
-
 
 def covariances(kernel: Kernel, points: np.ndarray) -> Covariances:
     """The covariances of ``points``, shape ``n x d``, as a function of the kernel's hyper-parameters."""
-    return kernel.closed_form(points) if hasattr(kernel, "closed_form") else ByAutograd(kernel, points)
+    return kernel.closed_form(points) if isinstance(kernel, WithClosedFit) else ByAutograd(kernel, points)
 
 
 class ByAutograd(Covariances):

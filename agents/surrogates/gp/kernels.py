@@ -1,4 +1,4 @@
-"""What the surrogates' kernels are made of: the squared-exponential kernel, and variances with a prior.
+"""What the surrogates' kernels are made of: stationary kernels, and variances with a prior.
 
 The kernels are GPyTorch modules, with two closed forms besides: between points and data with the gradient in the
 points, for searches (``against``), and between the data with that in the hyper-parameters, for fits (``closed_form``).
@@ -7,19 +7,28 @@ points, for searches (``against``), and between the data with that in the hyper-
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.constraints import GreaterThan, Positive
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
+from gpytorch.kernels import Kernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.fitting import Composed, Covariances, Hyperparameters, Pullback
+from cbo_gym.agents.surrogates.gp.closed_form import (
+    Against,
+    CompositeCovariances,
+    Covariances,
+    Function,
+    Hyperparameters,
+    Prior,
+    Pullback,
+)
 from cbo_gym.agents.surrogates.gp.noise import log_lognormal
-from cbo_gym.agents.surrogates.gp.prediction import Against, Prior
 
 SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
 RANDOM_FEATURES = 256  # of a function drawn from a prior
@@ -27,10 +36,97 @@ LENGTHS = (3.0, 6.0)  # shape and rate of the gamma prior of a Matern kernel's l
 LEAST_LENGTH = 0.01
 LARGEST = 700.0  # logarithm of a variance that a line search may try; its exponential is still a number
 
-Function = Callable[[Tensor], Tensor]  # points ``... x d`` to values ``...``, differentiable
+Ascent = Callable[[Tensor], Tensor]  # gradients in covariances ``... x n`` to those in scaled points ``... x d``
 
 
-class SquaredExponential(RBFKernel):
+class StationaryKernel(Kernel):
+    """A kernel of the distance of points in units of its lengthscales, 1 where they are equal.
+
+    A subclass says what its covariances are, and what of their gradients is its own: in a squared distance it is minus
+    half the ``steepness`` times what ``of_squares`` weighs, and in a point what ``beside`` makes of the same.
+
+    Args:
+        dim: number of inputs.
+        prior: of the lengthscales, a GPyTorch prior.
+        constraint: of the lengthscales, with a lower bound and without a transform.
+    """
+
+    has_lengthscale = True
+    steepness: float
+
+    def __init__(self, dim: int, prior: Any, constraint: Any) -> None:
+        super().__init__(ard_num_dims=dim, lengthscale_prior=prior, lengthscale_constraint=constraint)
+
+    @abstractmethod
+    def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """Log density of lengthscales, and its gradient with respect to their logarithms ``(d,)``."""
+
+    @abstractmethod
+    def of_squares(self, squares: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        """Covariances at squared distances, of any shape, and what weighs gradients with respect to them."""
+
+    @abstractmethod
+    def beside(self, data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
+        """Covariances, times ``height``, of scaled points with scaled data, and the gradients in these points."""
+
+    def origin(self, data: Tensor) -> Tensor | float:
+        """What is taken off the points first."""
+        return 0.0
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
+
+    def against(self, data: Tensor, variance: Tensor | None = None) -> Against:
+        """Its prior beside ``data``, times a variance, which is 1 if None."""
+        # the constraint has no transform: raw lengthscales are lengthscales
+        inverse, origin = self.raw_lengthscale.detach().reciprocal(), self.origin(data)
+        height = data.new_ones(()) if variance is None else variance
+        covariances = self.beside((data - origin) * inverse, height)
+
+        def prior(points: Tensor) -> Prior:
+            cross, ascend = covariances((points - origin) * inverse)
+            return Prior(cross, height.expand(cross.shape[:-1]), lambda gradient, _: ascend(gradient) * inverse)
+
+        return prior
+
+    def closed_form(self, points: np.ndarray) -> StationaryCovariances:
+        """Its covariances of points ``n x d``."""
+        return StationaryCovariances(self, points)
+
+
+class StationaryCovariances(Covariances):
+    """Covariances under a stationary kernel; the hyper-parameters are the logarithms of its lengthscales."""
+
+    def __init__(self, kernel: StationaryKernel, points: np.ndarray) -> None:
+        self._kernel = kernel
+        self._side = len(points)
+        self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
+
+    def current(self) -> np.ndarray:
+        return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
+
+    def adopt(self, values: np.ndarray) -> None:
+        raw = self._kernel.raw_lengthscale
+        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        least = float(self._kernel.raw_lengthscale_constraint.lower_bound)
+        return [(math.log(least), math.inf)] * len(self._squares)
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return self._kernel.log_prior(values)
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        precisions = np.exp(-2.0 * values)
+        flat, weigh = self._kernel.of_squares(precisions @ self._squares)
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            return self._kernel.steepness * precisions * (self._squares @ weigh(gradient.ravel()))
+
+        return flat.reshape(self._side, self._side), pullback
+
+
+class SquaredExponential(StationaryKernel):
     """BoTorch's default kernel, with its dimension-scaled lognormal prior of the lengthscales (Hvarfner et al. 2024).
 
     The exponent ``-|a - b|^2 / 2`` of scaled points is one matrix product, of ``(a, -|a|^2 / 2, 1)`` and
@@ -40,38 +136,38 @@ class SquaredExponential(RBFKernel):
         dim: number of inputs.
     """
 
+    steepness = 1.0
+
     def __init__(self, dim: int) -> None:
         usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
-        super().__init__(
-            ard_num_dims=dim,
-            lengthscale_prior=usual.lengthscale_prior,
-            lengthscale_constraint=usual.raw_lengthscale_constraint,
-        )
+        super().__init__(dim, usual.lengthscale_prior, usual.raw_lengthscale_constraint)
+        self._prior = float(usual.lengthscale_prior.loc), float(usual.lengthscale_prior.scale)
 
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
+    def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_lognormal(logs, *self._prior)
 
-    def against(self, data: Tensor, variance: Tensor | None = None) -> Against:
-        """Its prior beside ``data``, times a variance, which is 1 if None."""
-        # the constraint has no transform: raw lengthscales are lengthscales; points far from the origin lose digits
-        inverse, centre = self.raw_lengthscale.detach().reciprocal(), data.mean(0)
-        height = data.new_ones(()) if variance is None else variance
-        scaled = (data - centre) * inverse
-        length = height.log() - 0.5 * scaled.square().sum(-1, keepdim=True)
-        right = torch.cat([scaled, torch.ones_like(length), length], -1)
+    def of_squares(self, squares: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        values = np.exp(-0.5 * squares)
+        return values, lambda gradient: gradient * values
 
-        def prior(points: Tensor) -> Prior:
-            own = (points - centre) * inverse
-            length = -0.5 * own.square().sum(-1, keepdim=True)
-            cross = (torch.cat([own, length, torch.ones_like(length)], -1) @ right.T).exp_()
+    def origin(self, data: Tensor) -> Tensor:
+        return data.mean(0)  # far from the origin the product loses digits
 
-            def pullback(cross_gradient: Tensor, _: Tensor) -> Tensor:
-                sums = (cross_gradient * cross) @ right[:, :-1]
-                return (sums[..., :-1] - sums[..., -1:] * own) * inverse
+    def beside(self, data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
+        length = height.log() - 0.5 * data.square().sum(-1, keepdim=True)
+        right = torch.cat([data, torch.ones_like(length), length], -1)
 
-            return Prior(cross, height.expand(cross.shape[:-1]), pullback)
+        def covariances(points: Tensor) -> tuple[Tensor, Ascent]:
+            length = -0.5 * points.square().sum(-1, keepdim=True)
+            cross = (torch.cat([points, length, torch.ones_like(length)], -1) @ right.T).exp_()
 
-        return prior
+            def ascend(gradient: Tensor) -> Tensor:
+                sums = (gradient * cross) @ right[:, :-1]
+                return sums[..., :-1] - sums[..., -1:] * points
+
+            return cross, ascend
+
+        return covariances
 
     def among(self, points: Tensor) -> Tensor:
         """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
@@ -101,114 +197,43 @@ class SquaredExponential(RBFKernel):
         frequencies = normal[count:] / lengthscale[:, None]
         return lambda points: (points @ frequencies + 2.0 * math.pi * turns).cos() @ weights
 
-    def closed_form(self, points: np.ndarray) -> SquaredExponentials:
-        """Its covariances of points ``n x d``."""
-        return SquaredExponentials(self, points)
 
-
-class Stationary(Covariances):
-    """Covariances under a kernel of scaled distances; the hyper-parameters are the logarithms of its lengthscales."""
-
-    def __init__(self, kernel: SquaredExponential | Matern, points: np.ndarray) -> None:
-        self._kernel = kernel
-        self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
-
-    def current(self) -> np.ndarray:
-        return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
-
-    def adopt(self, values: np.ndarray) -> None:
-        raw = self._kernel.raw_lengthscale
-        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
-
-    def bounds(self) -> list[tuple[float, float]]:
-        least = float(self._kernel.raw_lengthscale_constraint.lower_bound)
-        return [(math.log(least), math.inf)] * len(self._squares)
-
-
-class SquaredExponentials(Stationary):
-    """Covariances under a squared-exponential kernel."""
-
-    def __init__(self, kernel: SquaredExponential, points: np.ndarray) -> None:
-        super().__init__(kernel, points)
-        self._prior = float(kernel.lengthscale_prior.loc), float(kernel.lengthscale_prior.scale)
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_lognormal(values, *self._prior)
-
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        precisions = np.exp(-2.0 * values)
-        flat = np.exp(-0.5 * precisions @ self._squares)
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            return precisions * (self._squares @ (gradient.ravel() * flat))
-
-        side = math.isqrt(len(flat))
-        return flat.reshape(side, side), pullback
-
-
-class Matern(MaternKernel):
+class Matern52(StationaryKernel):
     """A Matern 5/2 kernel; its lengthscales have a Gamma(3, 6) prior, BoTorch's default for many years.
 
     Args:
         dim: number of inputs.
     """
 
+    steepness = 5.0 / 3.0
+
     def __init__(self, dim: int) -> None:
         shape, rate = LENGTHS
-        super().__init__(
-            nu=2.5,
-            ard_num_dims=dim,
-            lengthscale_prior=GammaPrior(shape, rate),
-            lengthscale_constraint=GreaterThan(LEAST_LENGTH, transform=None, initial_value=(shape - 1.0) / rate),
-        )
+        least = GreaterThan(LEAST_LENGTH, transform=None, initial_value=(shape - 1.0) / rate)
+        super().__init__(dim, GammaPrior(shape, rate), least)
 
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
+    def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_gamma(logs, *LENGTHS)
 
-    def against(self, data: Tensor, variance: Tensor | None = None) -> Against:
-        """Its prior beside ``data``, times a variance, which is 1 if None."""
-        inverse = self.raw_lengthscale.detach().reciprocal()  # the constraint has no transform
-        height = data.new_ones(()) if variance is None else variance
-        scaled = data * inverse
+    def of_squares(self, squares: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        distances = np.sqrt(5.0 * squares)
+        falling = np.exp(-distances)
+        linear = 1.0 + distances
+        return falling * (linear + distances**2 / 3.0), lambda gradient: gradient * falling * linear
 
-        def prior(points: Tensor) -> Prior:
-            own = points * inverse
-            distances = math.sqrt(5.0) * torch.cdist(own, scaled, compute_mode="donot_use_mm_for_euclid_dist")
+    def beside(self, data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
+        def covariances(points: Tensor) -> tuple[Tensor, Ascent]:
+            distances = math.sqrt(5.0) * torch.cdist(points, data, compute_mode="donot_use_mm_for_euclid_dist")
             falling = height * torch.exp(-distances)
             linear = 1.0 + distances
 
-            def pullback(cross_gradient: Tensor, _: Tensor) -> Tensor:
-                weights = cross_gradient * falling * linear  # d cross = -5/3 weights (own - scaled) d own
-                sums = own * weights.sum(-1, keepdim=True) - weights @ scaled
-                return (-5.0 / 3.0) * sums * inverse
+            def ascend(gradient: Tensor) -> Tensor:
+                weights = gradient * falling * linear
+                return self.steepness * (weights @ data - points * weights.sum(-1, keepdim=True))
 
-            cross = falling * (linear + distances.square() / 3.0)
-            return Prior(cross, height.expand(cross.shape[:-1]), pullback)
+            return falling * (linear + distances.square() / 3.0), ascend
 
-        return prior
-
-    def closed_form(self, points: np.ndarray) -> Materns:
-        """Its covariances of points ``n x d``."""
-        return Materns(self, points)
-
-
-class Materns(Stationary):
-    """Covariances under a Matern 5/2 kernel."""
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_gamma(values, *LENGTHS)
-
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        precisions = np.exp(-2.0 * values)
-        distances = np.sqrt(5.0 * (precisions @ self._squares))
-        falling = np.exp(-distances)
-        linear = 1.0 + distances
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            return (5.0 / 3.0) * precisions * (self._squares @ (gradient.ravel() * falling * linear))
-
-        side = math.isqrt(len(falling))
-        return (falling * (linear + distances**2 / 3.0)).reshape(side, side), pullback
+        return covariances
 
 
 class VarianceKernel(Kernel):
@@ -257,7 +282,7 @@ class LogVariances(Hyperparameters):
         return log_gamma(values, SHAPE, RATE)
 
 
-class Scaled(Composed):
+class ScaledCovariances(CompositeCovariances):
     """A variance times other covariances, plus known ones, ``n x n``."""
 
     def __init__(self, variance: Hyperparameters, scaled: Covariances, known: np.ndarray | float = 0.0) -> None:
@@ -275,7 +300,7 @@ class Scaled(Composed):
         return variance * scaled + self._known, pullback
 
 
-class ScaledMatern(VarianceKernel):
+class ScaledMatern52(VarianceKernel):
     """A variance times the Matern 5/2 kernel.
 
     Args:
@@ -284,7 +309,7 @@ class ScaledMatern(VarianceKernel):
 
     def __init__(self, dim: int) -> None:
         super().__init__(terms=1)
-        self.shape = Matern(dim)
+        self.shape = Matern52(dim)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         return self.variances * self.shape.forward(x1, x2, diag=diag)
@@ -293,9 +318,9 @@ class ScaledMatern(VarianceKernel):
         """Its prior beside ``data``."""
         return self.shape.against(data, self.variances.detach().squeeze())
 
-    def closed_form(self, points: np.ndarray) -> Scaled:
+    def closed_form(self, points: np.ndarray) -> ScaledCovariances:
         """Its covariances of points ``n x d``."""
-        return Scaled(LogVariances(self), self.shape.closed_form(points))
+        return ScaledCovariances(LogVariances(self), self.shape.closed_form(points))
 
 
 def log_gamma(logs: np.ndarray, shape: float, rate: float) -> tuple[float, np.ndarray]:

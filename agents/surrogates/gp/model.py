@@ -31,8 +31,9 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
+from cbo_gym.agents.surrogates.gp.closed_form import Function, WithDraws, WithJointPrior
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
-from cbo_gym.agents.surrogates.gp.kernels import Function, SquaredExponential
+from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.gp.noise import KnownNoise, Noise, NoiseLevel
 from cbo_gym.agents.surrogates.gp.prediction import Conditional, against, condensed
 from cbo_gym.errors import ArgumentError, OperationError
@@ -205,7 +206,7 @@ class GaussianProcess:
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and a root of the covariance of the latent function at sets of q points, differentiable in them.
 
-        Its kernel must tell the covariances of points among themselves (``among``).
+        Its kernel must be a :class:`~cbo_gym.agents.surrogates.gp.closed_form.WithJointPrior`.
 
         Args:
             points: shape ``batch_shape x q x d``.
@@ -220,13 +221,17 @@ class GaussianProcess:
             mean, std = self.posterior(points)
             return mean, std.unsqueeze(-1)
         self.update()
-        inner = self.rescaled(points)
-        mean, covariance = self._given.mean_and_covariance(inner, self.kernel.among(inner))
+        inner, kernel = self.rescaled(points), self._joint_kernel
+        mean, covariance = self._given.mean_and_covariance(inner, kernel.among(inner))
         return mean, self._scale * self._root(covariance)
 
     def prior_root(self, points: Tensor) -> Tensor:
         """The root of :meth:`joint` before any data, with the hyper-parameters as they are: ``... x q x q``."""
-        return self._root(self.kernel.among(self.rescaled(points)))
+        return self._root(self._joint_kernel.among(self.rescaled(points)))
+
+    @property
+    def _joint_kernel(self) -> WithJointPrior:
+        return self.kernel
 
     def _root(self, covariance: Tensor) -> Tensor:
         """Cholesky factors of covariances of standardised outputs, positive also where points are equal or known."""
@@ -240,10 +245,12 @@ class GaussianProcess:
     def draw(self, generator: torch.Generator) -> Function:
         """A function drawn from the posterior: one from the prior, moved to the data (Wilson et al. 2020).
 
-        Its kernel must draw from its own prior (``draw``). The function is that of the data so far.
+        Its kernel must be a :class:`~cbo_gym.agents.surrogates.gp.closed_form.WithDraws`. The function is that of the
+        data so far.
         """
         self.update()
-        prior, given = self.kernel.draw(generator), self._given
+        kernel: WithDraws = self.kernel
+        prior, given = kernel.draw(generator), self._given
         noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
         residuals = (self.outputs - self._location) / self._scale - self.constant - prior(self._points)
         residuals = residuals - self._noise_at(self._points).sqrt() * noise

@@ -6,39 +6,23 @@ autograd would spend more on its bookkeeping than on numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
+
+from cbo_gym.agents.surrogates.gp.closed_form import Against, Prior, WithClosedPrior
 
 ENTRIES = 80_000  # covariances that are computed at a time: with many more each costs up to three times as much
 NEGLIGIBLE = 1e-8  # of the prior variance
 MIN_VARIANCE = 1e-12  # of standardised outputs; keeps the gradient of the square root finite at data points
 
 
-class Prior(NamedTuple):
-    """What a kernel says of points ``... x d``, beside n data.
-
-    Attributes:
-        cross: covariances with the data, ``... x n``.
-        variance: of the points, ``...``.
-        pullback: of gradients with respect to ``cross`` and ``variance`` to those with respect to the points.
-    """
-
-    cross: Tensor
-    variance: Tensor
-    pullback: Callable[[Tensor, Tensor], Tensor]
-
-
-Against = Callable[[Tensor], Prior]
-
-
 def against(kernel: Kernel, data: Tensor) -> Against:
     """The kernel's prior of points beside ``data``, ``n x d``. Kernels may bring their own (``against``)."""
-    if hasattr(kernel, "against"):
+    if isinstance(kernel, WithClosedPrior):
         return kernel.against(data)
 
     def by_autograd(points: Tensor) -> Prior:

@@ -1,0 +1,79 @@
+"""What agents ask of a surrogate, so that any model which answers can stand in a GP's place, whatever its class.
+
+Agents with one make it by their class attribute ``make_surrogate``; see the guide, *Writing an agent*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.gp.closed_form import Function
+from cbo_gym.agents.surrogates.gp.model import Numbers
+
+
+class Surrogate(Protocol):
+    """Of a reward, or of any scalar: what acquisitions and arms ask. Points are ``... x d``, values ``...``."""
+
+    @property
+    def inputs(self) -> Tensor:
+        """What was added, ``n x d``."""
+
+    @property
+    def outputs(self) -> Tensor:
+        """What was added, ``(n,)``."""
+
+    @property
+    def noise_scale(self) -> Tensor:
+        """Standard deviation of the outputs' noise, known or learned."""
+
+    def __len__(self) -> int:
+        """Number of observations."""
+
+    def add(self, inputs: Numbers, outputs: Numbers) -> None:
+        """Add observations: ``n x d`` and ``(n,)``, or one of them, ``(d,)`` and a number."""
+
+    def update(self) -> None:
+        """Bring the model up to date with the data, as every prediction does."""
+
+    def mean(self, points: Tensor) -> Tensor:
+        """Posterior means of the function without noise, differentiable."""
+
+    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior means and standard deviations of the function without noise, differentiable."""
+
+    def bound(self, points: Tensor, width: float) -> Tensor:
+        """What is ``width`` standard deviations above the mean, differentiable."""
+
+
+class NodeSurrogate(Surrogate, Protocol):
+    """Of a node of a network: what rollouts, joint samples and exploration ask besides."""
+
+    @property
+    def dim(self) -> int:
+        """Number of inputs d."""
+
+    def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior means ``... x q``, and roots of covariances ``... x q x q``, of sets of points ``... x q x d``."""
+
+    def prior_root(self, points: Tensor) -> Tensor:
+        """The roots of :meth:`joint` before any data."""
+
+    def prior_std(self, points: Tensor) -> Tensor:
+        """Standard deviations before any data."""
+
+    def rescaled(self, points: Tensor) -> Tensor:
+        """Points in units in which the data fill about [0, 1]."""
+
+    def draw(self, generator: torch.Generator) -> Function:
+        """A function drawn from the posterior."""
+
+
+MakeSurrogate = Callable[..., Surrogate]
+#: called with the modelled name and the number of inputs, and with the keywords ``noise_std``, ``covariance`` (which
+#: makes the kernel for as many inputs), ``rescale``, ``condense`` and ``device`` of
+#: :class:`~cbo_gym.agents.surrogates.gp.model.GaussianProcess`
+MakeNodeSurrogate = Callable[..., NodeSurrogate]
