@@ -15,6 +15,13 @@ from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.compare.significance import TEST, Ranking, ranking
 from cbo_gym.evaluation.report.charts import Chart, choice_chart, profile_chart, regret_chart
+from cbo_gym.evaluation.report.figures import (
+    CurvesFigure,
+    choice_figure,
+    profile_figure,
+    regret_figure,
+    what_is_drawn,
+)
 from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.report.instances import NOTE as INSTANCES_NOTE
@@ -26,15 +33,14 @@ from cbo_gym.evaluation.report.palette import Look, looks
 from cbo_gym.evaluation.report.paper import paper_tables
 from cbo_gym.evaluation.report.plots import (
     FORMATS,
-    choice_curves,
     critical_differences,
+    draw_choices,
+    draw_profiles,
+    draw_regrets,
     improvement_matrix,
-    performance_profiles,
-    regret_curves,
     require_formats,
     save,
     score_intervals,
-    what_is_drawn,
 )
 from cbo_gym.evaluation.report.tables import (
     SCORE_NOTE,
@@ -116,7 +122,7 @@ class _Names:
 def write_report(
     board: Leaderboard,
     folder: Path,
-    on_figure: Callable[[int, int], None] | None = None,
+    on_figure: Callable[[int, int], object] = lambda done, count: None,
     formats: Sequence[str] = FORMATS,
 ) -> Path:
     """Write ``report.html``, the tables, and ``figures/`` to ``folder``.
@@ -141,13 +147,20 @@ def write_report(
     names = _Names.of(board)
     rankings = {group: ranking(board, group) for group in board.groups}
     _write_tables(board, rankings, folder)
-    drawn = list(_figures(board, rankings, names)) if formats else []
-    for done, (name, draw) in enumerate(drawn, start=1):
-        save(draw(), folder / "figures", name, formats)
-        if on_figure:
-            on_figure(done, len(drawn))
+    compared = list(_comparisons(board, rankings, names)) if formats else []
+    curves = [*_profiles(board, names), *_env_curves(board, names)]
+    plots: dict[str, Plot] = {}
+    for done, (file, draw) in enumerate(compared, start=1):
+        save(draw(), folder / "figures", file, formats)
+        on_figure(done, len(compared) + len(curves))
+    for done, one in enumerate(curves, start=1 + len(compared)):
+        shown = one.show()
+        plots[one.file] = Plot(one.chart(shown), one.file, one.caption, one.by_agent)
+        if formats:
+            save(one.draw(shown), folder / "figures", one.file, formats)
+            on_figure(done, len(compared) + len(curves))
     page = folder / "report.html"
-    write_text(page, _page(board, rankings, names, formats))
+    write_text(page, _page(board, rankings, names, plots, formats))
     return page
 
 
@@ -170,23 +183,61 @@ def _write_tables(board: Leaderboard, rankings: Rankings, folder: Path) -> None:
         write_text(folder / f"{name}.md", markdown(tables))
 
 
-def _figures(board: Leaderboard, rankings: Rankings, names: _Names) -> Iterator[tuple[str, Callable[[], Figure]]]:
-    """The name of each figure, and what draws it."""
+def _comparisons(board: Leaderboard, rankings: Rankings, names: _Names) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    """The name of each figure that is on paper alone, and what draws it."""
     for group, name in names.groups.items():
         yield f"scores-{name}", partial(score_intervals, board, group, names.styles)
-        yield f"profiles-{name}", partial(performance_profiles, board, group, names.styles)
         yield f"improvement-{name}", partial(improvement_matrix, board, group)
         found = rankings[group]
         if isinstance(found, Ranking):
             yield f"ranks-{name}", partial(critical_differences, found, names.styles)
+
+
+class _Curves(NamedTuple):
+    """Curves that are on paper and on the page: what works them out, once, and what renders them."""
+
+    file: str
+    show: Callable[[], CurvesFigure]
+    draw: Callable[[CurvesFigure], Figure]
+    chart: Callable[[CurvesFigure], Chart]
+    caption: str
+    by_agent: bool = True
+
+
+def _profiles(board: Leaderboard, names: _Names) -> Iterator[_Curves]:
+    for group, name in names.groups.items():
+        show, draw = partial(profile_figure, board, group, names.styles), partial(draw_profiles, group)
+        yield _Curves(f"profiles-{name}", show, draw, profile_chart, "Performance profiles: higher is better.")
+
+
+def _env_curves(board: Leaderboard, names: _Names) -> Iterator[_Curves]:
+    """Of every environment, against rounds, and where the actions have costs against these."""
     for env, runs in _by_env(board).items():
-        yield f"regret-{names.envs[env]}", partial(regret_curves, runs, names.styles)
-        if any(run.choices for run in runs):
-            yield f"choices-{names.envs[env]}", partial(choice_curves, runs)
+        yield from _curves(env, runs, names, "", Rounds, "")
         if all(map(has_costs, runs)):
-            yield f"regret-cost-{names.envs[env]}", partial(regret_curves, runs, names.styles, CostPaid)
-            if any(run.choices for run in runs):
-                yield f"choices-cost-{names.envs[env]}", partial(choice_curves, runs, CostPaid)
+            note = " Against the cost paid: a run counts with what it had reached by then."
+            yield from _curves(env, runs, names, "-cost", CostPaid, note)
+
+
+def _curves(
+    env: str, runs: Sequence[Run], names: _Names, suffix: str, against: type[Horizontal], note: str
+) -> Iterator[_Curves]:
+    yield _Curves(
+        f"regret{suffix}-{names.envs[env]}",
+        partial(regret_figure, runs, names.styles, against),
+        lambda shown: draw_regrets({env: shown}),
+        regret_chart,
+        f"{what_is_drawn(len({run.seed for run in runs}))}.{note}",
+    )
+    if any(run.choices for run in runs):
+        yield _Curves(
+            f"choices{suffix}-{names.envs[env]}",
+            partial(choice_figure, runs, names.styles, against),
+            lambda shown: draw_choices({env: shown}),
+            choice_chart,
+            f"Share of rounds 1 to t in which each target set or scope was chosen.{note}",
+            by_agent=False,
+        )
 
 
 def _by_env(board: Leaderboard) -> dict[str, list[Run]]:
@@ -197,7 +248,9 @@ def _by_env(board: Leaderboard) -> dict[str, list[Run]]:
     return found
 
 
-def _page(board: Leaderboard, rankings: Rankings, names: _Names, formats: Sequence[str]) -> str:
+def _page(
+    board: Leaderboard, rankings: Rankings, names: _Names, plots: Mapping[str, Plot], formats: Sequence[str]
+) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # late: needed only here
 
     environment = Environment(
@@ -207,7 +260,7 @@ def _page(board: Leaderboard, rankings: Rankings, names: _Names, formats: Sequen
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = _Page(board, rankings, names)
+    page = _Page(board, rankings, names, plots)
     modes = dict(board.table.select("env", "mode").unique().iter_rows())
     return environment.get_template("report.html.jinja").render(
         uplot=_uplot,
@@ -243,23 +296,18 @@ def _uplot(name: str) -> str:
 class _Page:
     """Parts of a leaderboard as the template shows them."""
 
-    def __init__(self, board: Leaderboard, rankings: Rankings, names: _Names) -> None:
+    def __init__(self, board: Leaderboard, rankings: Rankings, names: _Names, plots: Mapping[str, Plot]) -> None:
         self.board = board
+        self.plots = plots
         self.rankings = rankings
         self.names = names
         self.agents = {printable(agent): number for number, agent in enumerate(names.styles)}
         self.short = shortened(self.agents, LONGEST_NAME)
         self.envs = {printable(env): number for number, env in enumerate(names.envs)}
-        self.runs = _by_env(board)
 
     def group(self, group: str) -> dict[str, Any]:
         """What is shown of a feedback mode, or of all."""
         name = self.names.groups[group]
-        profiles = Plot(
-            profile_chart(self.board, group, self.names.styles),
-            f"profiles-{name}",
-            "Performance profiles: higher is better.",
-        )
         found = self.rankings[group]
         pairs = improvement_table(self.board, group, PAGE_DECIMALS)
         return {
@@ -276,7 +324,7 @@ class _Page:
                 kind: f"{kind}-{name}"
                 for kind in ("scores", "improvement", *(["ranks"] if isinstance(found, Ranking) else []))
             },
-            "profiles": profiles,
+            "profiles": self.plots[f"profiles-{name}"],
             "pairs": self.matrix(f"{group}: probability that the agent in the row scores higher", pairs, shaded=True),
         }
 
@@ -297,31 +345,17 @@ class _Page:
 
     def env(self, env: str) -> dict[str, Any]:
         """What is shown of an environment."""
-        name, runs = self.names.envs[env], self.runs.get(env, [])
-        plots = list(self._curves(name, runs)) if runs else []
+        name = self.names.envs[env]
+        files = (f"{what}{suffix}-{name}" for suffix in ("", "-cost") for what in ("regret", "choices"))
         chosen = choice_table(self.board, env)
         return {
             "id": f"env-{name}",
             "title": printable(env),
             "number": self.envs[printable(env)],
             "table": self.matrix(f"Means on {printable(env)}", env_table(self.board, env)),
-            "plots": plots,
+            "plots": [self.plots[file] for file in files if file in self.plots],
             "choices": self.matrix(f"Choices on {printable(env)}", chosen) if chosen.rows else None,
         }
-
-    def _curves(self, name: str, runs: Sequence[Run]) -> Iterator[Plot]:
-        """Every curve against rounds, and where the actions have costs against these."""
-        axes: dict[str, type[Horizontal]] = (
-            {"": Rounds, "-cost": CostPaid} if all(map(has_costs, runs)) else {"": Rounds}
-        )
-        for suffix, against in axes.items():
-            of_costs = " Against the cost paid: a run counts with what it had reached by then." if suffix else ""
-            chart = regret_chart(runs, self.names.styles, against)
-            caption = f"{what_is_drawn(len({run.seed for run in runs}))}.{of_costs}"
-            yield Plot(chart, f"regret{suffix}-{name}", caption)
-            if (choices := choice_chart(runs, self.names.styles, against)) is not None:
-                caption = f"Share of rounds 1 to t in which each target set or scope was chosen.{of_costs}"
-                yield Plot(choices, f"choices{suffix}-{name}", caption, by_agent=False)
 
     def coverage(self) -> PageTable:
         """What became of every pair."""

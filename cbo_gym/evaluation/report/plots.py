@@ -7,7 +7,6 @@ stand outside of the panels. Labels are shown as they are, ``$`` too, and shorte
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from io import BytesIO
@@ -20,13 +19,23 @@ import polars as pl
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
-from cbo_gym.evaluation.metrics.regret import running_frequencies
-from cbo_gym.evaluation.report.curves import FEWEST_FOR_BAND, Curve, curve, linear_limits, log_limits, log_ticks, plain
+from cbo_gym.evaluation.report.curves import Curve, curve, plain
+from cbo_gym.evaluation.report.figures import (
+    CurvesFigure,
+    Panel,
+    choice_curves_of,
+    choice_figure,
+    choice_styles,
+    profile_figure,
+    regret_figure,
+    what_is_drawn,
+    with_costs,
+)
 from cbo_gym.evaluation.report.labels import for_figure, shortened
-from cbo_gym.evaluation.report.palette import GREY, Look, looks, of_place
-from cbo_gym.evaluation.report.x_axis import CostPaid, Horizontal, Rounds, has_costs
+from cbo_gym.evaluation.report.palette import GREY, Look, looks
+from cbo_gym.evaluation.report.x_axis import Horizontal, Rounds, Scores
 from cbo_gym.evaluation.runs.counted import env_label
-from cbo_gym.evaluation.runs.results import Run, stacked
+from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.files import write_bytes
 
 if TYPE_CHECKING:
@@ -36,13 +45,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-COLUMNS = {"average_regret": "Average regret $R_t/t$", "simple_regret": "Simple regret"}
-FLOOR = 1e-4  # below this share of the gap a regret is drawn as zero
+COLUMNS = {"Average regret": "Average regret $R_t/t$", "Simple regret": "Simple regret"}  # with mathematics
 WIDTH = 7.0  # inches, of both columns of a page
 LABEL_WIDTH = 30  # characters
 MARKERS_A_LINE = 6
-MOST_CHOICES = 8  # lines of a panel; the others are added up
-OTHERS = "others"
 DPI = 200  # of PNG
 FORMATS = ("png", "pdf")
 UNDATED: dict[str, Any] = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
@@ -125,34 +131,33 @@ def regret_curves(
         ArgumentError: if none has.
     """
     styles = styles or looks(run.agent for run in runs)
-    runs = _with_costs(runs) if against is CostPaid else runs
+    runs = with_costs(runs, against)
     envs = sorted({env_label(run) for run in runs})
-    figure, axes = _panels(len(envs), len(COLUMNS), 2.35)
-    for row, env in zip(axes, envs, strict=True):
-        played = [run for run in runs if env_label(run) == env]
-        names = _names_with_seeds(played)
-        horizontal = against(played)
-        for axis, (column, title) in zip(row, COLUMNS.items(), strict=True):
-            for agent in sorted(names, key=list(styles).index):
-                own = [run for run in played if run.agent == agent]
-                values = horizontal.values(own, regrets(own, column))
-                shown = curve(values, FLOOR if column == "simple_regret" else -np.inf, horizontal.places)
-                _draw_curve(axis, shown, names[agent], styles[agent])
-            axis.set_ylabel(f"{title}\n(1 = random play)")
-        _finish(row, horizontal, for_figure(_short(env, 60)), what_is_drawn(len({run.seed for run in played})))
+    played = {env: [run for run in runs if env_label(run) == env] for env in envs}
+    return draw_regrets({env: regret_figure(own, styles, against) for env, own in played.items()})
+
+
+@on_paper
+def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
+    """Environment -> its curves, a row of panels each."""
+    figure, axes = _panels(len(shown), len(COLUMNS), 2.35)
+    for row, (env, curves) in zip(axes, shown.items(), strict=True):
+        for axis, panel in zip(row, curves.panels, strict=True):
+            names = _names_with_seeds(panel.curves)
+            for agent, drawn in panel.curves.items():
+                _draw_curve(axis, drawn, names[agent], curves.looks[agent])
+            axis.set_ylabel(f"{COLUMNS[panel.title]}\n(1 = random play)")
+            _vertical_axis(axis, panel)
+            _horizontal_axis(axis, curves.horizontal)
+        row[0].set_title(for_figure(_short(env, 60)), loc="left")
+        row[-1].set_title(what_is_drawn(curves.seeds), loc="right", fontsize=7.5, color="#555555")
     shared_legend(figure)
     return figure
 
 
-def regrets(runs: Sequence[Run], column: str) -> np.ndarray:
-    """Curves in gaps between the optimum and a random action, shape ``(seeds, rounds)``."""
-    gaps = np.array([run.optimum - run.random_value for run in runs])
-    return stacked(runs, [column])[column] / gaps[:, None]
-
-
-def _names_with_seeds(runs: Sequence[Run]) -> dict[str, str]:
+def _names_with_seeds(curves: Mapping[str, Curve]) -> dict[str, str]:
     """The agents' labels; where they rest on different numbers of seeds, these beside them."""
-    counts = Counter(run.agent for run in runs)
+    counts = {agent: found.seeds for agent, found in curves.items()}
     uneven = len(set(counts.values())) > 1
     short = shortened(counts, LABEL_WIDTH)
     return {agent: f"{short[agent]} ({_seeds(count)})" if uneven else short[agent] for agent, count in counts.items()}
@@ -162,38 +167,20 @@ def _seeds(count: int) -> str:
     return "1 seed" if count == 1 else f"{count} seeds"
 
 
-def what_is_drawn(seeds: int) -> str:
-    """How a curve tells what it rests on."""
-    if seeds == 1:
-        return "1 seed"
-    return f"Means of {seeds} seeds; " + ("single runs thin" if seeds < FEWEST_FOR_BAND else "95 % bootstrap intervals")
-
-
-def _with_costs(runs: Sequence[Run]) -> list[Run]:
-    if not (priced := [run for run in runs if has_costs(run)]):
-        raise ArgumentError("curves against costs need runs of environments whose actions have costs")
-    return priced
-
-
-def _finish(row: Sequence[Axes], horizontal: Horizontal, title: str, note: str) -> None:
-    """Scales, ticks and labels of the regrets of one environment."""
+def _vertical_axis(axis: Axes, panel: Panel) -> None:
+    """Limits, and where the scale is logarithmic its few ticks."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    average, simple = row
-    average.set_ylim(*linear_limits([np.asarray(line.get_ydata()) for line in average.lines]))
-    low, high = log_limits([np.asarray(line.get_ydata()) for line in simple.lines])
-    simple.set_yscale("log")
-    simple.set_ylim(low, high)
-    simple.yaxis.set_major_locator(FixedLocator(log_ticks(low, high)))
-    simple.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
-    simple.yaxis.set_minor_locator(NullLocator())
-    for axis in row:
-        _horizontal_axis(axis, horizontal)
-    average.set_title(title, loc="left")
-    simple.set_title(note, loc="right", fontsize=7.5, color="#555555")
+    if panel.ticks:
+        axis.set_yscale("log")
+    axis.set_ylim(*panel.limits)
+    if panel.ticks:
+        axis.yaxis.set_major_locator(FixedLocator(list(panel.ticks)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+        axis.yaxis.set_minor_locator(NullLocator())
 
 
-def _horizontal_axis(axis: Axes, horizontal: Horizontal) -> None:
+def _horizontal_axis(axis: Axes, horizontal: Horizontal | Scores) -> None:
     if isinstance(horizontal, Rounds):
         round_axis(axis)
         return
@@ -259,20 +246,19 @@ def _environments(count: int) -> str:
 @on_paper
 def performance_profiles(board: Leaderboard, group: str, styles: Mapping[str, Look] | None = None) -> Figure:
     """The share of runs above each score, with 95 % bands of agents with five seeds or more on every environment."""
-    overall = board.overall.filter(pl.col("group") == group)
-    sure = set(overall.filter(pl.col("fewest_seeds") >= FEWEST_FOR_BAND)["agent"])
-    profiles = board.profiles.filter(pl.col("group") == group)
-    styles = styles or looks(profiles["agent"])
-    names = shortened(profiles["agent"], LABEL_WIDTH)
+    styles = styles or looks(board.profiles.filter(pl.col("group") == group)["agent"])
+    return draw_profiles(group, profile_figure(board, group, styles))
+
+
+@on_paper
+def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
+    """The curves of a group's performance profiles."""
     figure, ((axis,),) = _panels(1, 1, 3.0)
-    for agent in sorted(names, key=list(styles).index):
-        rows = profiles.filter(pl.col("agent") == agent)
-        ends = [rows[f"fraction_{end}"].cast(pl.Float64).to_numpy() for end in ("low", "high")]
-        low, high = ends if agent in sure else (None, None)
-        share = rows["fraction"].to_numpy()
-        shown = Curve(rows["threshold"].to_numpy(), share, low, high, np.empty((0, len(share))), 0)
-        _draw_curve(axis, shown, names[agent], styles[agent])
-    axis.set(xlabel="Score $s$ (0 = random play, 1 = optimum)", ylabel="Share of runs with a score above $s$")
+    for panel in shown.panels:
+        names = shortened(panel.curves, LABEL_WIDTH)
+        for agent, drawn in panel.curves.items():
+            _draw_curve(axis, drawn, names[agent], shown.looks[agent])
+    axis.set(xlabel=shown.horizontal.in_figures, ylabel="Share of runs with a score above $s$")
     axis.set(xlim=(0, 1), ylim=(-0.02, 1.02))
     axis.set_title(f"{group}: performance profiles", loc="left")
     shared_legend(figure)
@@ -347,21 +333,25 @@ def choice_curves(runs: Sequence[Run], against: type[Horizontal] = Rounds) -> Fi
     Raises:
         ArgumentError: if no run chose anything, or had costs where it is drawn against them.
     """
-    runs = _with_costs(runs) if against is CostPaid else runs
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in sorted(runs, key=lambda run: (env_label(run), run.agent)):
-        if run.choices:
-            groups.setdefault((env_label(run), run.agent), []).append(run)
-    if not groups:
+    choosing = [run for run in with_costs(runs, against) if run.choices]
+    if not choosing:
         raise ArgumentError("none of the runs chose among target sets or scopes")
-    styles = choice_styles([run for group in groups.values() for run in group])
-    columns = min(3, len(groups))
-    figure, axes = _panels(-(-len(groups) // columns), columns, 2.1)
-    short = shortened([agent for _, agent in groups], LABEL_WIDTH)
-    for axis, ((env, agent), group) in zip(axes.flat, groups.items(), strict=False):
-        frequency_curves(axis, group, styles, against)
-        axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[agent])}", loc="left", fontsize=8)
-    for axis in axes.flat[len(groups) :]:
+    agents, chosen = sorted({run.agent for run in choosing}), choice_styles(choosing)
+    played = {env: [run for run in choosing if env_label(run) == env] for env in sorted(map(env_label, choosing))}
+    return draw_choices({env: choice_figure(own, agents, against, chosen) for env, own in played.items()})
+
+
+@on_paper
+def draw_choices(shown: Mapping[str, CurvesFigure]) -> Figure:
+    """Environment -> the choices on it, a panel for each agent there."""
+    panels = [(env, curves, panel) for env, curves in shown.items() for panel in curves.panels]
+    columns = min(3, len(panels))
+    figure, axes = _panels(-(-len(panels) // columns), columns, 2.1)
+    short = shortened([panel.title for *_, panel in panels], LABEL_WIDTH)
+    for axis, (env, curves, panel) in zip(axes.flat, panels, strict=False):
+        _draw_shares(axis, panel.curves, curves)
+        axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[panel.title])}", loc="left", fontsize=8)
+    for axis in axes.flat[len(panels) :]:
         axis.axis("off")
     shared_legend(figure)
     return figure
@@ -380,33 +370,16 @@ def frequency_curves(
         against: as for :func:`regret_curves`.
     """
     horizontal = against(runs)
-    for name, curves in choice_frequencies(runs, list(styles)).items():
-        shown = curve(horizontal.values(runs, curves), places=horizontal.places)
-        _draw_curve(axis, shown, _short(name, LABEL_WIDTH), styles[name])
+    curves = choice_curves_of(runs, styles, horizontal)
+    _draw_shares(axis, curves, CurvesFigure(horizontal, styles, [], len(runs)))
+
+
+def _draw_shares(axis: Axes, curves: Mapping[str, Curve], shown: CurvesFigure) -> None:
+    for name, drawn in curves.items():
+        _draw_curve(axis, drawn, _short(name, LABEL_WIDTH), shown.looks[name])
     axis.set_ylabel("Share of rounds 1 to $t$")
     axis.set_ylim(-0.02, 1.02)
-    _horizontal_axis(axis, horizontal)
-
-
-def choice_styles(runs: Sequence[Run]) -> dict[str, Look]:
-    """A look for each of the eight target sets or scopes that the runs chose most, and for the others together."""
-    often: Counter[str] = Counter()
-    for run in runs:
-        for place, count in zip(*np.unique(run.curve("choice"), return_counts=True), strict=True):
-            often[run.choices[place]] += count / run.horizon
-    names = [name for name, _ in often.most_common(MOST_CHOICES)] + ([OTHERS] if len(often) > MOST_CHOICES else [])
-    return {name: of_place(place) for place, name in enumerate(names)}
-
-
-def choice_frequencies(runs: Sequence[Run], shown: Sequence[str]) -> dict[str, np.ndarray]:
-    """Choice -> shape ``(seeds, rounds)``, of those shown that were ever chosen; the others are added up."""
-    names = runs[0].choices
-    curves = np.stack([running_frequencies(run.curve("choice"), len(names)) for run in runs])
-    chosen = [place for place in range(len(names)) if curves[:, -1, place].any()]
-    found = {name: curves[..., names.index(name)] for name in shown if name in names and names.index(name) in chosen}
-    if rest := [place for place in chosen if names[place] not in found]:
-        found[OTHERS] = curves[..., rest].sum(axis=-1)
-    return found
+    _horizontal_axis(axis, shown.horizontal)
 
 
 @on_paper

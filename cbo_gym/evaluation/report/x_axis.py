@@ -1,4 +1,4 @@
-"""What curves are drawn against: rounds, or what the actions have cost."""
+"""What curves are drawn against: rounds, or what the actions have cost; of shares of runs, scores."""
 
 from __future__ import annotations
 
@@ -72,6 +72,19 @@ class CostPaid:
         rounds = np.stack([np.searchsorted(one, self.places, side="right") for one in paid]) - 1
         found = np.take_along_axis(curves, rounds.clip(min=0), axis=1)
         return np.where((rounds < 0) | (self.places > paid[:, -1].max()), np.nan, found)
+
+
+class Scores:
+    """Scores from 0 to 1, against which shares of runs are drawn.
+
+    Args, attributes: as of :class:`Rounds`, ``places`` being given.
+    """
+
+    title = "Score s"
+    in_figures = "Score $s$ (0 = random play, 1 = optimum)"
+
+    def __init__(self, places: Array) -> None:
+        self.places = self.few = places
 
 
 Horizontal = Rounds | CostPaid
