@@ -44,6 +44,7 @@ LAYERS = (
     ("sb3",),
     ("agents.toolbox",),
     ("agents.surrogates.gp",),
+    ("agents.surrogates.protocols",),
     ("agents.surrogates.causal",),
     ("agents.black_box", "agents.intervention_sets"),
     ("agents",),
