@@ -132,7 +132,7 @@ def test_a_seed_may_be_any_whole_number(env_id: str, kind: Any) -> None:
     np.testing.assert_array_equal(ours.reset(seed=[1, 2, 3])[0]["nodes"], theirs.reset(seed=(1, 2, 3))[0]["nodes"])
 
 
-NO_SEEDS = [True, np.True_, 1.0, np.float64(1.0), "3", b"3", -1, np.int64(-1), 1j, np.timedelta64(1), {}, object()]
+NO_SEEDS = [True, np.True_, 1.0, np.float64(1.0), "3", b"3", -1, np.int64(-1), 1j, np.timedelta64(1, "s"), {}, object()]
 
 
 @pytest.mark.parametrize("seed", NO_SEEDS)

@@ -27,7 +27,7 @@ def typed_stamp(module: str) -> str:
     These are whole cells, or entries at the prompt, as far as a class or a function of them is still there. Python
     keeps them in notebooks, not of standard input nor of ``exec``: then, or if it lacks some, ``"interactive"`` alone.
     """
-    texts = {"".join(linecache.getlines(name)) for name in _names_of_texts(module)}
+    texts = {_text(name, module) for name in _names_of_texts(module)}
     if not texts or "" in texts:
         return WORD
     digest = hashlib.sha256()
@@ -47,8 +47,16 @@ def _names_of_texts(module: str) -> Iterator[str]:
         if isinstance(thing, FunctionType):
             yield thing.__code__.co_filename
         elif isinstance(thing, type):
-            methods = {name for name in map(_file_name, vars(thing).values()) if linecache.getlines(name)}
+            methods = {name for name in map(_file_name, vars(thing).values()) if _text(name, module)}
             yield from methods or {""}
+
+
+def _text(name: str, module: str) -> str:
+    """What Python keeps under a name, ``""`` if nothing that is this module's.
+
+    What ``exec`` is given is called ``<string>`` as the text of ``python -c`` is, which is kept since Python 3.13.
+    """
+    return "" if name == "<string>" and module != "__main__" else "".join(linecache.getlines(name))
 
 
 def _file_name(attribute: object) -> str:
