@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal
 import agent_pages
 import numpy as np
 import polars as pl
+from claims import Claim, Judgement, Regret, judge
 from environment_pictures import dark
 from paper_figures import curve_of, curves_svg
 from pydantic import Field, ValidationError
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.compare.claims import Claim, Judgement, Regret, judge
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap

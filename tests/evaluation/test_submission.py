@@ -10,7 +10,6 @@ import pytest
 from cbo_gym import evaluate, sweep
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
-from cbo_gym.evaluation.compare.claims import Claim, judge
 from cbo_gym.evaluation.compare.pairwise import compare
 from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.report.tables import incomplete_rows
@@ -23,6 +22,7 @@ from cbo_gym.evaluation.verify.replay import Replay, compared
 from cbo_gym.evaluation.verify.submission import check_submission, enter, read_card
 from cbo_gym.oracle import oracle_of
 from cbo_gym.suites import Suite
+from docs.claims import Claim, judge
 
 AGENT = "tests.helpers:Centre"
 ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2

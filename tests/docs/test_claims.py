@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from claims import Claim, judge
 from pydantic import ValidationError
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import evaluate
-from cbo_gym.evaluation.compare.claims import Claim, judge
 from cbo_gym.evaluation.metrics.gap import gaps_of
 from tests.evaluation.test_leaderboard import made_up_run
 
