@@ -31,6 +31,6 @@ def env_label(run: Run) -> str:
     """
     if not run.secret:
         return f"{run.env}, T={run.horizon}"
-    spec = Spec.parse(run.env)
+    spec = Spec.told(run.env)
     others = tuple(pair for pair in spec.parameters if pair[0] != INSTANCE_KEYWORD)
     return f"{Spec(spec.name, others)}, T={run.horizon}, blind"
