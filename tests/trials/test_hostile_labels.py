@@ -25,7 +25,7 @@ from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.files import FORMULA
 from tests.trials.helpers import say
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Glyph .* missing from font:UserWarning")]
+pytestmark = pytest.mark.slow
 
 LABELS = {
     "script": "<script>alert(1)</script>",

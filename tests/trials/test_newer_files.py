@@ -12,7 +12,7 @@ from cbo_gym.cli import app
 from cbo_gym.evaluation.store.published import publish
 from tests.trials.helpers import essences, forged, say
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("always")]  # as a command shows them
+pytestmark = pytest.mark.slow
 
 GRID = {"agents": ["Random"], "envs": ["CBO/Dropwave-v0"], "seeds": range(4), "horizon": 3, "n_jobs": 2}
 WORDS = ["-a", "Random", "-e", "CBO/Dropwave-v0", "--seeds", "4", "--horizon", "3", "--jobs", "2"]
