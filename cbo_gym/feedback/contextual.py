@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class ContextualFeedback(ChoiceFeedback):
     codec_class = PolicyCodec
     looks_ahead = True
 
-    @property
+    @cached_property
     def contexts(self) -> Contexts:
         if (contexts := self.problem.data(Contexts)) is None:
             raise ArgumentError(f"{self.problem.name} has no contexts, so it has no contextual mode")
