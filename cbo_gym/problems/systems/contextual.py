@@ -30,8 +30,8 @@ def make_scope(contexts_of: Mapping[str, Iterable[str]]) -> Scope:
     return frozenset((variable, frozenset(given)) for variable, given in contexts_of.items())
 
 
-def _sum(*terms: Floats) -> Floats:
-    return add_up(terms)
+def _copy(cause: Floats, u: Floats) -> Floats:
+    return cause + u
 
 
 def truncated_normal(mean: np.ndarray, std: float, bound: float, uniforms: np.ndarray) -> np.ndarray:
@@ -165,8 +165,8 @@ def coca_fig1() -> Problem:
     variables = [
         Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
         Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
-        Variable("C", _sum, ("U1",)),
-        Variable("X1", _sum, ("U1",)),
+        Variable("C", _copy, ("U1",)),
+        Variable("X1", _copy, ("U1",)),
         Variable("X2", _damped, ("U2", "X1", "C")),
         Variable("Y", _product_plus, ("U2", "X2", "C")),
     ]
@@ -208,8 +208,8 @@ def coca_aligned(noise_y: float = 0.1) -> Problem:
     variables = [
         Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
         Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
-        Variable("C", _sum, ("U1",), noise=Normal(0.0, 0.1)),
-        Variable("X1", _sum, ("U1",), noise=Normal(0.0, 0.1)),
+        Variable("C", _copy, ("U1",), noise=Normal(0.0, 0.1)),
+        Variable("X1", _copy, ("U1",), noise=Normal(0.0, 0.1)),
         Variable("X2", _distance, ("U2", "X1", "C")),
         Variable("Y", _cosine_of_distance, ("U2", "X2", "C"), noise=gaussian_noise(noise_y, "noise_y")),
     ]
@@ -307,9 +307,9 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
         Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
         Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
         Variable("C0", own_noise, noise=Normal(0.0, 0.2)),
-        Variable("X1", _sum, ("U1",), noise=tenth),
+        Variable("X1", _copy, ("U1",), noise=tenth),
         Variable("C1", _difference, ("C0", "U1"), noise=tenth),
-        *[Variable(f"C{i}", _sum, (f"C{i - 1}",), noise=tenth) for i in (2, 3, 4, 6)],
+        *[Variable(f"C{i}", _copy, (f"C{i - 1}",), noise=tenth) for i in (2, 3, 4, 6)],
         *[Variable(name, own_noise, noise=Normal(0.0, 0.2)) for name in BYSTANDING_CONTEXTS],
         *[Variable(name, _bystander, BYSTANDING_CONTEXTS, noise=Uniform()) for name in BYSTANDERS],
         Variable("C5", _slightly_steered, ("C4", *BYSTANDERS), noise=tenth),
