@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,14 +47,19 @@ class DiscreteFeedback(SettingFeedback):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         soft = tuple(problem.to_native(problem.null_action).tolist())
-        self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in arms_of(problem)]
-        self._settable = tuple(dict.fromkeys(name for arm in arms_of(problem) for name in arm))
+        self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in self.arms]
+        self._settable = tuple(dict.fromkeys(name for arm in self.arms for name in arm))
         #: of each variable, which arms set it, and to what
-        self._masks = {name: np.array([name in arm for arm in arms_of(problem)]) for name in self._settable}
-        self._values = {name: np.array([arm.get(name, 0.0) for arm in arms_of(problem)]) for name in self._settable}
+        self._masks = {name: np.array([name in arm for arm in self.arms]) for name in self._settable}
+        self._values = {name: np.array([arm.get(name, 0.0) for arm in self.arms]) for name in self._settable}
+
+    @cached_property
+    def arms(self) -> Sequence[Mapping[str, float]]:
+        """The interventions that may be played."""
+        return arms_of(self.problem)
 
     def make_codec(self) -> ArmCodec:
-        arms = arms_of(self.problem)
+        arms = self.arms
         if not any(arms):
             raise ArgumentError(f"{self.problem.name} lists no arms that set variables, so it has no discrete mode")
         sets = dict.fromkeys(frozenset(arm) for arm in arms)
@@ -73,16 +80,16 @@ class DiscreteFeedback(SettingFeedback):
         return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})
 
     def priceable(self) -> Priceable:
-        sets = list(dict.fromkeys(frozenset(arm) for arm in arms_of(self.problem)))
+        sets = list(dict.fromkeys(frozenset(arm) for arm in self.arms))
         return Priceable({name: (name,) for items in sets for name in sorted(items)}, sets)
 
     def acted_on(self) -> dict[str, str]:
         return dict.fromkeys(self._settable, "do")
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        if observational and {} not in arms_of(self.problem):
+        if observational and {} not in self.arms:
             raise ArgumentError(f"{self.problem.name} has no arm that only observes; give observational=0")
-        observing = [list(arms_of(self.problem)).index({})] * observational
+        observing = [list(self.arms).index({})] * observational
         return np.concatenate([observing, rng.integers(len(self._arms), size=random or 0)]).astype(np.int64)
 
     def regions(self) -> list[Region]:
@@ -92,7 +99,7 @@ class DiscreteFeedback(SettingFeedback):
         return np.arange(len(self._arms))
 
     def task_fields(self) -> dict[str, Any]:
-        return {"arms": tuple(dict(arm) for arm in arms_of(self.problem))}
+        return {"arms": tuple(dict(arm) for arm in self.arms)}
 
 
 FEEDBACK = DiscreteFeedback

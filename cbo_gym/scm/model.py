@@ -158,20 +158,19 @@ def _named(error: ArithmeticError | TypeError, name: str, causes: Mapping[str, F
 
 
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
-    """One function for all mechanisms, in which only indices stand for variables, never their names."""
+    """One function for all mechanisms."""
     words = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
     code = StraightLine(variables)
     code.bind("set_value", _set_value), code.bind("named", _named)
     for i, variable in enumerate(variables):
-        mechanism, name = code.bind(f"mechanism_{i}", variable.mechanism), code.bind(f"name_{i}", variable.name)
-        places = [(words[parent][1:], words[parent]) for parent in variable.parents]
-        causes = [*(word for _, word in places), *(f"soft[{action}]" for action in variable.actions)]
+        mechanism, name = code.bind(f"mechanism_{i}", variable.mechanism), code.name(variable.name)
+        parents = {parent: words[parent] for parent in variable.parents}
+        causes = [*(words[parent] for parent in variable.parents), *(f"soft[{action}]" for action in variable.actions)]
         call = ", ".join([*causes, code.draw(variable.name)])
-        parents = ", ".join(f"name_{place}: {word}" for place, word in places)
         code.add(
             "try:",  # costs nothing where nothing is raised
             f"    v{i} = {mechanism}({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {call})",
             "except (ArithmeticError, TypeError) as error:",
-            f"    raise named(error, {name}, {{{parents}}}) from None",
+            f"    raise named(error, {name}, {code.dictionary(parents)}) from None",
         )
     return code.returning(words)

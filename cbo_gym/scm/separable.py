@@ -185,7 +185,7 @@ class SeparableSEM(System):
             activation = given["activations"][i]
             driven = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
             natural = code.plus_noise(driven, f"noise of {name}")
-            code.add(f"g{i} = {f'hard[{name!r}][1]' if name in cut else natural}")
+            code.add(f"g{i} = {f'hard[{code.name(name)}][1]' if name in cut else natural}")
             after.append(f"z{i} = {mask}({code.plus_noise(let_in, f'error of {signal}')})")
             after.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
         if diagram.is_acyclic:
@@ -198,9 +198,8 @@ class SeparableSEM(System):
             code.add(f"{every[0]} = {solve}(({every[1]}))")
         code.add(*after)
         paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
-        by_name = ", ".join(f"{name!r}: {value}" for name, value in zip(names, paid, strict=True))
-        summed, called = " + ".join(paid), f"{code.bind('payoff', self.payoff)}({{{by_name}}})"
-        code.add(f"reward = {summed if self.payoff == Total(names) else called}")
+        called = f"{code.bind('payoff', self.payoff)}({code.dictionary(dict(zip(names, paid, strict=True)))})"
+        code.add(f"reward = {' + '.join(paid) if self.payoff == Total(names) else called}")
         seen = "soft[{0}] * y{0}" if given["feedback"] == "selected" else "y{0}"
         values = {signal: f"z{i}" for i, signal in enumerate(self.exogenous)}
         values |= {name: seen.format(i) for i, name in enumerate(names)}

@@ -16,7 +16,7 @@ from cbo_gym.scm.system import Noisy, Values
 class StraightLine:
     """The function of a system that is being written: ``noise, soft, hard`` to the values of its variables.
 
-    Things are bound to words before they go into a line, so that no name is read as source text.
+    Things are bound to words before they go into a line, names of variables too, so that none is read as source text.
 
     Args:
         sources: exogenous variables, in the order in which those with noise are drawn.
@@ -25,6 +25,7 @@ class StraightLine:
     def __init__(self, sources: Sequence[Noisy]) -> None:
         noisy = [source.name for source in sources if not isinstance(source.noise, Zero)]
         self._draws = {name: f"noise[{place}]" for place, name in enumerate(noisy)}
+        self._words: dict[str, str] = {}
         self._scope: dict[str, Any] = {}
         self._lines: list[str] = []
 
@@ -32,6 +33,14 @@ class StraightLine:
         """The word, which stands for a thing from now on."""
         self._scope[word] = thing
         return word
+
+    def name(self, variable: str) -> str:
+        """The word that stands for the name of a variable."""
+        return self.bind(self._words.setdefault(variable, f"name_{len(self._words)}"), variable)
+
+    def dictionary(self, values: Mapping[str, str]) -> str:
+        """Values by the names of variables, each what a word or a formula stands for."""
+        return "{" + ", ".join(f"{self.name(name)}: {value}" for name, value in values.items()) + "}"
 
     def add(self, *lines: str) -> None:
         """Write lines."""
@@ -46,9 +55,8 @@ class StraightLine:
         return f"{value} + {self._draws[source]}" if source in self._draws else value
 
     def returning(self, values: Mapping[str, str]) -> Callable[..., Values]:
-        """The finished function; its values by name, each what a word or a formula stands for."""
-        items = [f"{self.bind(f'key_{place}', name)}: {value}" for place, (name, value) in enumerate(values.items())]
-        return written("noise, soft, hard", [*self._lines, f"return {{{', '.join(items)}}}"], self._scope)
+        """The finished function, of a :meth:`dictionary`."""
+        return written("noise, soft, hard", [*self._lines, f"return {self.dictionary(values)}"], self._scope)
 
 
 def written(arguments: str, lines: Sequence[str], scope: dict[str, Any]) -> Callable[..., Any]:

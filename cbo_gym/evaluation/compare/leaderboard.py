@@ -380,12 +380,15 @@ def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
     envs, places = np.unique(finished["env"].to_numpy(), return_inverse=True)
     by_agent = finished.with_columns(pl.Series("place", places)).sort("agent").partition_by("agent", as_dict=True)
     samples = {str(agent): _sample(part, rng) for (agent,), part in by_agent.items()}
-    rows = [{"group": group, "agent": agent, **_overall(sample, len(envs))} for agent, sample in samples.items()]
+    rows, profiles = [], {}
+    for agent, sample in samples.items():
+        draws = sample.resamples.weights()  # of one sample at a time: unpacked they are large
+        rows.append({"group": group, "agent": agent, **_overall(sample, draws, len(envs))})
+        profiles[agent] = _profile(group, agent, sample, draws)
     ranked = pl.DataFrame(rows, infer_schema_length=None)
     ranked = ranked.sort([pl.col("envs") == pl.col("of"), "iqm", "agent"], descending=[True, True, False])
     samples = {agent: samples[agent] for agent in ranked["agent"]}
-    profiles = pl.concat([_profile(group, agent, sample) for agent, sample in samples.items()])
-    return ranked, profiles, _improvement(group, samples)
+    return ranked, pl.concat([profiles[agent] for agent in samples]), _improvement(group, samples)
 
 
 def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
@@ -400,8 +403,7 @@ def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
     return _Sample(envs, values, aggregate.equal_weights(scores), resamples)
 
 
-def _overall(sample: _Sample, envs: int) -> dict[str, object]:
-    draws = sample.resamples.weights()
+def _overall(sample: _Sample, draws: np.ndarray, envs: int) -> dict[str, object]:
     seeds = (sample.equal > 0).sum(axis=1)
     row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int(seeds.sum())}
     row |= {"fewest_seeds": int(seeds.min()), "most_seeds": int(seeds.max())}
@@ -432,9 +434,9 @@ def _ends(name: str, low: float, high: float, known: bool) -> dict[str, float | 
     return {f"{name}_low": low if known else None, f"{name}_high": high if known else None}
 
 
-def _profile(group: str, agent: str, sample: _Sample) -> pl.DataFrame:
+def _profile(group: str, agent: str, sample: _Sample, draws: np.ndarray) -> pl.DataFrame:
     scores = sample.values["score"]
-    low, high = aggregate.interval(aggregate.performance_profile(scores, sample.resamples.weights(), THRESHOLDS))
+    low, high = aggregate.interval(aggregate.performance_profile(scores, draws, THRESHOLDS))
     unknown = np.full(len(THRESHOLDS), np.nan)
     return pl.DataFrame(
         {

@@ -54,21 +54,20 @@ class CurvesFigure:
         horizontal: the axis.
         looks: of the legend's entries, in their order.
         panels: at least one.
-        seeds: on which curves rest, at most.
+        note: what is drawn, and on what it rests.
     """
 
     horizontal: Horizontal | Scores
     looks: Styles
     panels: Sequence[Panel]
-    seeds: int
+    note: str
 
 
 def regret_figure(runs: Sequence[Run], styles: Styles, against: type[Horizontal] = Rounds) -> CurvesFigure:
     """Average and simple regret of the finished runs of one environment, in gaps of optimum and random play."""
-    horizontal = against(runs)
-    agents = [agent for agent in styles if any(run.agent == agent for run in runs)]
+    horizontal, by_agent = against(runs), _by_agent(runs, styles)
     average, simple = (
-        {agent: _regret([run for run in runs if run.agent == agent], horizontal, column, floor) for agent in agents}
+        {agent: _regret(own, horizontal, column, floor) for agent, own in by_agent.items()}
         for column, floor in (("average_regret", -np.inf), ("simple_regret", FLOOR))
     )
     low, high = log_limits([found.mean for found in simple.values()])
@@ -76,7 +75,16 @@ def regret_figure(runs: Sequence[Run], styles: Styles, against: type[Horizontal]
         Panel("Average regret", average, linear_limits([found.mean for found in average.values()])),
         Panel("Simple regret", simple, (low, high), log_ticks(low, high)),
     ]
-    return CurvesFigure(horizontal, {agent: styles[agent] for agent in agents}, panels, len({run.seed for run in runs}))
+    note = what_is_drawn(len({run.seed for run in runs}))
+    return CurvesFigure(horizontal, {agent: styles[agent] for agent in by_agent}, panels, note)
+
+
+def _by_agent(runs: Sequence[Run], agents: Iterable[str]) -> dict[str, list[Run]]:
+    """The runs of each agent that has any, in the order of the agents."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.agent, []).append(run)
+    return {agent: found[agent] for agent in agents if agent in found}
 
 
 def _regret(runs: Sequence[Run], horizontal: Horizontal, column: str, floor: float) -> Curve:
@@ -102,10 +110,11 @@ def choice_figure(
     horizontal, looks = against(runs), looks or choice_styles(choosing)
     panels = [
         Panel(agent, choice_curves_of(own, looks, horizontal), SHARES)
-        for agent in agents
-        if (own := [run for run in choosing if run.agent == agent])
+        for agent, own in _by_agent(choosing, agents).items()
     ]
-    return CurvesFigure(horizontal, looks, panels, len({run.seed for run in choosing}))
+    return CurvesFigure(
+        horizontal, looks, panels, "Share of rounds 1 to t in which each target set or scope was chosen"
+    )
 
 
 def choice_curves_of(runs: Sequence[Run], looks: Styles, horizontal: Horizontal) -> dict[str, Curve]:
@@ -142,15 +151,12 @@ def profile_figure(board: Leaderboard, group: str, styles: Styles) -> CurvesFigu
     overall = board.overall.filter(pl.col("group") == group)
     sure = set(overall.filter(pl.col("fewest_seeds") >= FEWEST_FOR_BAND)["agent"])
     profiles = board.profiles.filter(pl.col("group") == group)
-    present = set(profiles["agent"])
-    curves = {
-        agent: _profile(profiles.filter(pl.col("agent") == agent), agent in sure)
-        for agent in styles
-        if agent in present
-    }
+    rows = {agent: part for (agent,), part in profiles.partition_by("agent", as_dict=True).items()}
+    curves = {agent: _profile(rows[agent], agent in sure) for agent in styles if agent in rows}
     horizontal = Scores(next(iter(curves.values())).rounds)
     panel = Panel("Share of runs with a score above s", curves, SHARES)
-    return CurvesFigure(horizontal, {agent: styles[agent] for agent in curves}, [panel], 0)
+    looks = {agent: styles[agent] for agent in curves}
+    return CurvesFigure(horizontal, looks, [panel], "Performance profiles: higher is better")
 
 
 def _profile(rows: pl.DataFrame, sure: bool) -> Curve:

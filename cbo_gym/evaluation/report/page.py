@@ -20,7 +20,6 @@ from cbo_gym.evaluation.report.figures import (
     choice_figure,
     profile_figure,
     regret_figure,
-    what_is_drawn,
 )
 from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
@@ -149,16 +148,16 @@ def write_report(
     _write_tables(board, rankings, folder)
     compared = list(_comparisons(board, rankings, names)) if formats else []
     curves = [*_profiles(board, names), *_env_curves(board, names)]
-    plots: dict[str, Plot] = {}
+    count, plots = len(compared) + len(curves), {}
     for done, (file, draw) in enumerate(compared, start=1):
         save(draw(), folder / "figures", file, formats)
-        on_figure(done, len(compared) + len(curves))
+        on_figure(done, count)
     for done, one in enumerate(curves, start=1 + len(compared)):
         shown = one.show()
-        plots[one.file] = Plot(one.chart(shown), one.file, one.caption, one.by_agent)
+        plots[one.file] = Plot(one.chart(shown), one.file, f"{shown.note}.{one.remark}", one.by_agent)
         if formats:
             save(one.draw(shown), folder / "figures", one.file, formats)
-            on_figure(done, len(compared) + len(curves))
+            on_figure(done, count)
     page = folder / "report.html"
     write_text(page, _page(board, rankings, names, plots, formats))
     return page
@@ -200,14 +199,14 @@ class _Curves(NamedTuple):
     show: Callable[[], CurvesFigure]
     draw: Callable[[CurvesFigure], Figure]
     chart: Callable[[CurvesFigure], Chart]
-    caption: str
+    remark: str = ""
     by_agent: bool = True
 
 
 def _profiles(board: Leaderboard, names: _Names) -> Iterator[_Curves]:
     for group, name in names.groups.items():
         show, draw = partial(profile_figure, board, group, names.styles), partial(draw_profiles, group)
-        yield _Curves(f"profiles-{name}", show, draw, profile_chart, "Performance profiles: higher is better.")
+        yield _Curves(f"profiles-{name}", show, draw, profile_chart)
 
 
 def _env_curves(board: Leaderboard, names: _Names) -> Iterator[_Curves]:
@@ -215,19 +214,19 @@ def _env_curves(board: Leaderboard, names: _Names) -> Iterator[_Curves]:
     for env, runs in _by_env(board).items():
         yield from _curves(env, runs, names, "", Rounds, "")
         if all(map(has_costs, runs)):
-            note = " Against the cost paid: a run counts with what it had reached by then."
-            yield from _curves(env, runs, names, "-cost", CostPaid, note)
+            remark = " Against the cost paid: a run counts with what it had reached by then."
+            yield from _curves(env, runs, names, "-cost", CostPaid, remark)
 
 
 def _curves(
-    env: str, runs: Sequence[Run], names: _Names, suffix: str, against: type[Horizontal], note: str
+    env: str, runs: Sequence[Run], names: _Names, suffix: str, against: type[Horizontal], remark: str
 ) -> Iterator[_Curves]:
     yield _Curves(
         f"regret{suffix}-{names.envs[env]}",
         partial(regret_figure, runs, names.styles, against),
         lambda shown: draw_regrets({env: shown}),
         regret_chart,
-        f"{what_is_drawn(len({run.seed for run in runs}))}.{note}",
+        remark,
     )
     if any(run.choices for run in runs):
         yield _Curves(
@@ -235,7 +234,7 @@ def _curves(
             partial(choice_figure, runs, names.styles, against),
             lambda shown: draw_choices({env: shown}),
             choice_chart,
-            f"Share of rounds 1 to t in which each target set or scope was chosen.{note}",
+            remark,
             by_agent=False,
         )
 

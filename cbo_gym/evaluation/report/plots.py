@@ -28,7 +28,6 @@ from cbo_gym.evaluation.report.figures import (
     choice_styles,
     profile_figure,
     regret_figure,
-    what_is_drawn,
     with_costs,
 )
 from cbo_gym.evaluation.report.labels import for_figure, shortened
@@ -150,7 +149,7 @@ def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
             _vertical_axis(axis, panel)
             _horizontal_axis(axis, curves.horizontal)
         row[0].set_title(for_figure(_short(env, 60)), loc="left")
-        row[-1].set_title(what_is_drawn(curves.seeds), loc="right", fontsize=7.5, color="#555555")
+        row[-1].set_title(curves.note, loc="right", fontsize=7.5, color="#555555")
     shared_legend(figure)
     return figure
 
@@ -349,7 +348,7 @@ def draw_choices(shown: Mapping[str, CurvesFigure]) -> Figure:
     figure, axes = _panels(-(-len(panels) // columns), columns, 2.1)
     short = shortened([panel.title for *_, panel in panels], LABEL_WIDTH)
     for axis, (env, curves, panel) in zip(axes.flat, panels, strict=False):
-        _draw_shares(axis, panel.curves, curves)
+        _draw_shares(axis, panel.curves, curves.looks, curves.horizontal)
         axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[panel.title])}", loc="left", fontsize=8)
     for axis in axes.flat[len(panels) :]:
         axis.axis("off")
@@ -370,16 +369,17 @@ def frequency_curves(
         against: as for :func:`regret_curves`.
     """
     horizontal = against(runs)
-    curves = choice_curves_of(runs, styles, horizontal)
-    _draw_shares(axis, curves, CurvesFigure(horizontal, styles, [], len(runs)))
+    _draw_shares(axis, choice_curves_of(runs, styles, horizontal), styles, horizontal)
 
 
-def _draw_shares(axis: Axes, curves: Mapping[str, Curve], shown: CurvesFigure) -> None:
+def _draw_shares(
+    axis: Axes, curves: Mapping[str, Curve], styles: Mapping[str, Look], horizontal: Horizontal | Scores
+) -> None:
     for name, drawn in curves.items():
-        _draw_curve(axis, drawn, _short(name, LABEL_WIDTH), shown.looks[name])
+        _draw_curve(axis, drawn, _short(name, LABEL_WIDTH), styles[name])
     axis.set_ylabel("Share of rounds 1 to $t$")
     axis.set_ylim(-0.02, 1.02)
-    _horizontal_axis(axis, shown.horizontal)
+    _horizontal_axis(axis, horizontal)
 
 
 @on_paper
