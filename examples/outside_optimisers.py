@@ -47,6 +47,7 @@ def main() -> None:
             seeds=range(1 if arguments.quick else 5),
             folder=arguments.out,
             horizon=6 if arguments.quick else 60,
+            n_jobs=1 if arguments.quick else -1,  # to start processes would take longer than the rounds
         )
     )
     for row in leaderboard(arguments.out).per_env.iter_rows(named=True):

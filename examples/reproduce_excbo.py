@@ -177,9 +177,10 @@ def main() -> None:
     names = arguments.figures or (["table1"] if arguments.quick else list(FIGURES))
     seeds = arguments.seeds or (1 if arguments.quick else 8)
     rounds = arguments.rounds or (2 if arguments.quick else None)
+    jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
     folder = arguments.out or Path("runs/excbo-quick" if arguments.quick else "runs/excbo")
 
-    runs = run_all([panel for name in names for panel in FIGURES[name]], seeds, rounds, folder, arguments.jobs)
+    runs = run_all([panel for name in names for panel in FIGURES[name]], seeds, rounds, folder, jobs)
     table = reward_table(names, runs)
     table.write_csv(folder / "best_rewards.csv")
     for name in names:

@@ -42,7 +42,7 @@ METHODS = {
 IN_THE_PAPER = [("GPOO", 1), ("GPOO", 10), ("StoOO", 1), ("AVE-StoOO", 10), ("GPTree", 1)]  # Fig. 4, with S
 ENVS = {(i, s): f"CBO/GPBandit{i}{'-S1' if s == 1 else ''}-v0" for i in (1, 2, 3) for s in (1, 10)}
 BUDGETS = {1: 80, 2: 80, 3: 25}
-ARITIES, POINTS = (2, 3, 4, 5), (1, 10, 20, 30, 40, 50)  # Fig. 6
+ARITIES, POINTS, CELL_BUDGETS = (2, 3, 4, 5), (1, 10, 20, 30, 40, 50), (25, 50)  # Fig. 6
 LOOPS = {  # the two versions of GPOO in Fig. 6
     "algorithm_1": "GPOO",
     "published_loop": "cbo_gym.agents.cells.published_gpoo:PublishedGPOO",
@@ -197,13 +197,16 @@ def draw_grid(means: dict[int, np.ndarray], arities: Sequence[int], points: Sequ
     return figure
 
 
-def grid_of_regrets(
-    folder: Path, agent: str, arities: Sequence[int], points: Sequence[int], runs: int, budget: int, jobs: int
-) -> np.ndarray:
-    """Aggregated regrets on the published GPBandit3 at the end: shape ``(S, K, runs)``."""
+def grids_of_regrets(
+    folder: Path, arities: Sequence[int], points: Sequence[int], runs: int, budget: int, jobs: int
+) -> dict[str, np.ndarray]:
+    """Aggregated regrets of each loop on the published GPBandit3 at the end: shape ``(S, K, runs)``."""
     envs = {(s, k): f"CBO/GPBandit3-Published-v0(arity={k}, points={s})" for s in points for k in arities}
-    curves = play(folder, [agent], list(envs.values()), runs, budget, jobs)
-    return np.array([[curves[agent, envs[s, k]][:, -1] for k in arities] for s in points])
+    curves = play(folder, list(LOOPS.values()), list(envs.values()), runs, budget, jobs)
+    return {
+        loop: np.array([[curves[agent, envs[s, k]][:, -1] for k in arities] for s in points])
+        for loop, agent in LOOPS.items()
+    }
 
 
 def table_by_children(regrets: dict[tuple[str, int], np.ndarray], arities: Sequence[int]) -> pl.DataFrame:
@@ -252,13 +255,12 @@ def table_of_cells(
     )
 
 
-def remake_fig_6(out: Path, arities: Sequence[int], points: Sequence[int], runs: int, jobs: int) -> None:
+def remake_fig_6(
+    out: Path, arities: Sequence[int], points: Sequence[int], budgets: Sequence[int], runs: int, jobs: int
+) -> None:
     """Play what Fig. 6 shows, and write its figures and tables."""
-    regrets = {
-        (loop, n): grid_of_regrets(out / "runs" / f"grid{n}", agent, arities, points, runs, n, jobs)
-        for loop, agent in LOOPS.items()
-        for n in (25, 50)
-    }
+    grids = {n: grids_of_regrets(out / "runs" / f"grid{n}", arities, points, runs, n, jobs) for n in budgets}
+    regrets = {(loop, n): grids[n][loop] for loop in LOOPS for n in budgets}
     for loop in LOOPS:
         means = {n: grid.mean(axis=-1) for (one, n), grid in regrets.items() if one == loop}
         save(draw_grid(means, arities, points), out, f"fig6_{loop}")
@@ -271,14 +273,15 @@ def remake_fig_6(out: Path, arities: Sequence[int], points: Sequence[int], runs:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="2 runs, 20 rounds and a coarse Fig. 6: half a minute")
+    parser.add_argument("--quick", action="store_true", help="2 runs, 20 rounds and a coarse Fig. 6, in one process")
     parser.add_argument("--out", type=Path, default=Path("runs/gpoo"), help="folder of runs, figures and table")
     parser.add_argument("--runs", type=int, default=30, help="independent runs of each method")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
-    out, jobs, runs = arguments.out, arguments.jobs, 2 if arguments.quick else arguments.runs
+    out, runs = arguments.out, 2 if arguments.quick else arguments.runs
+    jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
     budgets = dict.fromkeys(BUDGETS, 20) if arguments.quick else BUDGETS
-    arities, points = (ARITIES[:2], POINTS[:2]) if arguments.quick else (ARITIES, POINTS)
+    fig_6 = (ARITIES[:2], POINTS[1:2], (8,)) if arguments.quick else (ARITIES, POINTS, CELL_BUDGETS)
 
     curves, tables = {}, []
     for bandit, budget in budgets.items():
@@ -290,7 +293,7 @@ def main() -> None:
     save(draw_one_tree(ENVS[1, 10], 60), out, "fig1_tree")
     save(draw_regrets({bandit: curves[bandit] for bandit in (1, 2)}), out, "fig4_regret")
     save(draw_two_trees(80), out, "fig5_trees")
-    remake_fig_6(out, arities, points, runs, jobs)
+    remake_fig_6(out, *fig_6, runs, jobs)
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, float_precision=5):
         print(table)
     print(f"Figures and aggregated_regret.csv are in {out}")

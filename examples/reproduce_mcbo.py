@@ -174,10 +174,11 @@ def main() -> None:
     if arguments.rounds is None and arguments.quick:
         arguments.rounds = 2
     # quick runs have a folder of their own, for 'choose' compares runs of one length
+    jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
     folder = arguments.out or Path("runs/mcbo-quick" if arguments.quick else "runs/mcbo")
 
     labels = {quantity: agent_labels(methods, quantity.metric) for quantity in QUANTITIES}
-    runs = run_all(list(labels.values()), arguments.seeds, arguments.rounds, folder, arguments.jobs)
+    runs = run_all(list(labels.values()), arguments.seeds, arguments.rounds, folder, jobs)
     table = final_table(runs, labels, methods)
     table.write_csv(folder / "final_rewards.csv")
     for quantity, part in labels.items():

@@ -252,7 +252,7 @@ def tune(folder: Path, horizon: int, jobs: int) -> pl.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--quick", action="store_true", help="2 instances and 20 rounds of fewer methods: half a minute"
+        "--quick", action="store_true", help="1 instance and 10 rounds of fewer methods, in one process"
     )
     parser.add_argument("--tune", action="store_true", help="only the comparison of scales")
     parser.add_argument("--out", type=Path, default=Path("runs/ssem"), help="folder of runs, figures and table")
@@ -266,7 +266,7 @@ def main() -> None:
             return
         tables = []
         for trial in TRIALS[:1] if arguments.quick else TRIALS:
-            horizon, instances = (20, 2) if arguments.quick else (arguments.horizon, trial.instances)
+            horizon, instances = (10, 1) if arguments.quick else (arguments.horizon, trial.instances)
             methods = {
                 a: n for a, n in trial.methods.items() if not arguments.quick or a in (REFERENCE, "SGB", "Random")
             }

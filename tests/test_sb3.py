@@ -7,11 +7,10 @@ import pytest
 from stable_baselines3 import DQN, PPO, SAC
 
 from cbo_gym.errors import MissingExtraError
-from cbo_gym.registry import entries
 from cbo_gym.sb3 import VecEnv
 from cbo_gym.wrappers import FlattenAction
+from tests.registered import FIRST_OF_MODE
 
-FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
 ALGORITHMS = {
     "PPO": (PPO, None, {"n_steps": 8, "batch_size": 16, "n_epochs": 1}),
     "SAC": (SAC, None, {"learning_starts": 8, "batch_size": 8}),

@@ -4,10 +4,8 @@ import pytest
 
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.oracle import oracle_of
-from cbo_gym.registry import entries
 from cbo_gym.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo, codec_of
-
-FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
+from tests.registered import FIRST_OF_MODE
 
 
 def test_flatten_action_picks_the_target_with_the_highest_score():

@@ -7,10 +7,9 @@ from gymnasium.vector.utils import batch_space, iterate
 from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.actions.policies import PolicyActions, spread_points
 from cbo_gym.errors import ArgumentTypeError
-from cbo_gym.registry import entries
 from cbo_gym.wrappers import codec_of
+from tests.registered import FIRST_OF_MODE
 
-FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
 ENVS = {env_id: {} for env_id in FIRST_OF_MODE.values()} | {"CBO/Alpine2-v0": {"max_interventions": 2}}
 
 every_mode = pytest.mark.parametrize(("env_id", "kwargs"), ENVS.items(), ids=ENVS.keys())

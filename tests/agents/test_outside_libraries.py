@@ -17,8 +17,8 @@ import torch
 from cbo_gym import Round, agents
 from cbo_gym.agents import AskTell, Optuna, StableBaselines3
 from cbo_gym.errors import ArgumentError, MissingExtraError
-from cbo_gym.registry import entries
 from tests.agents.helpers import AGENT_SEED, flat, make, play
+from tests.registered import FIRST_OF_MODE
 
 BUILDERS = {
     "TPE": Optuna,
@@ -27,7 +27,6 @@ BUILDERS = {
     "SAC": partial(StableBaselines3, algorithm="SAC"),
     "DQN": partial(StableBaselines3, algorithm="DQN"),
 }
-FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
 
 every_builder = pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS.keys())
 every_mode = pytest.mark.parametrize("env_id", FIRST_OF_MODE.values())

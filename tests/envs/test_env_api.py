@@ -17,12 +17,12 @@ import cbo_gym  # noqa: F401  (registers the environments)
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.hard_graphs import complete_graph
-from cbo_gym.registry import entries
+from cbo_gym.registry import find_entry
+from tests.registered import IDS, ONE_OF_A_KIND
 
-IDS = [entry.id for entry in entries()]
-NOISY = [env_id for env_id in IDS if gym.make(env_id).unwrapped.scm.noisy]
+NOISY = [env_id for env_id in ONE_OF_A_KIND if gym.make(env_id).unwrapped.scm.noisy]
 BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.feedback.remembers]  # and the action alone
-DISCRETE = [entry.id for entry in entries() if entry.mode == "discrete"]
+DISCRETE = [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == "discrete"]
 CONTINUOUS = [env_id for env_id in BY_NOISE if env_id not in ("CBO/TrainDelay-v0", *DISCRETE)]  # whose noise has atoms
 LONGER_THAN_A_BLOCK = 300  # rounds; noise is drawn 256 rounds at a time
 
@@ -91,7 +91,7 @@ def test_spaces(env_id: str) -> None:
     assert set(env.observation_space) == {"nodes", *more.get(env.mode, set())}
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_equal_seeds_give_equal_bits(env_id: str) -> None:
     one, two = bare(env_id, seed=11), bare(env_id, seed=11)
     actions = sampled(one, LONGER_THAN_A_BLOCK, seed=1)
@@ -143,7 +143,7 @@ def test_variables_upstream_of_an_intervention_keep_their_noise(env_id: str) -> 
             assert nodes[scm.nodes.index(name)] == pytest.approx(low + 0.3 * (high - low), rel=1e-12)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_reset_gives_zeros_and_round_zero(env_id: str) -> None:
     env = bare(env_id)
     env.step(env.action_space.sample())
@@ -156,7 +156,7 @@ def test_reset_gives_zeros_and_round_zero(env_id: str) -> None:
     assert env.values == {}
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_an_observation_holds_the_observed_variables_in_causal_order_with_the_reward_last(env_id: str) -> None:
     env = bare(env_id)
     total = 0.0
@@ -186,7 +186,7 @@ def test_latent_variables_are_not_observed() -> None:
         assert len(observation["nodes"]) == len(env.scm.variables) - len(latents)
 
 
-@pytest.mark.parametrize("env_id", [env_id for env_id in IDS if gym.make(env_id).unwrapped.mode == "soft"])
+@pytest.mark.parametrize("env_id", [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == "soft"])
 def test_soft_info_has_the_native_parameters_by_name_or_node(env_id: str) -> None:
     env = bare(env_id)
     action = env.action_space.sample()
@@ -201,7 +201,7 @@ def test_soft_info_has_the_native_parameters_by_name_or_node(env_id: str) -> Non
         np.testing.assert_allclose(np.atleast_1d(described[name]), native[list(places)], rtol=1e-15)
 
 
-@pytest.mark.parametrize("env_id", [env_id for env_id in IDS if gym.make(env_id).unwrapped.mode == "hard"])
+@pytest.mark.parametrize("env_id", [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == "hard"])
 def test_hard_info_has_the_native_values_of_the_chosen_set_only(env_id: str) -> None:
     env = bare(env_id)
     names = list(env.problem.manipulable)
@@ -216,15 +216,15 @@ def test_hard_info_has_the_native_values_of_the_chosen_set_only(env_id: str) -> 
         assert described == expected
 
 
-@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
-def test_truncated_at_the_horizon_and_never_terminated(entry) -> None:
-    env = gym.make(entry.id)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
+def test_truncated_at_the_horizon_and_never_terminated(env_id: str) -> None:
+    env, horizon = gym.make(env_id), find_entry(env_id).horizon
     env.reset(seed=0)
     action = env.action_space.sample()
-    for round_ in range(1, entry.horizon + 1):
+    for round_ in range(1, horizon + 1):
         _, _, terminated, truncated, _ = env.step(action)
         assert terminated is False
-        assert truncated is (round_ == entry.horizon)
+        assert truncated is (round_ == horizon)
 
 
 @pytest.mark.parametrize("env_id", ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0"])

@@ -18,11 +18,10 @@ from cbo_gym.drawing.edges import curve_of
 from cbo_gym.drawing.layout import lay_out
 from cbo_gym.drawing.sheet import Circle, Layers, Sheet, Sizes, sheet_for
 from cbo_gym.envs.picture import picture_of
-from cbo_gym.registry import entries
 from cbo_gym.scm import CausalDiagram, Linear, SeparableSEM, Uniform
+from tests.registered import ONE_OF_A_KIND
 
-IDS = [entry.id for entry in entries()]
-CASES = [(env_id, {}) for env_id in IDS] + [("CBO/BinaryTree-v0", {"depth": depth}) for depth in (4, 6)]
+CASES = [(env_id, {}) for env_id in ONE_OF_A_KIND] + [("CBO/BinaryTree-v0", {"depth": depth}) for depth in (4, 6)]
 
 
 def played(env_id: str, render_mode: str, rounds: int = 3, **kwargs: Any) -> Any:
@@ -41,7 +40,7 @@ def rows_of(text: str) -> dict[str, list[str]]:
     return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in cells if len(row) > 2}
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_the_table_lists_every_observed_variable_with_its_value_and_parents(env_id: str) -> None:
     env = played(env_id, "ansi")
     text, base = env.render(), env.unwrapped

@@ -14,8 +14,8 @@ from cbo_gym.envs import CausalBanditVectorEnv
 from cbo_gym.errors import ArgumentError
 from cbo_gym.registry import entries
 from cbo_gym.wrappers import OracleInfo, VectorOracleInfo
+from tests.registered import ONE_OF_A_KIND
 
-IDS = [entry.id for entry in entries()]
 ONE_OF_EACH_MODE = ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0", "CBO/CoCaFig1-v0", "CBO/SSEMPeriodic-v0"]
 #: The environments that come within rounding of the single one, and by how many units in the last place (of 1, for
 #: smaller numbers). Of arrays NumPy takes powers itself, of single floats the C library does, now and then one unit
@@ -60,7 +60,7 @@ def same(ours: Any, theirs: Any, where: str, ulps: int = 0) -> None:
     equal_numbers(ours, theirs, where, ulps)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_equals_gymnasiums_own_vectorisation_step_by_step(env_id: str) -> None:
     ours = native(env_id, max_episode_steps=HORIZON)
     theirs = gym.make_vec(env_id, num_envs=3, vectorization_mode="sync", max_episode_steps=HORIZON)
@@ -82,7 +82,7 @@ def test_equals_gymnasiums_own_vectorisation_step_by_step(env_id: str) -> None:
     assert resets == 2
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_sub_environment_i_is_the_single_environment_with_seed_plus_i(env_id: str) -> None:
     envs = CausalBanditVectorEnv(3, **gym.spec(env_id).kwargs)  # without a horizon: past a block of noise
     envs.reset(seed=20)

@@ -15,10 +15,11 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Optimum, Oracle
 from cbo_gym.problems import Problem
-from cbo_gym.registry import EnvEntry, RecordedOptimum, entries
+from cbo_gym.registry import EnvEntry, RecordedOptimum
 from cbo_gym.scm import System, Variable
 from cbo_gym.wrappers import OracleInfo
 from tests.helpers import Recorder
+from tests.registered import IDS
 
 FORBIDDEN = (
     Problem, System, Variable, Feedback, gym.Env, Oracle, Optimum, EnvEntry, RecordedOptimum,
@@ -49,7 +50,7 @@ def reachable(root):
     return list(seen.values())
 
 
-@pytest.mark.parametrize("env_id", [entry.id for entry in entries()])
+@pytest.mark.parametrize("env_id", IDS)
 def test_nothing_handed_to_an_agent_leads_to_the_mechanisms(env_id):
     recorder = Recorder()
     evaluate(recorder, env_id, seed=0, horizon=3)

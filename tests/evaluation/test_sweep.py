@@ -199,7 +199,7 @@ def test_a_disk_that_fills_up_ends_the_sweep_with_what_is_kept(tmp_path, monkeyp
 
 
 def test_parameters_may_be_lists(tmp_path):
-    env = "CBO/Alpine2-Contextual-v0(contexts=[0, 1])"
+    env = "CBO/Dropwave-Contextual-v0(contexts=[0])"
     jobs = plan(["Random"], [env, env], [0, 0], tmp_path, 2)
     assert [str(job.env) for job in jobs] == [env]
     assert sweep(["Random"], [env], [0], tmp_path, horizon=2, n_jobs=1)["finished"] == 1

@@ -14,11 +14,9 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 
 from cbo_gym.feedback import Feedback, feedback_class, make_feedback
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import entries
 from cbo_gym.task import ContextualTask, Mode, Task
+from tests.registered import FIRST_OF_MODE, ONE_OF_A_KIND
 
-IDS = [entry.id for entry in entries()]
-FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
 every_mode = pytest.mark.parametrize("env_id", FIRST_OF_MODE.values(), ids=FIRST_OF_MODE.keys())
 
 
@@ -53,7 +51,7 @@ def test_an_unknown_mode_is_refused(mode: Any) -> None:
         feedback_class(mode)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_a_batch_means_what_its_actions_mean(env_id: str) -> None:
     """Decoded, described and played with common noise, together and one by one."""
     feedback = feedback_of(env_id)
@@ -93,7 +91,7 @@ def test_it_keeps_no_state(env_id: str) -> None:
     assert [played(copied, action) for action in actions] == first
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_what_is_seen_lies_in_the_observation_space(env_id: str) -> None:
     feedback = feedback_of(env_id)
     noise = tuple(float(column[0]) for column in feedback.scm.draw_noise(np.random.default_rng(1), 1))
@@ -107,7 +105,7 @@ def test_what_is_seen_lies_in_the_observation_space(env_id: str) -> None:
     assert not any(value.any() for value in empty.values())
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_regions_or_a_list_make_up_the_action_space(env_id: str) -> None:
     feedback = feedback_of(env_id)
     every, regions = feedback.all_actions(), feedback.regions()
@@ -120,7 +118,7 @@ def test_regions_or_a_list_make_up_the_action_space(env_id: str) -> None:
         assert all(action in feedback.action_space for action in iterate(space, batch))
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_initial_actions_come_in_the_sizes_asked_for(env_id: str) -> None:
     feedback = feedback_of(env_id)
     if feedback.looks_ahead:

@@ -18,8 +18,8 @@ from cbo_gym.registry import entries, find_entry
 from cbo_gym.scm import Empirical, GaussianMixture, Normal, Uniform
 from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, scaled
 from cbo_gym.testing import check_problem
+from tests.registered import ONE_OF_A_KIND
 
-IDS = [entry.id for entry in entries()]
 ONE_A_MODE = {entry.mode: entry.id for entry in entries()}
 EXACT, OF_CELLS = 1e-9, 1e-5  # cells are no points
 
@@ -42,7 +42,7 @@ def same_action(one, other, turn, rng):
     return [feedback.situate(do, feedback.start()) for feedback, do in zip((published, instance), both, strict=True)]
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_an_instance_is_the_same_task_turned(env_id):
     published, instance = (gym.make(env_id, instance=k).unwrapped for k in (0, 7))
     turn, rng = turn_of(instance.problem), np.random.default_rng(3)
@@ -61,7 +61,7 @@ def test_an_instance_is_the_same_task_turned(env_id):
         assert np.allclose(reward, instance.problem.outcomes.reward(now), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("env_id", [entry.id for entry in entries() if entry.optimum])
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_the_optimum_of_an_instance_is_known(env_id):
     published, instance = (oracle_of(gym.make(env_id, instance=k)) for k in (0, 7))
     turn = turn_of(instance.problem)
@@ -78,7 +78,7 @@ def test_the_optimum_of_an_instance_is_known(env_id):
     assert earned == pytest.approx(turn.reward.to_new(before), abs=0.01 * gap)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ONE_OF_A_KIND)
 def test_a_task_holds_nothing_of_the_published_one(env_id):
     env = gym.make(env_id, instance=3)
     published = gym.make(env_id).unwrapped

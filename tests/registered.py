@@ -1,0 +1,17 @@
+"""The registered environments as tests need them: a contract holds for every one, anything else is shown on one of a
+kind.
+"""
+
+from __future__ import annotations
+
+from cbo_gym.registry import EnvEntry, entries
+
+
+def _kind(entry: EnvEntry) -> tuple[object, ...]:
+    """The family of systems, the mode, and what sets its members apart: noise, costs, latent causes, cycles."""
+    return entry.problem.partition(":")[0], entry.mode, *sorted(entry.tags)
+
+
+IDS = tuple(entry.id for entry in entries())
+FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
+ONE_OF_A_KIND = tuple({_kind(entry): entry.id for entry in reversed(entries())}.values())[::-1]
