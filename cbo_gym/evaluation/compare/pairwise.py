@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
 
 from cbo_gym.errors import ArgumentError, nearby
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, RUNS_LISTED_BY, final_numbers
-from cbo_gym.evaluation.metrics import aggregate
-from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
@@ -176,7 +174,7 @@ def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
         differences: an array for each environment, of one number a seed.
     """
     means = np.array([values.mean() for values in differences])
-    half = _half_width_over_envs(differences)
+    half = welch_half_width(differences) / len(differences)
     pairs = sum(map(len, differences))
     return {
         "envs": len(differences),
@@ -186,21 +184,6 @@ def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
         "p_value": sign_flip_p_value(differences),
         "least_p_value": least_p_value(pairs),
     }
-
-
-def _half_width_over_envs(differences: list[np.ndarray]) -> float:
-    """Half the width of the 95 % interval of the mean over environments; NaN if one of them has a single seed.
-
-    It is a t-interval with degrees of freedom after Welch and Satterthwaite, since the environments' variances differ.
-    """
-    counts = np.array([len(values) for values in differences])
-    if counts.min() < 2:
-        return np.nan
-    variances = np.array([values.var(ddof=1) for values in differences]) / counts
-    if not variances.any():
-        return 0.0
-    freedom = variances.sum() ** 2 / (variances**2 / (counts - 1)).sum()
-    return float(stdtrit(freedom, 0.5 + aggregate.CONFIDENCE / 2) * np.sqrt(variances.sum()) / len(counts))
 
 
 def _with_ends(mean: float, half: float) -> dict[str, float | None]:

@@ -9,17 +9,18 @@ environments may differ in their number of runs. A statistic takes *weights* of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from cbo_gym.errors import ArgumentError
 
 Array = np.ndarray
 
 CONFIDENCE = 0.95
+TWO_SIDED = 0.5 + CONFIDENCE / 2
 LARGEST_EXACT = 2**23  # halves up to which single precision has
 
 
@@ -182,4 +183,26 @@ def half_width(values: Array, axis: int = 0) -> Array:
 
 def t_factor(count: Any) -> Any:
     """Half the width of the 95 % t-interval of a mean of ``count`` values, in standard deviations of a value."""
-    return stdtrit(count - 1, 0.5 + CONFIDENCE / 2) / np.sqrt(count)
+    return t_quantile(count - 1) / np.sqrt(count)
+
+
+def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED) -> float:
+    """What the sum or difference of the samples' means may be off by, so surely; NaN if one is a single value.
+
+    The degrees of freedom are after Welch and Satterthwaite, since the samples' variances differ.
+    """
+    counts = np.array([len(sample) for sample in samples])
+    if counts.min() < 2:
+        return np.nan
+    variances = np.array([sample.var(ddof=1) for sample in samples]) / counts
+    if not variances.any():
+        return 0.0
+    freedom = variances.sum() ** 2 / (variances**2 / (counts - 1)).sum()
+    return float(t_quantile(freedom, below) * np.sqrt(variances.sum()))
+
+
+def t_quantile(freedom: Any, below: float = TWO_SIDED) -> Any:
+    """Of Student's t: the value that it is below with a probability; by default the end of a 95 % interval."""
+    from scipy.special import stdtrit  # late: processes that play runs do without it, and start the sooner
+
+    return stdtrit(freedom, below)

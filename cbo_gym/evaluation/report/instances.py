@@ -6,10 +6,9 @@ from collections import defaultdict
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
 
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard, final_numbers
-from cbo_gym.evaluation.metrics.aggregate import CONFIDENCE
+from cbo_gym.evaluation.metrics.aggregate import welch_half_width
 from cbo_gym.evaluation.report.tables import Cell, Table, number, table_of
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.labels import Spec
@@ -76,23 +75,12 @@ def _split(run: Run) -> tuple[str, bool]:
 
 def _lost(name: str, published: list[Run], turned: list[Run]) -> dict[str, float | int | None]:
     scores = [final_numbers(part)[name].cast(pl.Float64).to_numpy() for part in (published, turned)]
-    means = [float(part.mean()) for part in scores]
+    means, half = [float(part.mean()) for part in scores], welch_half_width(scores)
     return {
         "published": means[0],
         "instances": means[1],
         "lost": means[0] - means[1],
-        "lost_half": _welch(*scores),
+        "lost_half": None if np.isnan(half) else half,
         "published_runs": len(published),
         "instance_runs": len(turned),
     }
-
-
-def _welch(one: np.ndarray, other: np.ndarray) -> float | None:
-    """Half the width of the interval of the difference of two means."""
-    if min(len(one), len(other)) < 2:
-        return None
-    parts = np.array([part.var(ddof=1) / len(part) for part in (one, other)])
-    if not parts.any():
-        return 0.0
-    freedom = parts.sum() ** 2 / (parts**2 / [len(one) - 1, len(other) - 1]).sum()
-    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2) * np.sqrt(parts.sum()))

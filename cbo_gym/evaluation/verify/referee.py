@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from scipy.stats import t as student
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.metrics.aggregate import t_quantile, welch_half_width
 from cbo_gym.evaluation.metrics.regret import normalised_score
 from cbo_gym.evaluation.play.blind import secret_of, turned
 from cbo_gym.evaluation.play.grid import Cell, Job, Player, cells_of_strangers, job_of, player_of
@@ -222,13 +222,8 @@ def _least_loss(told: np.ndarray, blind: np.ndarray, sure: float) -> float:
     """A lower bound of the difference of two means, by Welch's t."""
     if min(len(told), len(blind)) < 2:
         return -np.inf
-    parts = np.array([told.var(ddof=1) / len(told), blind.var(ddof=1) / len(blind)])
-    total = parts.sum()
-    if total == 0.0:
-        return float(told.mean() - blind.mean())
-    freedom = total**2 / (parts**2 / [len(told) - 1, len(blind) - 1]).sum()
-    return float(told.mean() - blind.mean() - student.ppf(sure, freedom) * np.sqrt(total))
+    return float(told.mean() - blind.mean() - welch_half_width([told, blind], sure))
 
 
 def _least_mean(values: np.ndarray, sure: float) -> float:
-    return float(values.mean() - student.ppf(sure, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return float(values.mean() - t_quantile(len(values) - 1, sure) * values.std(ddof=1) / np.sqrt(len(values)))
