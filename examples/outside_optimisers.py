@@ -14,6 +14,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from cbo_gym import leaderboard, sweep
 from cbo_gym.agents import AskTell
 
+ENVS = ["CBO/Rosenbrock-v0", "CBO/ToyGraph-v0", "CBO/Dropwave-Aggregated-v0"]
+
 
 class BoTorchEI(AskTell):
     """The loop of BoTorch's tutorials: a fresh GP each round, then the best log expected improvement."""
@@ -35,7 +37,9 @@ class BoTorchEI(AskTell):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one seed and 6 rounds instead of five and 60")
+    parser.add_argument(
+        "--quick", action="store_true", help="one seed, one environment and 6 rounds, to see that all works"
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/outside_optimisers"), help="folder of the runs")
     arguments = parser.parse_args()
 
@@ -43,7 +47,7 @@ def main() -> None:
         sweep(
             # A class of one's own is named by its import path, so that worker processes find it: here, this file.
             agents=["Random", "Optuna(sampler='TPE')", "Optuna(sampler='CMA-ES')", "outside_optimisers:BoTorchEI"],
-            envs=["CBO/Rosenbrock-v0", "CBO/ToyGraph-v0", "CBO/Dropwave-Aggregated-v0"],
+            envs=["CBO/ToyGraph-v0"] if arguments.quick else ENVS,
             seeds=range(1 if arguments.quick else 5),
             folder=arguments.out,
             horizon=6 if arguments.quick else 60,

@@ -157,7 +157,9 @@ def table_of(figures: Sequence[str], runs_of: Runs) -> pl.DataFrame:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one seed, 20 rounds, three figures: to see that all works")
+    parser.add_argument(
+        "--quick", action="store_true", help="one seed, 20 rounds, three figures: to see that all works"
+    )
     parser.add_argument("--seeds", type=int, help="number of seeds, counted from 0 (10)")
     parser.add_argument("--rounds", type=int, help="rounds of a run (300, on PSAContextual2 700)")
     parser.add_argument("--out", type=Path, help="folder of runs, figures and table (runs/coca_bo)")

@@ -46,7 +46,8 @@ def check_types(folder, python=sys.executable, path=""):
     script = folder / "script.py"
     script.write_text(USER.format(names=", ".join(names), agents=", ".join(agents.__all__), reveals=reveals))
     config = folder / "mypy.ini"  # large libraries take long, and no type that is asked for here is theirs
-    skipped = "[mypy-torch.*,polars.*,matplotlib.*,scipy.*,numpy.*,networkx.*,pydantic.*,sklearn.*,botorch.*,optuna.*]\nfollow_imports = skip\n"
+    large = ["torch", "botorch", "numpy", "scipy", "sklearn", "polars", "matplotlib", "networkx", "pydantic", "optuna"]
+    skipped = f"[mypy-{','.join(f'{name}.*' for name in large)}]\nfollow_imports = skip\n"
     config.write_text(f"[mypy]\nstrict = true\nfollow_imports = silent\n{skipped}")
     mypy = [sys.executable, "-m", "mypy", "--config-file", config, "--cache-dir", folder / "cache"]
     done = subprocess.run(

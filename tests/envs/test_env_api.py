@@ -48,7 +48,7 @@ def sampled(env: Any, count: int, seed: int) -> list[Any]:
 def test_gymnasium_checker(env_id: str) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_env(gym.make(env_id).unwrapped)
+        check_env(gym.make(env_id).unwrapped, skip_render_check=env_id not in ONE_OF_A_KIND)
     expected = ("infinity. This is probably too", "is out of date")  # the latter where an id has a newer version
     messages = [str(one.message) for one in caught]
     assert [message for message in messages if not any(part in message for part in expected)] == []
