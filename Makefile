@@ -54,8 +54,9 @@ readme: $(READY)  ## write the README's table and the agents' pages' numbers fro
 verify: $(READY)  ## play some of the published runs again and compare
 	$(BIN)/cbo-gym verify results --sample 20
 
+# the tests start some hundred processes, and without compiled files each would compile the package anew
 test: $(READY)  ## the default tests, one process a core
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable
 
 test-slow: $(READY)  ## the long statistical tests
 	$(BIN)/python -m pytest -m slow
