@@ -6,7 +6,7 @@ from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.actions.policies import PolicyActions, spread_points
-from cbo_gym.errors import ArgumentTypeError
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.wrappers import codec_of
 from tests.registered import FIRST_OF_MODE
 
@@ -50,6 +50,26 @@ def test_a_point_of_an_action_leads_back_to_it(env_id, kwargs):
         np.testing.assert_array_equal(as_vector(space, back), as_vector(space, action))
 
 
+@every_mode
+def test_the_numbers_of_an_action_lead_back_to_it(env_id, kwargs):
+    codec = codec_of(gym.make(env_id, **kwargs))
+    space = codec.space
+    space.seed(0)
+    for _ in range(20):
+        action = space.sample()
+        flat = codec.to_flat(action)
+        chosen = codec.chosen(action) if codec.choices else None
+        for back in (codec.from_flat(flat), codec.from_numbers(codec.to_numbers(action), chosen)):
+            assert space.contains(back)
+            np.testing.assert_array_equal(as_vector(space, back), as_vector(space, action))
+    for others in ([*flat, 0.0], flat[:-1]):
+        with pytest.raises(ArgumentError, match="cannot be made of"):
+            codec.from_flat(others)
+    if codec.choices or space.dtype.kind == "i":
+        with pytest.raises(ArgumentError, match="cannot be made of"):
+            codec.from_flat([0.5, *flat[1:]])
+
+
 def test_a_foreign_space_is_refused():
     env = gym.make("CBO/ToyGraph-v0")
     env.action_space = spaces.MultiDiscrete([2, 3])
@@ -79,3 +99,8 @@ def test_choices_of_policies_become_actions():
     np.testing.assert_array_equal(discrete.to_action(np.array([1, 1])), spread_points(2, 4)[[1, 1]])
     with pytest.raises(ValueError, match="from 2 to 65536"):
         PolicyActions(codec, 1)
+
+
+def test_domains_are_shown_as_they_are_given():
+    assert repr(Domains({"X": (0.0, 2.0)})) == "Domains({'X': (0.0, 2.0)})"
+    assert repr(Domains([(0.0, 2.0)])) == "Domains(((0.0, 2.0),))"

@@ -10,7 +10,7 @@ import pytest
 from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_run
-from cbo_gym.evaluation.metrics.gap import GAPS, gap, gaps_of, path_aware_gap
+from cbo_gym.evaluation.metrics.gap import GAPS, gap, gap_over_time, gaps_of, path_aware_gap
 from cbo_gym.evaluation.report.gap_tables import gap_tables
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.results import save_run
@@ -45,7 +45,21 @@ def test_a_start_at_the_reference_or_beyond():
     """As the survey has it: all of the way with any improvement, else none."""
     assert gap([1.0, 2.5], 2.0, 2.0) == pytest.approx(1.0 / 1.5)
     assert gap([1.0, 2.0], 2.0, 1.0) == 0.0
+    assert gap([1.0, 2.5], 2.0, 1.0) == pytest.approx(1.0 / 1.5)
     assert path_aware_gap([2.5, 1.0], 2.0, 2.0) == pytest.approx(0.75)
+
+
+def test_over_time_every_slice_counts_by_itself():
+    values, initial, slices = [*HALFWAY, 4.004, 5.0, 1.0], [2.0] * 4 + [4.0] * 3, [1] * 4 + [2] * 3
+    reference = [10.0] * 4 + [5.0] * 3
+    # an improvement of 0.4 % is none, so in the second slice t* = 2 of B = 3
+    np.testing.assert_allclose(
+        gap_over_time(values, initial, reference, slices), [0.5 / 1.75, (1.0 + 1 / 3) / (1.0 + 2 / 3)]
+    )
+    (beyond,) = gap_over_time([7.0, 8.0], [4.0] * 2, [5.0] * 2, [3, 3])
+    assert beyond == pytest.approx(1.0), "luck beyond the reference is the whole way, and came at once"
+    with pytest.raises(ArgumentError, match="at least one round"):
+        gap_over_time([], [], [], [])
 
 
 def test_many_runs_at_once():
