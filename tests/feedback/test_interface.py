@@ -148,3 +148,18 @@ def test_a_problem_plays_in_every_mode_that_it_has_parts_for() -> None:
         make_feedback(problem, "contextual")
     env = gym.make("CBO/Alpine2-v0", mode="hard")
     assert env.unwrapped.mode is Mode.HARD  # type: ignore[attr-defined]
+
+
+@every_mode
+def test_without_sizes_initial_actions_come_in_the_usual_ones(env_id: str) -> None:
+    """By mode: those of problems of one's own, and how many random ones stand for "as many as a fit needs"."""
+    feedback = feedback_of(env_id)
+    mode = feedback.mode
+    usual = {"soft": (0, None), "adversarial": (0, None), "hard": (10, 2), "dynamic": (10, 0)}
+    assert feedback.usual_initial_data == usual.get(mode, (0, 0))
+    if mode in ("soft", "aggregated", "masked"):
+        actions = feedback.initial_actions(np.random.default_rng(0), 0, None)
+        assert len(actions) == 2 * feedback.scm.action_dim + 1
+    if mode == "hard":
+        actions = feedback.initial_actions(np.random.default_rng(0), 10, None)
+        assert len(actions["target"]) == 10 + 2 * (len(feedback.problem.targets) - 1)
