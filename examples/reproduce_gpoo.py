@@ -273,14 +273,14 @@ def remake_fig_6(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="2 runs, 20 rounds and a coarse Fig. 6, in one process")
+    parser.add_argument("--quick", action="store_true", help="2 runs, 10 rounds and a coarse Fig. 6, in one process")
     parser.add_argument("--out", type=Path, default=Path("runs/gpoo"), help="folder of runs, figures and table")
     parser.add_argument("--runs", type=int, default=30, help="independent runs of each method")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
     out, runs = arguments.out, 2 if arguments.quick else arguments.runs
     jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
-    budgets = dict.fromkeys(BUDGETS, 20) if arguments.quick else BUDGETS
+    budgets = dict.fromkeys(BUDGETS, 10) if arguments.quick else BUDGETS
     fig_6 = (ARITIES[:2], POINTS[1:2], (8,)) if arguments.quick else (ARITIES, POINTS, CELL_BUDGETS)
 
     curves, tables = {}, []

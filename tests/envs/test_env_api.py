@@ -45,25 +45,20 @@ def sampled(env: Any, count: int, seed: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_gymnasium_checker(env_id: str) -> None:
+def test_the_checkers_of_gymnasium_and_stable_baselines3(env_id: str) -> None:
+    from stable_baselines3.common.env_checker import check_env as sb3_check_env
+
+    from cbo_gym.wrappers import FlattenAction
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_env(gym.make(env_id).unwrapped, skip_render_check=env_id not in ONE_OF_A_KIND)
     expected = ("infinity. This is probably too", "is out of date")  # the latter where an id has a newer version
     messages = [str(one.message) for one in caught]
     assert [message for message in messages if not any(part in message for part in expected)] == []
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_stable_baselines3_checker(env_id: str) -> None:
-    from stable_baselines3.common.env_checker import check_env as sb3_check_env
-
-    from cbo_gym.wrappers import FlattenAction
-
     env = gym.make(env_id)
-    if isinstance(env.action_space, gym.spaces.Dict):
-        env = FlattenAction(env)
-    sb3_check_env(env, warn=False)  # it would advise float32 and a symmetric box
+    flat = FlattenAction(env) if isinstance(env.action_space, gym.spaces.Dict) else env
+    sb3_check_env(flat, warn=False)  # it would advise float32 and a symmetric box
 
 
 @pytest.mark.parametrize("env_id", IDS)
