@@ -19,6 +19,7 @@ def test_eifn_beats_random_on_ackley_in_every_run():
         assert learned > random
 
 
+@pytest.mark.slow
 def test_exploration_leaves_the_rings_that_expected_improvement_stays_on():
     def best(explore: bool, seed: int) -> float:
         env, task = make("CBO/Dropwave-v0", seed, 20)

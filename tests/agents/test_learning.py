@@ -38,6 +38,7 @@ def test_dropwave_mean_reward_beats_random() -> None:
     assert gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain))
 
 
+@pytest.mark.slow
 def test_known_composition_helps() -> None:
     plain = rewards_of(agents.EICF, "CBO/Ackley-v0", 8, 2).max(axis=1)
     composite = rewards_of(agents.EICF, "CBO/Ackley-v0", 8, 2, known_composition=True).max(axis=1)
