@@ -39,6 +39,7 @@ WARPED, BOTORCH = "CoCaBO(backend='warped')", "CoCaBO(backend='botorch')"
 BLIND = "CoCaBO(use_contexts=False)"
 ROUNDS, LONG = 300, {"CBO/PSAContextual2-v0": 700}
 QUICK_ROUNDS = 20  # so many that two arms have been played at random, eight times each, and then as they see fit
+QUICK_FIGURES = ["fig3", "fig9"]
 NOISES = (0.01, 0.05, 0.25, 1.25, 6.25)
 
 
@@ -164,7 +165,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     parser.add_argument("--figures", nargs="+", choices=list(FIGURES), help="all; with --quick fig3 and fig9")
     arguments = parser.parse_args()
-    figures = arguments.figures or [name for name in FIGURES if not arguments.quick or name in ("fig3", "fig9")]
+    figures = arguments.figures or (QUICK_FIGURES if arguments.quick else list(FIGURES))
     seeds = arguments.seeds or (1 if arguments.quick else 10)
     rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else None)
     jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds

@@ -173,8 +173,8 @@ def main() -> None:
         arguments.seeds = 1 if arguments.quick else 20
     if arguments.rounds is None and arguments.quick:
         arguments.rounds = 2
-    # quick runs have a folder of their own, for 'choose' compares runs of one length
     jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
+    # quick runs have a folder of their own, for 'choose' compares runs of one length
     folder = arguments.out or Path("runs/mcbo-quick" if arguments.quick else "runs/mcbo")
 
     labels = {quantity: agent_labels(methods, quantity.metric) for quantity in QUANTITIES}

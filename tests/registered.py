@@ -4,7 +4,7 @@ kind.
 
 from __future__ import annotations
 
-from cbo_gym.registry import EnvEntry, entries
+from cbo_gym.registry import EnvEntry, entries, find_entry
 
 
 def _kind(entry: EnvEntry) -> tuple[object, ...]:
@@ -14,4 +14,10 @@ def _kind(entry: EnvEntry) -> tuple[object, ...]:
 
 IDS = tuple(entry.id for entry in entries())
 FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
+LAST_OF_MODE = {entry.mode: entry.id for entry in entries()}
 ONE_OF_A_KIND = tuple({_kind(entry): entry.id for entry in reversed(entries())}.values())[::-1]
+
+
+def kinds_of(mode: str) -> list[str]:
+    """One environment of a kind, of those of a mode."""
+    return [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == mode]

@@ -40,18 +40,7 @@ def test_a_batch_is_its_rows(env_id, kwargs):
 
 
 @every_mode
-def test_a_point_of_an_action_leads_back_to_it(env_id, kwargs):
-    codec = codec_of(gym.make(env_id, **kwargs))
-    space = codec.space
-    space.seed(0)
-    for _ in range(20):
-        action = space.sample()
-        back = codec.to_action(codec.to_point(action))
-        np.testing.assert_array_equal(as_vector(space, back), as_vector(space, action))
-
-
-@every_mode
-def test_the_numbers_of_an_action_lead_back_to_it(env_id, kwargs):
+def test_the_point_and_the_numbers_of_an_action_lead_back_to_it(env_id, kwargs):
     codec = codec_of(gym.make(env_id, **kwargs))
     space = codec.space
     space.seed(0)
@@ -59,7 +48,8 @@ def test_the_numbers_of_an_action_lead_back_to_it(env_id, kwargs):
         action = space.sample()
         flat = codec.to_flat(action)
         chosen = codec.chosen(action) if codec.choices else None
-        for back in (codec.from_flat(flat), codec.from_numbers(codec.to_numbers(action), chosen)):
+        from_point = codec.to_action(codec.to_point(action))
+        for back in (from_point, codec.from_flat(flat), codec.from_numbers(codec.to_numbers(action), chosen)):
             assert space.contains(back)
             np.testing.assert_array_equal(as_vector(space, back), as_vector(space, action))
     for others in ([*flat, 0.0], flat[:-1]):

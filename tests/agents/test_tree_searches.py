@@ -112,8 +112,8 @@ class NaiveGPOO:
 @pytest.mark.parametrize(("points", "arity"), [(1, 2), (4, 2), (3, 3)])
 def test_gpoo_plays_what_algorithm_1_says(points: int, arity: int) -> None:
     agent, naive = GPOO(), NaiveGPOO(points, arity)
-    env = start(agent, "CBO/GPBandit1-v0", 16, points=points, arity=arity)
-    for t in range(1, 17):
+    env = start(agent, "CBO/GPBandit1-v0", 22, points=points, arity=arity)
+    for t in range(1, 23):
         action, reward = play_round(agent, env)
         node = next(n for n in naive.leaves if np.allclose(action[:, 0], n[1:]))
         bounds = {n: naive.bound(n, t) for n in naive.leaves}

@@ -18,11 +18,11 @@ from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems.modes.discrete import arms_of
 from cbo_gym.problems.systems.hard_graphs import complete_graph
 from cbo_gym.registry import find_entry
-from tests.registered import IDS, ONE_OF_A_KIND
+from tests.registered import IDS, ONE_OF_A_KIND, kinds_of
 
 NOISY = [env_id for env_id in ONE_OF_A_KIND if gym.make(env_id).unwrapped.scm.noisy]
 BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.feedback.remembers]  # and the action alone
-DISCRETE = [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == "discrete"]
+DISCRETE = kinds_of("discrete")
 CONTINUOUS = [env_id for env_id in BY_NOISE if env_id not in ("CBO/TrainDelay-v0", *DISCRETE)]  # whose noise has atoms
 LONGER_THAN_A_BLOCK = 300  # rounds; noise is drawn 256 rounds at a time
 
@@ -181,7 +181,7 @@ def test_latent_variables_are_not_observed() -> None:
         assert len(observation["nodes"]) == len(env.scm.variables) - len(latents)
 
 
-@pytest.mark.parametrize("env_id", [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == "soft"])
+@pytest.mark.parametrize("env_id", kinds_of("soft"))
 def test_soft_info_has_the_native_parameters_by_name_or_node(env_id: str) -> None:
     env = bare(env_id)
     action = env.action_space.sample()
@@ -196,7 +196,7 @@ def test_soft_info_has_the_native_parameters_by_name_or_node(env_id: str) -> Non
         np.testing.assert_allclose(np.atleast_1d(described[name]), native[list(places)], rtol=1e-15)
 
 
-@pytest.mark.parametrize("env_id", [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == "hard"])
+@pytest.mark.parametrize("env_id", kinds_of("hard"))
 def test_hard_info_has_the_native_values_of_the_chosen_set_only(env_id: str) -> None:
     env = bare(env_id)
     names = list(env.problem.manipulable)

@@ -17,10 +17,10 @@ from cbo_gym import make_task
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import build_problem
 from cbo_gym.registry import InitialData, entries, find_entry
-from tests.registered import FIRST_OF_MODE, ONE_OF_A_KIND
+from tests.registered import FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
 
-HARD_IDS = [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == "hard"]
-SOFT_IDS = [env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == "soft"]
+HARD_IDS = kinds_of("hard")
+SOFT_IDS = kinds_of("soft")
 
 
 def rounds_as_arrays(task: cbo_gym.Task) -> list[Any]:

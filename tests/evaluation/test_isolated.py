@@ -19,11 +19,8 @@ from cbo_gym.evaluation.runs.results import SECONDS
 from cbo_gym.labels import Spec
 from cbo_gym.plain import from_plain, task_of, task_to_plain, to_plain
 from cbo_gym.plain.expressions import traced
-from cbo_gym.registry import entries
 from tests.helpers import Centre
-from tests.registered import ONE_OF_A_KIND
-
-ONE_A_MODE = {entry.mode: entry.id for entry in entries()}
+from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
 
 
 def isolated(label, env, **how):
@@ -36,12 +33,12 @@ def same(one, other):
     return all(one.table[name].equals(other.table[name], null_equal=True) for name in names)
 
 
-@pytest.mark.parametrize("mode", ONE_A_MODE)
+@pytest.mark.parametrize("mode", LAST_OF_MODE)
 def test_it_plays_as_in_one_process(mode):
     for label in ("Random", "tests.helpers:Centre"):
-        run = isolated(label, ONE_A_MODE[mode], horizon=4)
+        run = isolated(label, LAST_OF_MODE[mode], horizon=4)
         assert run.isolated
-        assert same(run, evaluate(label, ONE_A_MODE[mode], 100, horizon=4))
+        assert same(run, evaluate(label, LAST_OF_MODE[mode], 100, horizon=4))
 
 
 @pytest.mark.parametrize("what", ["list", "tensor", "print"])

@@ -13,9 +13,9 @@ import cbo_gym
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from cbo_gym.oracle import oracle_of
 from cbo_gym.registry import entries
+from tests.registered import LAST_OF_MODE
 
-OF_MODE = {entry.mode: entry.id for entry in entries()}
-every_mode = pytest.mark.parametrize("env_id", OF_MODE.values(), ids=OF_MODE.keys())
+every_mode = pytest.mark.parametrize("env_id", LAST_OF_MODE.values(), ids=LAST_OF_MODE.keys())
 
 
 def errors_apart(values: pl.Series, expected: float) -> float:
@@ -44,7 +44,7 @@ def test_samples_repeat_and_hang_on_the_seed_alone(env_id) -> None:
 
 
 @pytest.mark.parametrize(
-    "env_id", [env_id for mode, env_id in OF_MODE.items() if mode not in ("contextual", "dynamic", "adversarial")]
+    "env_id", [env_id for mode, env_id in LAST_OF_MODE.items() if mode not in ("contextual", "dynamic", "adversarial")]
 )
 def test_the_mean_reward_of_an_action_is_its_expected_reward(env_id) -> None:
     env = gym.make(env_id)

@@ -220,9 +220,8 @@ def gains(played: Sequence[Replay]) -> Iterator[str]:
 
 def _least_loss(told: np.ndarray, blind: np.ndarray, sure: float) -> float:
     """A lower bound of the difference of two means, by Welch's t."""
-    if min(len(told), len(blind)) < 2:
-        return -np.inf
-    return float(told.mean() - blind.mean() - welch_half_width([told, blind], sure))
+    half = welch_half_width([told, blind], sure)
+    return -np.inf if np.isnan(half) else float(told.mean() - blind.mean() - half)
 
 
 def _least_mean(values: np.ndarray, sure: float) -> float:
