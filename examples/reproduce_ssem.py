@@ -274,7 +274,7 @@ def main() -> None:
                 out / "runs", trial.env, list(methods), range(FIRST_REPORTED, FIRST_REPORTED + instances), horizon, jobs
             )
             tables.append(table_of(trial._replace(methods=methods), curves))
-            figure = draw_regrets(curves, methods, f"{trial.env}, {instances} instances")
+            figure = draw_regrets(curves, methods, f"{trial.env}, instances: {instances}")
             save(figure, out, trial.figure)
         table = pl.concat(tables)
         table.write_csv(out / "regret.csv")
