@@ -30,6 +30,7 @@ Departures:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
-from cbo_gym.agents.toolbox.search import maximise, screen
+from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, maximise, screen
 from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.task import Action
 
@@ -57,6 +58,7 @@ STEPS = 24  # of Adam from these, in all
 ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
 NETWORK_RATE = 0.1
 SCREENING_SAMPLES = 4
+SCREENED_NODES = 32  # with more of them fewer points are screened, which in so many dimensions find little
 MEAN_SAMPLES = 128  # of the noise, for the estimates of rewards
 
 
@@ -120,8 +122,15 @@ class MCBO(NetworkAgent):
 
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
         if not self.network.noisy:
+            share = min(1.0, SCREENED_NODES / len(self.network.nodes))
             return maximise(
-                lambda inputs: self.acquisition(inputs, {}), self.search_points, played, seed=seed, device=self.device
+                lambda inputs: self.acquisition(inputs, {}),
+                self.search_points,
+                played,
+                seed=seed,
+                raw_samples=round(RAW_SAMPLES * share),
+                generations=math.ceil(GENERATIONS * share),
+                device=self.device,
             )
         return self._maximise_with_networks(played, seed)
 

@@ -52,6 +52,7 @@ def maximise(
     screening: Acquisition | None = None,
     scouting: Acquisition | None = None,
     raw_samples: int = RAW_SAMPLES,
+    generations: int = GENERATIONS,
     restarts: int = RESTARTS,
     device: str | torch.device = "cpu",
 ) -> Action:
@@ -66,6 +67,7 @@ def maximise(
         screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
         scouting: a cheaper function for the first iterations of the ascents; None for ``acquisition`` itself.
         raw_samples: random points that are screened.
+        generations: of points around the best ones so far, which are screened too.
         restarts: starts of the ascent, shared by the target sets, at least two for each.
         device: torch device on which ``acquisition`` computes.
 
@@ -78,6 +80,7 @@ def maximise(
         played,
         seed=seed,
         raw_samples=raw_samples,
+        generations=generations,
         restarts=restarts,
         device=device,
     )
@@ -99,6 +102,7 @@ def screen(
     *,
     seed: int,
     raw_samples: int = RAW_SAMPLES,
+    generations: int = GENERATIONS,
     restarts: int = RESTARTS,
     device: str | torch.device = "cpu",
 ) -> Tensor:
@@ -116,7 +120,7 @@ def screen(
     around = features.perturb(incumbents.repeat_interleave(PERTURBED, 0), generator)
     candidates = torch.cat([features.draw(raw_samples, generator), around]).to(device)
     values = value(candidates)
-    for _ in range(GENERATIONS):
+    for _ in range(generations):
         fittest = candidates[values.topk(SURVIVORS).indices].cpu()
         children = features.perturb(fittest.repeat_interleave(CHILDREN, 0), generator).to(device)
         candidates, values = torch.cat([candidates, children]), torch.cat([values, value(children)])

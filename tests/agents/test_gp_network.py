@@ -54,6 +54,26 @@ def test_a_pass_composes_the_nodes_posteriors() -> None:
         torch.testing.assert_close(passed[node], value[:, None])
 
 
+def test_nodes_that_predict_at_once_predict_as_each_alone() -> None:
+    network = trained(make("CBO/BinaryTree-v0", 0, 1, depth=3)[1])
+    seen = {}
+
+    def bound(node, points, mean, std):
+        seen[node] = points, mean, std
+        return mean + 0.3 * std
+
+    for count in (5, 5000):  # few enough to be stacked, and too many
+        actions = torch.rand(count, 14, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        reward = network.rollout(actions.requires_grad_(True), bound, {})["Y"]
+        for node, (points, mean, std) in seen.items():
+            alone = network.surrogates[node].posterior(points)
+            torch.testing.assert_close((mean, std), alone, rtol=1e-9, atol=1e-9)
+        slope = torch.autograd.grad(reward[:5].sum(), actions)[0][:5]
+        if count == 5:
+            stacked = slope
+    torch.testing.assert_close(stacked, slope, rtol=1e-7, atol=1e-9)
+
+
 def test_noise_enters_every_node_and_its_descendants() -> None:
     task = make("CBO/Alpine2-Noisy-v0", 0, 1)[1]
     network = trained(task)

@@ -7,7 +7,7 @@ nothing was set. ``CausalGP`` models the reward of one target set with these as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -173,22 +173,10 @@ class ObservationalModel:
 class EffectNetwork(GPNetwork):
     """A network for many values of one target set, in which nothing is computed twice.
 
-    Variables that are set have no mechanism, and what the values do not reach is the same for all of them.
+    What the values do not reach is the same for all of them: there nodes are of shape ``1 x s``.
     """
 
     condense = False  # it asks for few predictions, for which the shorter root does not pay
-
-    def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
-        """As of the base class; of shape ``1 x s`` where the actions do not reach."""
-        forced = self._forced(inputs)
-        values: dict[str, Tensor] = {}
-        for node in nodes:
-            if node in forced and forced[node][0].all():
-                values[node] = forced[node][1]
-                continue
-            natural = value(node, self._points(node, values, inputs))
-            values[node] = torch.where(*forced[node], natural) if node in forced else natural
-        return values
 
     def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         root = not (self.parents[node] or self.actions[node])

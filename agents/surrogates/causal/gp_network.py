@@ -7,6 +7,7 @@ which is normal with a standard deviation that is fitted. Rounds in which a node
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
@@ -29,6 +30,7 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
 )
 from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.gp.stack import Stack, kind
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
@@ -76,6 +78,8 @@ class GPNetwork:
         self.parents = {node: task.diagram.parents(node) for node in self.nodes}
         self.actions = {node: actions.get(node, ()) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
+        self._groups = self._by_depth()
+        self._stacks = {own: Stack([self.surrogates[node] for node in own]) for own in self._groups if len(own) > 1}
         self._place = {name: place for place, name in enumerate(task.nodes)}
         minimal = [target for target in self._targets if is_minimal(task.diagram, task.reward, target, limited)]
         self.features = features_of(task, minimal)
@@ -94,6 +98,16 @@ class GPNetwork:
             condense=self.condense and bool(self.noisy),
             device=self.device,
         )
+
+    def _by_depth(self) -> list[tuple[str, ...]]:
+        """The modelled nodes in an order for passes, those together whose GPs may predict at once."""
+        depth: dict[str, int] = {}
+        for node in self.nodes:
+            depth[node] = max((depth[parent] + 1 for parent in self.parents[node]), default=0)
+        groups: dict[object, list[str]] = defaultdict(list)
+        for node in sorted(self.nodes, key=depth.__getitem__):
+            groups[depth[node], kind(self.surrogates[node]) or node].append(node)
+        return [tuple(own) for own in groups.values()]
 
     @property
     def noisy(self) -> tuple[str, ...]:
@@ -142,16 +156,30 @@ class GPNetwork:
             node -> tensor of shape ``b x s`` (``b x 1`` where nothing upstream is noisy), differentiable.
         """
 
-        def value(node: str, points: Tensor) -> Tensor:
-            surrogate = self.surrogates[node]
-            if len(surrogate):
-                mean, std = surrogate.posterior(points)
-            else:  # set in every round so far: the standard prior is all there is
-                mean, std = torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
-            natural = plausible(node, points, mean, std)
-            return natural + noise[node] if node in noise else natural
+        def value(nodes: tuple[str, ...], points: list[Tensor]) -> list[Tensor]:
+            found = []
+            for node, own, mean, std in zip(nodes, points, *self._posteriors(nodes, points), strict=True):
+                natural = plausible(node, own, mean, std)
+                found.append(natural + noise[node] if node in noise else natural)
+            return found
 
-        return self._pass(inputs, self.nodes, value)
+        return self._pass_by_groups(inputs, self._groups, value)
+
+    def _posteriors(self, nodes: tuple[str, ...], points: list[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """Means and standard deviations of the functions of a group's nodes, ``b x s`` each."""
+        stack = self._stacks.get(nodes)
+        if stack is not None and points[0].shape[1] == 1 and stack.can_predict(len(points[0])):
+            means, stds = stack.posterior(torch.cat(points, 1).transpose(0, 1))
+            return means.unsqueeze(-1).unbind(), stds.unsqueeze(-1).unbind()
+        each = [self._posterior(node, own) for node, own in zip(nodes, points, strict=True)]
+        return [mean for mean, _ in each], [std for _, std in each]
+
+    def _posterior(self, node: str, points: Tensor) -> tuple[Tensor, Tensor]:
+        surrogate = self.surrogates[node]
+        if len(surrogate):
+            return surrogate.posterior(points)
+        # set in every round so far: the standard prior is all there is
+        return torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
 
     def sample(self, inputs: Tensor, draws: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Values of the nodes at sets of q actions, whose functions are drawn jointly in a set, anew in each sample.
@@ -283,14 +311,31 @@ class GPNetwork:
 
     def _pass(self, inputs: Tensor, nodes: Sequence[str], value: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
         """Values of ``nodes``, in topological order: where they are not set, what ``value`` makes of their inputs."""
+
+        def values(alone: tuple[str, ...], points: list[Tensor]) -> list[Tensor]:
+            return list(map(value, alone, points))
+
+        return self._pass_by_groups(inputs, [(node,) for node in nodes], values)
+
+    def _pass_by_groups(
+        self,
+        inputs: Tensor,
+        groups: Sequence[tuple[str, ...]],
+        value: Callable[[tuple[str, ...], list[Tensor]], list[Tensor]],
+    ) -> dict[str, Tensor]:
+        """As :meth:`_pass`, of groups of nodes that do not depend on each other, in topological order.
+
+        Nodes that all actions set are left out of the groups that ``value`` sees.
+        """
         forced = self._forced(inputs)
+        settled = {node: setting for node, (mask, setting) in forced.items() if mask.all()}
         values: dict[str, Tensor] = {}
-        for node in nodes:
-            natural = value(node, self._points(node, values, inputs))
-            if node in forced:
-                mask, setting = forced[node]
-                natural = torch.where(mask, setting, natural)
-            values[node] = natural
+        for group in groups:
+            free = tuple(node for node in group if node not in settled)
+            natural = value(free, [self._points(node, values, inputs) for node in free]) if free else []
+            for node, own in zip(free, natural, strict=True):
+                values[node] = torch.where(*forced[node], own) if node in forced else own
+            values |= {node: settled[node] for node in group if node in settled}
         return values
 
     def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
@@ -346,25 +391,43 @@ class MechanismKernel(VarianceKernel):
 
     def against(self, data: Tensor) -> Against:
         """Its prior beside ``data``."""
-        count, variances = self._parents, self.variances.detach()
-        smooth = self.smooth.against(data, variances[0])
-        if data.shape[-1] == count:
+        return self.against_of(self.numbers(), data)
+
+    def numbers(self) -> tuple[Tensor, ...]:
+        """The variances, ``(2 + parents,)`` or 1, and the lengthscales of the smooth part and of the modulation."""
+        variances = self.variances.detach()
+        modulating = self.modulation.numbers() if len(variances) > 1 else ()
+        return variances, *self.smooth.numbers(), *modulating
+
+    @classmethod
+    def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
+        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
+
+        Args:
+            numbers: of :meth:`numbers`, or g of these stacked.
+            data: as said.
+        """
+        variances, length, *modulating = numbers
+        smooth = SquaredExponential.against_of([length], data, variances[..., 0, None, None])
+        if not modulating:
             return smooth
-        modulation = self.modulation.against(data[:, count:])
-        weights = variances[2:] * data[:, :count]
+        count = data.shape[-1] - modulating[0].shape[-1]
+        modulation = SquaredExponential.against_of(modulating, data[..., count:])
+        constant, slopes = variances[..., 1, None], variances[..., None, 2:]
+        weights = slopes * data[..., :count]
 
         def prior(points: Tensor) -> Prior:
             parents, actions = points[..., :count], points[..., count:]
             if actions.dim() == 3 and (actions == actions[:, :1]).all():  # so it is in all samples of a rollout
                 actions = actions[:, :1]
             whole, part = smooth(points), modulation(actions)
-            affine = (parents @ weights.T).add_(variances[1])
-            own = variances[1] + (parents.square() * variances[2:]).sum(-1)
+            affine = (parents @ weights.mT).add_(constant.unsqueeze(-1))
+            own = constant + (parents.square() * slopes).sum(-1)
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
                 gradient = whole.pullback(cross_gradient, variance_gradient)
                 gradient[..., :count] += (cross_gradient * part.cross) @ weights
-                gradient[..., :count] += 2.0 * variance_gradient.unsqueeze(-1) * variances[2:] * parents
+                gradient[..., :count] += 2.0 * variance_gradient.unsqueeze(-1) * slopes * parents
                 gradient[..., count:] += part.pullback(cross_gradient * affine, variance_gradient)
                 return gradient
 

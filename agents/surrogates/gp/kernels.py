@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,11 +65,13 @@ class StationaryKernel(Kernel):
     def of_squares(self, squares: np.ndarray) -> tuple[np.ndarray, Pullback]:
         """Covariances at squared distances, of any shape, and what weighs gradients with respect to them."""
 
+    @staticmethod
     @abstractmethod
-    def beside(self, data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
+    def beside(data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
         """Covariances, times ``height``, of scaled points with scaled data, and the gradients in these points."""
 
-    def origin(self, data: Tensor) -> Tensor | float:
+    @staticmethod
+    def origin(data: Tensor) -> Tensor | float:
         """What is taken off the points first."""
         return 0.0
 
@@ -78,14 +80,29 @@ class StationaryKernel(Kernel):
 
     def against(self, data: Tensor, variance: Tensor | None = None) -> Against:
         """Its prior beside ``data``, times a variance, which is 1 if None."""
-        # the constraint has no transform: raw lengthscales are lengthscales
-        inverse, origin = self.raw_lengthscale.detach().reciprocal(), self.origin(data)
+        return self.against_of(self.numbers(), data, variance)
+
+    def numbers(self) -> tuple[Tensor, ...]:
+        """Its lengthscales, ``1 x d``."""
+        return (self.raw_lengthscale.detach(),)  # the constraint has no transform: raw lengthscales are lengthscales
+
+    @classmethod
+    def against_of(cls, numbers: Sequence[Tensor], data: Tensor, variance: Tensor | None = None) -> Against:
+        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
+
+        Args:
+            numbers: of :meth:`numbers`, or g of these stacked.
+            data: as said.
+            variance: a scalar, or ``g x 1 x 1``; 1 if None.
+        """
+        inverse, origin = numbers[0].reciprocal(), cls.origin(data)
         height = data.new_ones(()) if variance is None else variance
-        covariances = self.beside((data - origin) * inverse, height)
+        covariances = cls.beside((data - origin) * inverse, height)
 
         def prior(points: Tensor) -> Prior:
             cross, ascend = covariances((points - origin) * inverse)
-            return Prior(cross, height.expand(cross.shape[:-1]), lambda gradient, _: ascend(gradient) * inverse)
+            variances = height.squeeze(-1).expand(cross.shape[:-1])
+            return Prior(cross, variances, lambda gradient, _: ascend(gradient) * inverse)
 
         return prior
 
@@ -150,19 +167,21 @@ class SquaredExponential(StationaryKernel):
         values = np.exp(-0.5 * squares)
         return values, lambda gradient: gradient * values
 
-    def origin(self, data: Tensor) -> Tensor:
-        return data.mean(0)  # far from the origin the product loses digits
+    @staticmethod
+    def origin(data: Tensor) -> Tensor:
+        return data.mean(-2, keepdim=True)  # far from the origin the product loses digits
 
-    def beside(self, data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
+    @staticmethod
+    def beside(data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
         length = height.log() - 0.5 * data.square().sum(-1, keepdim=True)
         right = torch.cat([data, torch.ones_like(length), length], -1)
 
         def covariances(points: Tensor) -> tuple[Tensor, Ascent]:
             length = -0.5 * points.square().sum(-1, keepdim=True)
-            cross = (torch.cat([points, length, torch.ones_like(length)], -1) @ right.T).exp_()
+            cross = (torch.cat([points, length, torch.ones_like(length)], -1) @ right.mT).exp_()
 
             def ascend(gradient: Tensor) -> Tensor:
-                sums = (gradient * cross) @ right[:, :-1]
+                sums = (gradient * cross) @ right[..., :-1]
                 return sums[..., :-1] - sums[..., -1:] * points
 
             return cross, ascend
@@ -221,7 +240,8 @@ class Matern52(StationaryKernel):
         linear = 1.0 + distances
         return falling * (linear + distances**2 / 3.0), lambda gradient: gradient * falling * linear
 
-    def beside(self, data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
+    @staticmethod
+    def beside(data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
         def covariances(points: Tensor) -> tuple[Tensor, Ascent]:
             distances = math.sqrt(5.0) * torch.cdist(points, data, compute_mode="donot_use_mm_for_euclid_dist")
             falling = height * torch.exp(-distances)
@@ -229,7 +249,7 @@ class Matern52(StationaryKernel):
 
             def ascend(gradient: Tensor) -> Tensor:
                 weights = gradient * falling * linear
-                return self.steepness * (weights @ data - points * weights.sum(-1, keepdim=True))
+                return Matern52.steepness * (weights @ data - points * weights.sum(-1, keepdim=True))
 
             return falling * (linear + distances.square() / 3.0), ascend
 

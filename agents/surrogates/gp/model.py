@@ -21,7 +21,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -41,6 +41,8 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
 
 FIT_ITERATIONS = 100
+MANY = 250  # data: from so many on a single one changes little, and
+ENOUGH = 125  # of them suffice for the hyper-parameters
 JITTER = 1e-8  # variance that joint draws add to standardised outputs, so that every covariance has a root
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
 
@@ -56,7 +58,7 @@ class RefitSchedule:
     """When to refit hyper-parameters: with any new data at first, later when the data grew enough.
 
     Args:
-        every_time: this many fits follow every arrival of data.
+        every_time: this many fits follow every arrival of data, while these are fewer than ``MANY``.
         growth: afterwards a fit is due when the number of points is ``growth`` times that of the last fit.
     """
 
@@ -67,7 +69,7 @@ class RefitSchedule:
 
     def due(self, size: int) -> bool:
         """Whether a fit is due now that there are ``size`` points."""
-        if self.fits < self.every_time:
+        if self.fits < self.every_time and size < MANY:
             return size > self.size
         return size >= self.growth * self.size
 
@@ -75,6 +77,22 @@ class RefitSchedule:
         """Note that a fit to ``size`` points was made."""
         self.fits += 1
         self.size = size
+
+
+class State(NamedTuple):
+    """What the predictions of a GP come from.
+
+    Attributes:
+        given: of the model, in rescaled points.
+        points: the data's, rescaled, ``n x d``.
+        low: what is taken off points to rescale them, ``(d,)``.
+        span: what they are then divided by, ``(d,)``.
+    """
+
+    given: Conditional
+    points: Tensor
+    low: Tensor
+    span: Tensor
 
 
 class GaussianProcess:
@@ -92,7 +110,7 @@ class GaussianProcess:
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
         refit_iterations: most iterations of a refit, which starts where the last fit ended.
         condense: whether predictions leave out what the noise drowns, which must be the same for all data; the larger
-            part of their cost where these are many.
+            part of their cost where these are many. From ``MANY`` data on they do so wherever it is the same.
         device: torch device of data and computations.
 
     Attributes:
@@ -267,6 +285,11 @@ class GaussianProcess:
         mean, std = self.posterior(points)
         return mean + width * std
 
+    def state(self) -> State:
+        """Of the model, up to date."""
+        self.update()
+        return State(self._given, self._points, self._low, self._span)
+
     def rescaled(self, points: Tensor) -> Tensor:
         """Points ``... x d`` with the columns of ``rescale`` mapped so that the data of the last refit fill [0, 1]."""
         return (points - self._low) / self._span if self.rescale else points
@@ -313,12 +336,15 @@ class GaussianProcess:
     def _fit(self) -> None:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors.
 
+        From ``MANY`` data on the fit sees ``ENOUGH`` of them, evenly spread over the order in which they came.
+
         Whenever the data grew enough, a rival fit starts from the most probable of some lengthscales. The density
         often has one mode for a fast ripple and one that takes it for noise, and a fit that starts where the last one
         ended would never leave the one for the other.
         """
-        points = self.rescaled(self.inputs).cpu().numpy()
-        targets = ((self.outputs - self._location) / self._scale).cpu().numpy()
+        seen = np.linspace(0, len(self) - 1, ENOUGH if len(self) >= MANY else len(self)).round().astype(int)
+        points = self.rescaled(self.inputs).cpu().numpy()[seen]
+        targets = ((self.outputs - self._location) / self._scale).cpu().numpy()[seen]
         self._noise.look_at(points, float(self._scale))
         known = covariances(self.kernel, points)
         posterior = LogPosterior(known, self._noise, points, targets, self.centred)
@@ -375,7 +401,8 @@ class GaussianProcess:
         points = self.rescaled(self.inputs)
         new = points[known:]
         prior = self.kernel.forward(new, new)
-        covariance = prior + self._noise_covariance(new)
+        noise = self._noise_covariance(new)
+        covariance = prior + noise
         if known:
             projected = self._given.inverse_root @ self.kernel.forward(points[:known], new)
             covariance = covariance - projected.T @ projected
@@ -387,7 +414,7 @@ class GaussianProcess:
             inverse_root[:known, :known] = self._given.inverse_root
             inverse_root[known:, :known] = -corner @ projected.T @ self._given.inverse_root
         residuals = (self.outputs - self._location) / self._scale - self.constant
-        root = self._root_of_predictions(known, inverse_root, prior)
+        root = self._root_of_predictions(known, inverse_root, prior, noise)
         self._points = points
         self._given = Conditional(
             against(self.kernel, points),
@@ -398,12 +425,14 @@ class GaussianProcess:
             root,
         )
 
-    def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor) -> Tensor:
+    def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor, noise: Tensor) -> Tensor:
         """R of :class:`Conditional`: condensed at each refit, and then with the rows of W of what is new."""
-        if not self.condense:
-            return inverse_root
         if not known:
-            return condensed(inverse_root, prior, self.noise)
+            level = noise[0, 0]
+            is_worth_it = self.condense or (
+                len(noise) >= MANY and torch.equal(noise, level * torch.eye(*noise.shape).to(noise))
+            )
+            return condensed(inverse_root, prior, level) if is_worth_it else inverse_root
         earlier = torch.nn.functional.pad(self._given.root, (0, len(prior)))
         return torch.cat([earlier, inverse_root[known:]])
 

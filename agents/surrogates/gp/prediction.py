@@ -6,6 +6,7 @@ autograd would spend more on its bookkeeping than on numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,8 +75,12 @@ class Conditional:
 
     def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """The means, and the standard deviations; differentiable in the points."""
-        means, stds = zip(*(_MeanAndStd.apply(block, self) for block in self._blocks(points)), strict=True)
+        means, stds = zip(*map(self.at_once, self._blocks(points)), strict=True)
         return torch.cat(means), torch.cat(stds)
+
+    def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """As :meth:`mean_and_std`, for points that are few."""
+        return _MeanAndStd.apply(points, self)
 
     def mean_and_covariance(self, points: Tensor, among: Tensor) -> tuple[Tensor, Tensor]:
         """The means at sets of q points, ``... x q x d``, and the covariances in each set, of standardised outputs.
@@ -88,10 +93,34 @@ class Conditional:
         covariance = among - projected @ projected.transpose(-1, -2)
         return cross @ self.weights + self.offset, covariance
 
+    def weigh(self, cross: Tensor) -> Tensor:
+        """The means less the offset, from covariances with the data."""
+        product = cross @ self.weights
+        return product if self.weights.dim() == 1 else product.squeeze(-1)
+
     def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
         """Parts of points ``b x ... x d`` along the first dimension whose covariances stay in the cache."""
         each = len(self.weights) * points[0, ..., 0].numel() if len(points) else 1
         return points.split(max(1, ENTRIES // each))
+
+
+def stacked(parts: Sequence[Conditional], against: Against) -> Conditional:
+    """Several GPs with n data each as one, whose points are ``g x b x d``.
+
+    Args:
+        parts: g of them.
+        against: the prior of all beside their data.
+    """
+    rows = max(len(part.root) for part in parts)
+    roots = [torch.nn.functional.pad(part.root, (0, 0, 0, rows - len(part.root))) for part in parts]
+    return Conditional(
+        against,
+        torch.stack([part.inverse_root for part in parts]),
+        torch.stack([part.weights for part in parts]).unsqueeze(-1),
+        torch.stack([part.offset for part in parts])[:, None],
+        torch.stack([part.scale for part in parts])[:, None],
+        torch.stack(roots),
+    )
 
 
 def condensed(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
@@ -99,7 +128,7 @@ def condensed(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor
 
     An eigenvector of the prior covariance with eigenvalue l has a product with k of at most ``sqrt(l k(x, x))``, so
     that it takes at most ``l / (l + noise)`` of the prior variance away. Those are left out that take no more than
-    ``NEGLIGIBLE`` away together.
+    ``NEGLIGIBLE`` away together; eigenvalues that are mere rounding count as 0.
 
     Args:
         inverse_root: W, ``n x n``.
@@ -110,7 +139,8 @@ def condensed(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor
         ``r x n``, or ``inverse_root`` itself where r would be above ``n / 2``.
     """
     values, vectors = torch.linalg.eigh(covariance)
-    values = values.clamp_min(0.0)
+    rounding = len(values) * torch.finfo(values.dtype).eps * values[-1]
+    values = values.where(values > rounding, torch.zeros_like(values))
     vectors = vectors[:, (values / (values + noise)).cumsum(0) > NEGLIGIBLE]
     if 2 * vectors.shape[1] > len(inverse_root):
         return inverse_root
@@ -123,16 +153,16 @@ class _MeanAndStd(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, given: Conditional) -> tuple[Tensor, Tensor]:
         cross, variance, pullback = given.against(points)
-        projected = cross @ given.root.T
+        projected = cross @ given.root.mT
         std = (variance - torch.linalg.vector_norm(projected, dim=-1).square_()).clamp_min_(MIN_VARIANCE).sqrt_()
         ctx.save_for_backward(projected, std)
         ctx.given, ctx.pullback = given, pullback
-        return (cross @ given.weights).add_(given.offset), given.scale * std
+        return given.weigh(cross).add_(given.offset), given.scale * std
 
     @staticmethod
     def backward(ctx: Any, mean_gradient: Tensor, std_gradient: Tensor) -> tuple[Tensor, None]:
         (projected, std), given = ctx.saved_tensors, ctx.given
         slope = torch.where(std > MIN_VARIANCE**0.5, given.scale * std_gradient / std, torch.zeros_like(std))
         gradient = (projected * -slope.unsqueeze(-1)) @ given.root
-        gradient.addcmul_(mean_gradient.unsqueeze(-1), given.weights)
+        gradient.addcmul_(mean_gradient.unsqueeze(-1), given.weights.mT if given.weights.dim() > 1 else given.weights)
         return ctx.pullback(gradient, 0.5 * slope), None
