@@ -12,24 +12,16 @@ other actions in turn, at most ``RATE * sqrt(t)`` times in t rounds, so that the
   (Dropwave's inner ring lies beyond the least radius that such a model can think of);
 * one whose predicted inputs of the reward node are farthest from all that were seen, while the reward is unknown
   there and may be higher: the inputs of one node are few even where actions have many coordinates.
-
-Where nodes are noisy it takes long until an action is known, and an agent may have settled by then. There a fourth
-look is the action that is best within wide bounds of all nodes' functions, and every second of the first rounds is
-spent on it: two nodes that would have to change together are turned at once, and a variable that the agent always
-sets is left to its mechanism for once, since target sets that were not played yet come first. (Without noise this
-look finds nothing that the others do not, and costs more than it brings.)
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.networks.eta import WithEta
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.search import maximise, screen
 from cbo_gym.task import Action
@@ -37,8 +29,7 @@ from cbo_gym.task import Action
 RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
 SAMPLES = 16  # of the noise, for the expectation under a drawn network
 SCREENING_SAMPLES = 4
-EARLY = 20  # rounds of which every second is spent on the wide look, where nodes are noisy
-WIDTH = 2.0  # of its bounds, in standard deviations
+Look = Callable[[list[Action], float, int], Action | None]  # of actions from the best, its estimate, and a seed
 CLOSE = 1e-3  # actions whose coordinates differ by less are the same edge
 NUDGE = 3e-4  # standard deviation of what a known action is moved by
 
@@ -50,19 +41,18 @@ class Exploration:
         network: the agent's surrogates.
         seed: of the drawn networks and the nudges.
         device: torch device.
+        also: looks that take their turns before the three.
 
     Attributes:
         spent: rounds of exploration so far.
     """
 
-    def __init__(self, network: GPNetwork, seed: int, device: str = "cpu") -> None:
+    def __init__(self, network: GPNetwork, seed: int, device: str = "cpu", also: Sequence[Look] = ()) -> None:
         self.network = network
         self.device = device
         self.spent = 0
         self._generator = torch.Generator().manual_seed(seed)
-        looks = [self._drawn_optimum, self._edge, self._widest_gap]
-        self._looks = deque([self._wide_optimum, *looks] if network.noisy else looks)
-        self._rounds = 0
+        self._looks = deque([*also, self._drawn_optimum, self._edge, self._widest_gap])
         self._edges = deque((column, sign) for column in network.driven for sign in (1.0, -1.0))
 
     def instead_of(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
@@ -76,9 +66,6 @@ class Exploration:
             best: estimate of the first one's expected reward.
             seed: of the searches.
         """
-        self._rounds += 1
-        if self.network.noisy and self._rounds <= EARLY and self._rounds % 2 == 0:
-            return self._wide_optimum(played, best, seed)
         features = self.network.features
         with torch.no_grad():
             if self.network.ignorance(features.inputs(features.encode(action).to(self.device))[None]) >= 1.0:
@@ -134,30 +121,6 @@ class Exploration:
         return maximise(
             lambda inputs: rewards(inputs.squeeze(-2), noise),
             self.network.features,
-            played,
-            seed=seed,
-            screening=coarse,
-            scouting=coarse,
-            device=self.device,
-        )
-
-    def _wide_optimum(self, played: list[Action], best: float, seed: int) -> Action:
-        network, noise = self.network, self.network.draw_noise(SAMPLES, seed)
-        few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
-        search = WithEta(network.features, [node for node in network.nodes if node != network.task.reward])
-
-        def bound(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-            eta, inputs = search.split(inputs.squeeze(-2))
-
-            def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-                return mean + WIDTH * std * eta.get(node, 1.0)
-
-            return network.rollout(inputs, plausible, noise)[network.task.reward].mean(-1)
-
-        coarse = partial(bound, noise=few)
-        return maximise(
-            partial(bound, noise=noise),
-            search,
             played,
             seed=seed,
             screening=coarse,

@@ -21,7 +21,8 @@ Departures:
 * The paper picks a constant beta for each task, after the fact, and another by average reward than by best reward.
   The default here needs no such choice: beta is 0.05, the one that earns most while learning, and whatever this
   leaves unexplored is looked for once the action that it plays teaches nothing
-  (:mod:`cbo_gym.agents.networks.exploration`). A constant beta is the paper's method.
+  (:mod:`cbo_gym.agents.networks.exploration`). On noisy networks, where that is late, ten of the first twenty rounds
+  look around first (:mod:`cbo_gym.agents.networks.early_looks`). A constant beta is the paper's method.
 * The output of a network goes through tanh, which maps to (-1, 1).
 * Constraints, of which the paper knows none, are met pessimistically: see
   :mod:`cbo_gym.agents.networks.pessimism`. The default beta is then 0.5, without the exploration above, which does not
@@ -39,14 +40,15 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
+from cbo_gym.agents.networks.early_looks import EarlyLooks
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
-from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, maximise, screen
+from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, best_first, maximise, screen
 from cbo_gym.arguments import require_not_negative, whole_number
-from cbo_gym.task import Action
+from cbo_gym.task import Action, Observation
 
 MOST_RESTARTS = 1024
 GREEDY = 0.05  # the default's beta
@@ -91,6 +93,7 @@ class MCBO(NetworkAgent):
 
     Attributes:
         network: the GPs of the nodes.
+        early: the looks of the first rounds; None where there are none.
         search_points: what the search runs over, one eta a node beside the action.
 
     Raises:
@@ -115,10 +118,21 @@ class MCBO(NetworkAgent):
         usual = CONSTRAINED if constraints else GREEDY
         self._width = usual if self.beta is None else self.beta
         explores = self.beta is None and not constraints
-        self.exploration = Exploration(self.network, seed, self.device) if explores else None
+        self.early = EarlyLooks(self.network, self.device) if explores and self.network.noisy else None
+        also = [self.early.wide_optimum] if self.early else []
+        self.exploration = Exploration(self.network, seed, self.device, also) if explores else None
 
     def estimate(self) -> Tensor:
         return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
+
+    def act(self, observation: Observation) -> Action:
+        if self.early is None or not self.history:
+            return super().act(observation)
+        past = [past.action for past in self.history[len(self.initial_rounds()) :]]
+        if not self.early.due(len(past)):
+            return super().act(observation)
+        played = best_first(self.history, self.estimated_rewards())
+        return self.early.look(past, played, int(self.rng.integers(2**31)))
 
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
         if not self.network.noisy:

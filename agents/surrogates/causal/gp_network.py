@@ -18,7 +18,7 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
-from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, plausible_beyond
+from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, information, plausible_beyond
 from cbo_gym.agents.surrogates.gp.closed_form import (
     Against,
     CompositeCovariances,
@@ -53,6 +53,7 @@ class GPNetwork:
     Attributes:
         nodes: the modelled nodes, the reward and its ancestors, in topological order.
         surrogates: node -> its GP.
+        minimal: hard mode: the minimal target sets, which searches run over.
         features: of the task's actions.
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
         condense: whether the GPs of noisy networks condense their predictions.
@@ -81,8 +82,8 @@ class GPNetwork:
         self._groups = self._by_depth()
         self._stacks = {own: Stack([self.surrogates[node] for node in own]) for own in self._groups if len(own) > 1}
         self._place = {name: place for place, name in enumerate(task.nodes)}
-        minimal = [target for target in self._targets if is_minimal(task.diagram, task.reward, target, limited)]
-        self.features = features_of(task, minimal)
+        self.minimal = tuple(t for t in self._targets if is_minimal(task.diagram, task.reward, t, limited))
+        self.features = features_of(task, self.minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
 
     def _surrogate(self, node: str) -> NodeSurrogate:
@@ -245,21 +246,26 @@ class GPNetwork:
         Returns:
             the greatest :func:`ignorance` of these nodes, ``(b,)``; below 1 the action teaches next to nothing.
         """
+        return self._of_free_nodes(inputs, ignorance).amax(0)
+
+    def information(self, inputs: Tensor) -> Tensor:
+        """What a round tells of the functions of these nodes: the sum of their :func:`information`, ``(b,)``."""
+        return self._of_free_nodes(inputs, information).sum(0)
+
+    def _of_free_nodes(self, inputs: Tensor, measure: Callable[[NodeSurrogate, Tensor], Tensor]) -> Tensor:
+        """A measure of the nodes' surrogates where the posterior means lead, 0 of nodes that are set: ``nodes x b``."""
         forced = self._forced(inputs)
-        greatest = torch.zeros_like(inputs[:, 0])
+        found = {node: torch.zeros_like(inputs[:, 0]) for node in self.nodes}
 
         def value(node: str, points: Tensor) -> Tensor:
-            nonlocal greatest
             surrogate = self.surrogates[node]
             if len(surrogate):
-                unknown = ignorance(surrogate, points).mean(-1)
-                if node in forced:
-                    unknown = unknown.where(~forced[node][0][:, 0], torch.zeros_like(unknown))
-                greatest = greatest.maximum(unknown)
+                unknown = measure(surrogate, points).mean(-1)
+                found[node] = unknown.where(~forced[node][0][:, 0], found[node]) if node in forced else unknown
             return self._mean(node, points)
 
         self._pass(inputs, self.nodes, value)
-        return greatest
+        return torch.stack([found[node].expand(len(inputs)) for node in self.nodes])
 
     def gap(self, inputs: Tensor, best: float) -> Tensor:
         """The :func:`gap` of the reward node's inputs where the posterior means lead.

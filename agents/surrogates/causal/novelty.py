@@ -31,6 +31,22 @@ def ignorance(gp: NodeSurrogate, points: Tensor) -> Tensor:
     return std / (KNOWN * gp.prior_std(points) + HEARD * gp.noise_scale)
 
 
+def information(gp: NodeSurrogate, points: Tensor) -> Tensor:
+    """What an observation tells of the function: ``log(1 + std^2 / noise^2)``, twice what is gained in nats.
+
+    Noise that is smaller than ``KNOWN`` prior standard deviations counts as that.
+
+    Args:
+        gp: with data.
+        points: shape ``... x d``.
+
+    Returns:
+        numbers above 0, shape ``...``.
+    """
+    _, std = gp.posterior(points)
+    return (std / (KNOWN * gp.prior_std(points)).maximum(gp.noise_scale)).square().log1p()
+
+
 def gap(gp: NodeSurrogate, points: Tensor, best: float) -> Tensor:
     """Distances from the nearest input that was seen, in units of the inputs' ranges.
 

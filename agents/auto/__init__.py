@@ -1,0 +1,1 @@
+"""The one name to type: a method chosen by what a task tells."""

@@ -1,0 +1,108 @@
+"""Early looks: what a nearly greedy agent plays in some of the first rounds of a noisy network.
+
+Where nodes are noisy it takes long until an action is known, and the agent settles before: every change of one
+coordinate loses, and two that would have to change together are never changed; a variable that it always sets keeps the
+mechanism that few data tell of. So every second one of the first rounds is another action:
+
+* in hard mode, as long as there are minimal target sets that were not played yet, the action on one of them of which
+  the nodes' mechanisms have most to learn, whatever the reward: what is always set is never learnt otherwise;
+* else the action that is best within wide bounds of all functions, for the most favourable eta of every node: what the
+  model takes for possible is tried while there are rounds left to make use of it.
+
+Without noise an action is known after one round, and the looks of :mod:`cbo_gym.agents.networks.exploration` do better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from torch import Tensor
+
+from cbo_gym.agents.networks.eta import WithEta
+from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
+from cbo_gym.agents.toolbox.features import features_of
+from cbo_gym.agents.toolbox.search import maximise
+from cbo_gym.task import Action, HardTask
+
+EARLY = 20  # rounds, of which every second is spent so
+WIDTH = 2.0  # of the wide bounds, in standard deviations; both chosen on seeds 100 to 104 of five noisy tasks
+SAMPLES = 16  # of the noise, for expectations
+SCREENING_SAMPLES = 4
+
+
+class EarlyLooks:
+    """Looks for the actions of the first rounds.
+
+    Args:
+        network: the agent's surrogates.
+        device: torch device.
+    """
+
+    def __init__(self, network: GPNetwork, device: str = "cpu") -> None:
+        self.network = network
+        self.device = device
+
+    def due(self, rounds: int) -> bool:
+        """Whether the round after so many, initial data apart, is one of these looks."""
+        return rounds < EARLY and rounds % 2 == 1
+
+    def look(self, past: Sequence[Action], played: Sequence[Action], seed: int) -> Action:
+        """The action of a round.
+
+        Args:
+            past: actions of the rounds so far, initial data apart.
+            played: actions played, from the best to the worst; at least one.
+            seed: of the search.
+        """
+        fresh = self._fresh(past)
+        return self._most_telling(fresh, played, seed) if fresh else self.wide_optimum(played, 0.0, seed)
+
+    def _fresh(self, past: Sequence[Action]) -> list[frozenset[str]]:
+        """Hard mode: the minimal target sets that were not played yet."""
+        task = self.network.task
+        if not isinstance(task, HardTask):
+            return []
+        seen = {task.targets[int(action["target"])] for action in past}
+        return [target for target in self.network.minimal if target not in seen]
+
+    def _most_telling(self, targets: list[frozenset[str]], played: Sequence[Action], seed: int) -> Action:
+        """On one of some target sets, where the nodes that are left to their mechanisms are known least.
+
+        Without regard to rewards: see :meth:`~cbo_gym.agents.surrogates.causal.gp_network.GPNetwork.information`.
+        """
+        network, task = self.network, self.network.task
+        assert isinstance(task, HardTask)
+        near = [action for action in played if task.targets[int(action["target"])] in targets]
+        return maximise(
+            lambda inputs: network.information(inputs.squeeze(-2)),
+            features_of(task, targets),
+            near or played[:1],
+            seed=seed,
+            device=self.device,
+        )
+
+    def wide_optimum(self, played: Sequence[Action], best: float, seed: int) -> Action:
+        """The best action within wide bounds; a look of :class:`~cbo_gym.agents.networks.exploration.Exploration`."""
+        network, noise = self.network, self.network.draw_noise(SAMPLES, seed)
+        few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
+        search = WithEta(network.features, [node for node in network.nodes if node != network.task.reward])
+
+        def bound(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+            eta, inputs = search.split(inputs.squeeze(-2))
+
+            def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+                return mean + WIDTH * std * eta.get(node, 1.0)
+
+            return network.rollout(inputs, plausible, noise)[network.task.reward].mean(-1)
+
+        coarse = partial(bound, noise=few)
+        return maximise(
+            partial(bound, noise=noise),
+            search,
+            played,
+            seed=seed,
+            screening=coarse,
+            scouting=coarse,
+            device=self.device,
+        )
