@@ -23,7 +23,8 @@ import numpy as np
 
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
-from cbo_gym.agents.super_arms.separable_fit import SeparableModel, SeparableSystem, coefficient_posterior, fit_jointly
+from cbo_gym.agents.super_arms.separable_fit import SeparableModel, coefficient_posterior, fit_jointly
+from cbo_gym.agents.super_arms.separable_system import SeparableSystem
 from cbo_gym.scm.noise import DistributionFamily
 from cbo_gym.task import Action, Info, Observation
 
@@ -55,7 +56,9 @@ class METS(SuperArmAgent):
         self._counts = np.zeros(count)
         self._payoff = payoff_of(self.task)
         self.model = SeparableModel(
-            lambda _, exogenous, nodes: fit_jointly(exogenous, nodes, self.task.components, self.task.graph.is_acyclic)
+            lambda _, exogenous, nodes: fit_jointly(
+                exogenous, nodes, self.task.components, self.task.graph.is_acyclic, self.model.system
+            )
         )
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from cbo_gym.agents.super_arms.payoff_polynomials import Expansion
-from cbo_gym.agents.super_arms.separable_fit import EdgeFunction
+from cbo_gym.agents.super_arms.separable_system import EdgeFunction
 from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBJO
 
 INTERNAL_SCALE = 0.0003

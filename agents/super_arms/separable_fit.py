@@ -18,17 +18,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cbo_gym.agents.super_arms.output_error import best_polished, filtered
+from cbo_gym.agents.super_arms.separable_system import (
+    IMPULSES,
+    EdgeFunction,
+    SeparableSystem,
+    edges_of,
+    reached_by,
+)
 from cbo_gym.errors import naming_the_extra
 
-EdgeFunction = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
-Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]  # cause, function, and its effects with weights
-
-# Sweeps stop at a change below the tolerance, and give up at one so many times the smallest so far.
-MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
-LARGEST = 1e6  # absolute value of a node
-IMPULSES = 41
 PENALTIES = np.geomspace(1.0, 1e-3, 20)  # as shares of the smallest penalty that leaves no edge
-STEEPEST = 0.95  # spectral radius of the largest slopes of a system with cycles
 PASSES, SETTLED = 8, 0.02  # regressions at most, and the change of coefficients at which they end
 NEGLIGIBLE = 0.02  # of a node's root mean square: what an edge must contribute to be kept
 RIDGE = 1e-6
@@ -39,152 +39,6 @@ VARIANCE_PASSES = 5
 # A new fit waits for so many rounds as shares of those fitted, and between the two for errors this much greater; so
 # much greater ones are also what speaks against the last pass of a fit.
 EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
-
-
-class SeparableSystem:
-    """The equations ``y[i] = z[i] + sum_j sum_k coefficients[k, i, j] components[k](y[j])``.
-
-    Args:
-        components: the component functions, K of them.
-        coefficients: shape ``(K, N, N)``; ``[k, i, j]`` belongs to the edge from j to i.
-    """
-
-    def __init__(self, components: Sequence[EdgeFunction], coefficients: np.ndarray) -> None:
-        self.components, self.coefficients = tuple(components), coefficients
-        reached = _reached(coefficients)
-        # Causes first: a cause has fewer nodes upstream than its effects have, unless they are on one cycle.
-        by_depth = np.argsort(reached.sum(axis=1), kind="stable")
-        blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
-        self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
-        self._within = [self._edges_from(block, block) for block in self._blocks]
-        everything = range(len(reached))
-        self._out_of = [self._edges_from(block, [i for i in everything if i not in block]) for block in self._blocks]
-
-    def _edges_from(self, causes: Sequence[int], effects: Sequence[int]) -> Edges:
-        found = []
-        for cause in causes:
-            for component, weights in zip(self.components, self.coefficients[:, :, cause], strict=True):
-                if reached := [(i, weights[i]) for i in effects if weights[i] != 0.0]:
-                    found.append((cause, component, reached))
-        return found
-
-    def influence(self, nodes: np.ndarray) -> np.ndarray:
-        """F(y) for ``nodes`` of shape ``(..., N)``."""
-        total = np.zeros((nodes.shape[-1], *nodes.shape[:-1]))
-        by_node = np.moveaxis(nodes, -1, 0)
-        for edges in (*self._within, *self._out_of):
-            _push(by_node, total, edges)
-        return np.moveaxis(total, 0, -1)
-
-    def solve(self, exogenous: np.ndarray) -> np.ndarray:
-        """The y that solve the equations for z of shape ``(..., N)``.
-
-        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values beyond
-        :data:`LARGEST` are cut.
-
-        Raises:
-            ArithmeticError: if the sweeps do not settle.
-        """
-        nodes = np.moveaxis(exogenous, -1, 0).copy()
-        for block, within, out in zip(self._blocks, self._within, self._out_of, strict=True):
-            if len(block) > 1:
-                _settle(nodes, block, within)
-            # Polynomials of polynomials overflow where an early fit is absurd.
-            nodes[block] = nodes[block].clip(-LARGEST, LARGEST)
-            _push(nodes, nodes, out)
-        return np.moveaxis(nodes, 0, -1)
-
-    @property
-    def is_acyclic(self) -> bool:
-        return all(len(block) == 1 for block in self._blocks)
-
-    def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
-        """A system with one edge less; itself if there is no cycle."""
-        if self.is_acyclic:
-            return self
-        return SeparableSystem(self.components, _without_weakest_edge_on_a_cycle(self.coefficients))
-
-    def without_cycles(self) -> SeparableSystem:
-        """The system without as many weak edges as leave no cycle."""
-        coefficients = self.coefficients
-        while _on_a_cycle(coefficients).any():
-            coefficients = _without_weakest_edge_on_a_cycle(coefficients)
-        return SeparableSystem(self.components, coefficients)
-
-    def flattened(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
-        """The system with edges on cycles so flat that there is one solution; itself where they are.
-
-        They are scaled until the matrix of largest slopes on the box has a spectral radius of :data:`STEEPEST` at most,
-        which makes the equations a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
-
-        Args:
-            low: the box's lower ends, shape ``(N,)``.
-            high: its upper ends.
-        """
-        points = np.linspace(low, high, IMPULSES)
-        rises = np.diff([component(points) for component in self.components], axis=1)
-        steps = np.maximum(np.diff(points, axis=0), np.finfo(float).tiny)
-        slopes = np.abs(np.einsum("kij,kpj->pij", self.coefficients, rises / steps)).max(axis=0)
-        on_a_cycle = _on_a_cycle(self.coefficients)
-        radius = np.abs(np.linalg.eigvals(slopes * on_a_cycle)).max()
-        if radius <= STEEPEST:
-            return self
-        return SeparableSystem(self.components, self.coefficients * np.where(on_a_cycle, STEEPEST / radius, 1.0))
-
-
-def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
-    """Add what causes do to their effects; arrays of shape ``(N, ...)``."""
-    for cause, component, reached in edges:
-        value = component(nodes[cause])
-        for effect, weight in reached:
-            total[effect] += weight * value
-
-
-def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
-    """Solve in place for the nodes of a cycle, which hold what comes from outside of it."""
-    outer = nodes.copy()
-    first = np.inf
-    for _ in range(MAX_SWEEPS):
-        following = outer.copy()
-        with np.errstate(over="ignore", invalid="ignore"):
-            _push(nodes, following, edges)
-            change = np.abs(following[block] - nodes[block]).max(initial=0.0)
-        nodes[block] = following[block]
-        if change <= TOLERANCE:
-            return
-        first = min(first, change)
-        if not change < DIVERGED * first:
-            break
-    raise ArithmeticError("the fixed-point sweeps of a fitted system do not settle")
-
-
-def _edges(coefficients: np.ndarray) -> np.ndarray:
-    """Where there is an edge, ``[i, j]`` from j to i."""
-    return np.any(coefficients != 0.0, axis=0)
-
-
-def _reached(coefficients: np.ndarray) -> np.ndarray:
-    """Where there is a path, ``[i, j]`` from j to i, or i is j."""
-    edges = _edges(coefficients)
-    paths = edges | np.eye(len(edges), dtype=bool)
-    while True:
-        longer = paths @ paths
-        if (longer == paths).all():
-            return paths
-        paths = longer
-
-
-def _on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
-    """Which edges lie on a cycle, shape ``(N, N)``."""
-    return _edges(coefficients) & _reached(coefficients).T
-
-
-def _without_weakest_edge_on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
-    strength = np.where(_on_a_cycle(coefficients), np.abs(coefficients).sum(axis=0), np.inf)
-    effect, cause = divmod(int(strength.argmin()), len(strength))
-    coefficients = coefficients.copy()
-    coefficients[:, effect, cause] = 0.0
-    return coefficients
 
 
 class SeparableModel:
@@ -209,7 +63,7 @@ class SeparableModel:
         """One round, three arrays of shape ``(N,)``."""
         self._rounds.append((super_arm.copy(), exogenous.copy(), nodes.copy()))
         if self.system is not None:
-            self._errors.append(self._error(exogenous, nodes))
+            self._errors.append(self._error(self.system, exogenous, nodes))
 
     def rounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Super arms, z and y of all rounds, each of shape ``(rounds, N)``."""
@@ -217,30 +71,35 @@ class SeparableModel:
         return super_arms, exogenous, nodes
 
     def refit_if_needed(self) -> bool:
-        """Whether there is a new fit."""
+        """Whether there is a new fit: the former one stays where it explains all rounds better."""
         if self.system is not None and not self._is_outdated():
             return False
         rounds = self.rounds()
-        self.system = self._fit(*rounds)
-        self._fitted_to, self.error = len(self._rounds), self._error(*rounds[1:])
-        self._errors = []
-        return True
+        former, self.system = self.system, self._fit(*rounds)
+        self._fitted_to, self.error, self._errors = len(self._rounds), self._error(self.system, *rounds[1:]), []
+        if former is not None and (kept := self._error(former, *rounds[1:])) < self.error:
+            self.system, self.error = former, kept
+        return self.system is not former
 
     def _is_outdated(self) -> bool:
         share = len(self._errors) / self._fitted_to
         badly_explained = share >= EARLIEST and np.mean(self._errors) > TOLERATED * self.error
         return share >= LATEST or bool(badly_explained)
 
-    def _error(self, exogenous: np.ndarray, nodes: np.ndarray) -> float:
-        assert self.system is not None
+    @staticmethod
+    def _error(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> float:
         try:
-            return float(np.mean((nodes - self.system.solve(exogenous)) ** 2))
+            return float(np.mean((nodes - system.solve(exogenous)) ** 2))
         except ArithmeticError:
             return np.inf
 
 
 def fit_jointly(
-    exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction], acyclic: bool
+    exogenous: np.ndarray,
+    nodes: np.ndarray,
+    components: Sequence[EdgeFunction],
+    acyclic: bool,
+    former: SeparableSystem | None = None,
 ) -> SeparableSystem:
     """The sparse system that explains all rounds (Eq. 3).
 
@@ -248,12 +107,38 @@ def fit_jointly(
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
         components: candidate functions of every edge.
-        acyclic: drop the weakest edges on cycles until there are none.
+        acyclic: drop the weakest edges on cycles until there are none, and polish what is left; see
+            :mod:`cbo_gym.agents.super_arms.output_error`.
+        former: an earlier fit, whose edges may explain the rounds better; None if there is none.
 
     Returns:
         a system that can be solved for the observed z.
     """
-    return _fit_jointly(exogenous, nodes, components, acyclic)[0]
+    found = _fit_jointly(exogenous, nodes, components, acyclic)[0]
+    if not acyclic:
+        return found
+    proposals = [found, _fit_filtered(exogenous, nodes, components)]
+    return best_polished(proposals if former is None else [*proposals, former], exogenous, nodes)
+
+
+def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]) -> SeparableSystem:
+    """An acyclic system whose functions' arguments are partly the nodes as observed, where it predicts them badly.
+
+    Of all passes it is that which predicts the nodes best from the signals alone.
+    """
+    arguments, best = nodes, None
+    before: np.ndarray | float = np.inf
+    for _ in range(PASSES):
+        system = SeparableSystem(components, _regress(arguments, nodes - exogenous, components)).without_cycles()
+        arguments = filtered(system, exogenous, nodes)
+        error = float(np.mean((nodes - system.solve(exogenous)) ** 2))
+        if best is None or error < best[0]:
+            best = error, system
+        if np.abs(system.coefficients - before).max() < SETTLED:
+            break
+        before = system.coefficients
+    assert best is not None
+    return best[1]
 
 
 def _fit_jointly(
@@ -415,9 +300,9 @@ def fit_by_base_arm(
     chosen = super_arms.T.astype(bool)
     fits = [_regress(arguments[rounds], (nodes - exogenous)[rounds], components) for rounds in chosen]
     pooled = SeparableSystem(components, np.mean(np.abs(fits), axis=0)).without_cycles()
-    edges = _edges(pooled.coefficients)
+    edges = edges_of(pooled.coefficients)
     assembled = np.zeros_like(pooled.coefficients)
-    depth = _reached(pooled.coefficients).sum(axis=1)
+    depth = reached_by(pooled.coefficients).sum(axis=1)
     for cause in np.argsort(-depth):  # effects first
         argument = np.linspace(nodes[:, cause].min(), nodes[:, cause].max(), IMPULSES)
         impulse = argument[:, None] * (np.arange(count) == cause)

@@ -48,13 +48,8 @@ from cbo_gym.agents.super_arms.payoff_polynomials import (
     PayoffPolynomials,
     PolynomialsAboutZero,
 )
-from cbo_gym.agents.super_arms.separable_fit import (
-    EdgeFunction,
-    SeparableModel,
-    SeparableSystem,
-    fit_by_base_arm,
-    fit_jointly,
-)
+from cbo_gym.agents.super_arms.separable_fit import SeparableModel, fit_by_base_arm, fit_jointly
+from cbo_gym.agents.super_arms.separable_system import EdgeFunction, SeparableSystem
 from cbo_gym.agents.super_arms.signal_moments import SignalMoments
 from cbo_gym.arguments import is_whole_number, require_not_negative, require_positive, require_truth_value, require_word
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
@@ -262,7 +257,7 @@ class SSEMUCBJO(SSEMUCB):
     """SSEM-UCB-JO, Alg. 2: one fit to all rounds, of a system with cycles or without; see :class:`SSEMUCB`."""
 
     def fit(self, super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-        return fit_jointly(exogenous, nodes, self.components(), self.task.graph.is_acyclic)
+        return fit_jointly(exogenous, nodes, self.components(), self.task.graph.is_acyclic, self.model.system)
 
     def growth(self, rounds: int) -> float:
         return math.sqrt(math.sqrt(rounds) / math.log(rounds)) if rounds > 1 else 1.0

@@ -6,14 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 
+from cbo_gym.agents.super_arms.output_error import polished
 from cbo_gym.agents.super_arms.separable_fit import (
     SeparableModel,
-    SeparableSystem,
     coefficient_posterior,
     fit_by_base_arm,
     fit_jointly,
 )
+from cbo_gym.agents.super_arms.separable_system import SeparableSystem
 
 COMPONENTS = (lambda y: y, lambda y: np.sin(2.0 * np.pi * y))
 NODES = 5
@@ -119,19 +121,49 @@ class TestRegression:
         fitted = fit_by_base_arm(super_arms, exogenous, nodes, COMPONENTS)
         np.testing.assert_allclose(fitted.coefficients, truth.coefficients, atol=5e-3)
 
+    def test_a_steep_system_is_recovered_where_errors_hide_what_comes_first(self) -> None:
+        coefficients = np.zeros((2, NODES, NODES))
+        coefficients[0, 1, 0], coefficients[1, 2, 1], coefficients[1, 3, 2], coefficients[1, 4, 3] = 0.8, 1.2, 0.5, 0.2
+        truth = SeparableSystem((lambda y: y, np.square), coefficients)
+        rng = np.random.default_rng(3)
+        super_arms = rng.random((150, NODES)).argsort(axis=1) < 3
+        exogenous = super_arms * (0.5 + rng.random((150, NODES)))
+        nodes = truth.solve(exogenous)  # from 1 to 230
+        fitted = fit_jointly(exogenous, nodes + 0.3 * rng.standard_normal(nodes.shape), truth.components, acyclic=True)
+        unexplained = fitted.solve(exogenous) - nodes
+        assert np.sqrt(np.mean(unexplained**2)) < 0.1  # regressions of node by node alone leave 9 to 16
+
+    def test_a_polish_ends_at_least_squares_of_what_is_predicted(self) -> None:
+        truth = a_system()
+        _, exogenous, nodes = rounds_of(truth, 60, error=0.1)
+        used = truth.coefficients != 0.0
+
+        def at(values: np.ndarray) -> SeparableSystem:
+            coefficients = np.zeros_like(truth.coefficients)
+            coefficients[used] = values
+            return SeparableSystem(COMPONENTS, coefficients)
+
+        start = 0.7 * truth.coefficients[used]
+        best = least_squares(lambda values: (at(values).solve(exogenous) - nodes).ravel(), start).x
+        found = polished(at(start), exogenous, nodes)
+        np.testing.assert_allclose(found.coefficients[used], best, atol=2e-3)
+        assert not found.coefficients[~used].any()
+
+    @pytest.mark.parametrize("acyclic", [False, True])
     @pytest.mark.parametrize("rounds", [1, 2, 3, 7])
-    def test_few_rounds_are_no_error(self, rounds: int) -> None:
+    def test_few_rounds_are_no_error(self, rounds: int, acyclic: bool) -> None:
         super_arms, exogenous, nodes = rounds_of(a_system(), rounds, error=0.1)
         super_arms[:] = 1.0
         for system in (
-            fit_jointly(exogenous, nodes, COMPONENTS, acyclic=False),
+            fit_jointly(exogenous, nodes, COMPONENTS, acyclic),
             fit_by_base_arm(super_arms, exogenous, nodes, COMPONENTS),
         ):
             assert np.isfinite(system.solve(exogenous)).all()
 
-    def test_nothing_but_zeros_leaves_no_edge(self) -> None:
+    @pytest.mark.parametrize("acyclic", [False, True])
+    def test_nothing_but_zeros_leaves_no_edge(self, acyclic: bool) -> None:
         zeros = np.zeros((20, NODES))
-        assert not fit_jointly(zeros, zeros, COMPONENTS, acyclic=False).coefficients.any()
+        assert not fit_jointly(zeros, zeros, COMPONENTS, acyclic).coefficients.any()
 
     def test_the_posterior_shrinks_with_the_rounds_around_the_fit(self) -> None:
         widths = []
@@ -168,6 +200,16 @@ class TestRefitting:
         assert len(fitted) < 30
         late = [n for n in fitted if n >= 100]
         assert all(after >= 1.09 * before for before, after in pairwise(late))
+
+    def test_a_worse_fit_is_not_taken(self) -> None:
+        empty = SeparableSystem(COMPONENTS, np.zeros((2, NODES, NODES)))
+        fits = iter([a_system(), empty])
+        model = SeparableModel(lambda *_: next(fits))
+        for number, past in enumerate(zip(*rounds_of(a_system(), 150, error=0.1), strict=True), start=1):
+            model.add(*past)
+            assert number not in (100, 150) or model.refit_if_needed() == (number == 100)
+        assert model.system is not empty
+        assert next(fits, None) is None  # it was tried
 
     def test_a_change_is_noticed(self) -> None:
         model, fitted = self.model()

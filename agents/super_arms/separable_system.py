@@ -1,0 +1,171 @@
+"""Separable structural equations y = F(y) + z, solved for y.
+
+``F[i, j]`` is a combination of a few known component functions of ``y[j]``, such as y, y^2, sin(2 pi y) or tanh(y).
+(Bauschmann & Maghsudi 2026, sec. II.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+EdgeFunction = Callable[[np.ndarray], np.ndarray]  # of one variable, elementwise, zero at zero
+Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]  # cause, function, and its effects with weights
+
+# Sweeps stop at a change below the tolerance, and give up at one so many times the smallest so far.
+MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
+LARGEST = 1e6  # absolute value of a node
+IMPULSES = 41
+STEEPEST = 0.95  # spectral radius of the largest slopes of a system with cycles
+
+
+class SeparableSystem:
+    """The equations ``y[i] = z[i] + sum_j sum_k coefficients[k, i, j] components[k](y[j])``.
+
+    Args:
+        components: the component functions, K of them.
+        coefficients: shape ``(K, N, N)``; ``[k, i, j]`` belongs to the edge from j to i.
+    """
+
+    def __init__(self, components: Sequence[EdgeFunction], coefficients: np.ndarray) -> None:
+        self.components, self.coefficients = tuple(components), coefficients
+        reached = reached_by(coefficients)
+        # Causes first: a cause has fewer nodes upstream than its effects have, unless they are on one cycle.
+        by_depth = np.argsort(reached.sum(axis=1), kind="stable")
+        blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
+        self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
+        self._within = [self._edges_from(block, block) for block in self._blocks]
+        everything = range(len(reached))
+        self._out_of = [self._edges_from(block, [i for i in everything if i not in block]) for block in self._blocks]
+
+    def _edges_from(self, causes: Sequence[int], effects: Sequence[int]) -> Edges:
+        found = []
+        for cause in causes:
+            for component, weights in zip(self.components, self.coefficients[:, :, cause], strict=True):
+                if reached := [(i, weights[i]) for i in effects if weights[i] != 0.0]:
+                    found.append((cause, component, reached))
+        return found
+
+    def influence(self, nodes: np.ndarray) -> np.ndarray:
+        """F(y) for ``nodes`` of shape ``(..., N)``."""
+        total = np.zeros((nodes.shape[-1], *nodes.shape[:-1]))
+        by_node = np.moveaxis(nodes, -1, 0)
+        for edges in (*self._within, *self._out_of):
+            _push(by_node, total, edges)
+        return np.moveaxis(total, 0, -1)
+
+    def solve(self, exogenous: np.ndarray) -> np.ndarray:
+        """The y that solve the equations for z of shape ``(..., N)``.
+
+        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values beyond
+        :data:`LARGEST` are cut.
+
+        Raises:
+            ArithmeticError: if the sweeps do not settle.
+        """
+        nodes = np.moveaxis(exogenous, -1, 0).copy()
+        for block, within, out in zip(self._blocks, self._within, self._out_of, strict=True):
+            if len(block) > 1:
+                _settle(nodes, block, within)
+            # Polynomials of polynomials overflow where an early fit is absurd.
+            nodes[block] = nodes[block].clip(-LARGEST, LARGEST)
+            _push(nodes, nodes, out)
+        return np.moveaxis(nodes, 0, -1)
+
+    @property
+    def causes_first(self) -> list[int]:
+        """The nodes of an acyclic system, each after its causes."""
+        return [node for block in self._blocks for node in block]
+
+    @property
+    def is_acyclic(self) -> bool:
+        return all(len(block) == 1 for block in self._blocks)
+
+    def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
+        """A system with one edge less; itself if there is no cycle."""
+        if self.is_acyclic:
+            return self
+        return SeparableSystem(self.components, _without_weakest_edge_on_a_cycle(self.coefficients))
+
+    def without_cycles(self) -> SeparableSystem:
+        """The system without as many weak edges as leave no cycle."""
+        coefficients = self.coefficients
+        while _on_a_cycle(coefficients).any():
+            coefficients = _without_weakest_edge_on_a_cycle(coefficients)
+        return SeparableSystem(self.components, coefficients)
+
+    def flattened(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
+        """The system with edges on cycles so flat that there is one solution; itself where they are.
+
+        They are scaled until the matrix of largest slopes on the box has a spectral radius of :data:`STEEPEST` at most,
+        which makes the equations a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
+
+        Args:
+            low: the box's lower ends, shape ``(N,)``.
+            high: its upper ends.
+        """
+        points = np.linspace(low, high, IMPULSES)
+        rises = np.diff([component(points) for component in self.components], axis=1)
+        steps = np.maximum(np.diff(points, axis=0), np.finfo(float).tiny)
+        slopes = np.abs(np.einsum("kij,kpj->pij", self.coefficients, rises / steps)).max(axis=0)
+        on_a_cycle = _on_a_cycle(self.coefficients)
+        radius = np.abs(np.linalg.eigvals(slopes * on_a_cycle)).max()
+        if radius <= STEEPEST:
+            return self
+        return SeparableSystem(self.components, self.coefficients * np.where(on_a_cycle, STEEPEST / radius, 1.0))
+
+
+def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
+    """Add what causes do to their effects; arrays of shape ``(N, ...)``."""
+    for cause, component, reached in edges:
+        value = component(nodes[cause])
+        for effect, weight in reached:
+            total[effect] += weight * value
+
+
+def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
+    """Solve in place for the nodes of a cycle, which hold what comes from outside of it."""
+    outer = nodes.copy()
+    first = np.inf
+    for _ in range(MAX_SWEEPS):
+        following = outer.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            _push(nodes, following, edges)
+            change = np.abs(following[block] - nodes[block]).max(initial=0.0)
+        nodes[block] = following[block]
+        if change <= TOLERANCE:
+            return
+        first = min(first, change)
+        if not change < DIVERGED * first:
+            break
+    raise ArithmeticError("the fixed-point sweeps of a fitted system do not settle")
+
+
+def edges_of(coefficients: np.ndarray) -> np.ndarray:
+    """Where there is an edge, ``[i, j]`` from j to i."""
+    return np.any(coefficients != 0.0, axis=0)
+
+
+def reached_by(coefficients: np.ndarray) -> np.ndarray:
+    """Where there is a path, ``[i, j]`` from j to i, or i is j."""
+    edges = edges_of(coefficients)
+    paths = edges | np.eye(len(edges), dtype=bool)
+    while True:
+        longer = paths @ paths
+        if (longer == paths).all():
+            return paths
+        paths = longer
+
+
+def _on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
+    """Which edges lie on a cycle, shape ``(N, N)``."""
+    return edges_of(coefficients) & reached_by(coefficients).T
+
+
+def _without_weakest_edge_on_a_cycle(coefficients: np.ndarray) -> np.ndarray:
+    strength = np.where(_on_a_cycle(coefficients), np.abs(coefficients).sum(axis=0), np.inf)
+    effect, cause = divmod(int(strength.argmin()), len(strength))
+    coefficients = coefficients.copy()
+    coefficients[:, effect, cause] = 0.0
+    return coefficients
