@@ -50,7 +50,6 @@ agent-results: $(READY)  ## measure what the agents' pages say of cost and resul
 readme: $(READY)  ## write the README's table and the agents' pages' numbers from the published results
 	test ! -f results/showcase.parquet || $(BIN)/cbo-gym leaderboard results/showcase.parquet --markdown README.md
 	test ! -f results/agents.parquet || $(BIN)/python docs/agent_results.py
-	$(BIN)/python docs/auto_evidence.py
 
 verify: $(READY)  ## play some of the published runs again and compare
 	$(BIN)/cbo-gym verify results --sample 20

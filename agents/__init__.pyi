@@ -1,5 +1,4 @@
 # Written by make zoo: type checkers cannot follow lazy imports.
-from cbo_gym.agents.auto.auto import Auto as Auto
 from cbo_gym.agents.baselines.ask_tell import AskTell as AskTell
 from cbo_gym.agents.baselines.learned_graph import LearnedGraph as LearnedGraph
 from cbo_gym.agents.baselines.optuna import Optuna as Optuna
@@ -73,7 +72,6 @@ __all__ = [
     "UCB",
     "AVEStoOO",
     "AskTell",
-    "Auto",
     "CBORestarted",
     "CaBO",
     "CellGPUCB",

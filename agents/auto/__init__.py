@@ -1,1 +1,0 @@
-"""The one name to type: a method chosen by what a task tells."""
