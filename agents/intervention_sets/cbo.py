@@ -6,6 +6,7 @@ mean is their estimate of E[Y | do(x)], and the uncertainty of that estimate is 
 1. observes (plays the empty set) with probability epsilon, which improves the prior of all sets; or else
 2. intervenes: expected improvement over the best action is maximised in every set, divided by the cost of the set,
    and the best set is played. Where a cost depends on the values too, the best action is that of the greatest quotient.
+   Where nothing is paid, and no costs are given, all sets cost the same.
 
 Epsilon depends on the coverage C = Vol(hull of the observations) / Vol(domain) over the variables that are set, and on
 the number N of observations. The paper's Eq. 6 multiplies, C x N / N_max; the authors' program divides,
@@ -73,17 +74,27 @@ SCALINGS: dict[str, Callable[[float, float], float]] = {
     "divide": lambda covered, progress: min(MOST_OFTEN, covered / progress),
     "multiply": lambda covered, progress: covered * progress,
 }
+CostsBySet = dict[frozenset[str], float]
+EQUAL = Costs(base=1.0)  # of all sets, where nothing is paid
 LISTS = list | tuple | set | frozenset
 MOST_OBSERVATIONS = 10_000
 NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
 
 
-def _read_costs(given: Any) -> dict[str, float]:
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ArgumentError(f"costs map variables to numbers, {{name: cost}}; given {shown(given)}")
-    for name, cost in given.items():
-        require_positive(f"the cost of {shortened(name)}", cost)
-    return dict(given)
+def _read_costs(given: Any) -> CostsBySet:
+    """Costs of sets of variables; that of a variable by its name is the set's with it alone."""
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) or _is_set(key) for key in given):
+        raise ArgumentError(
+            "costs map variables, or sets of them as tuples or frozensets of names, to numbers, such as "
+            f"{{'X': 1.0, ('X', 'Z'): 3.0}}; given {shown(given)}"
+        )
+    for key, cost in given.items():
+        require_positive(f"the cost of {shortened(key if isinstance(key, str) else ', '.join(sorted(key)))}", cost)
+    return {frozenset([key] if isinstance(key, str) else key): float(cost) for key, cost in given.items()}
+
+
+def _is_set(key: object) -> bool:
+    return isinstance(key, tuple | frozenset) and bool(key) and all(isinstance(name, str) for name in key)
 
 
 def _read_targets(given: Any) -> Collection[frozenset[str]] | str | None:
@@ -107,8 +118,9 @@ class CBO(Agent):
     Args:
         targets: the sets to intervene on: "MIS" or "POMIS" for those of the task's that are minimal intervention
             sets, or possibly optimal ones (which makes it CaBO), or the sets themselves; None for all of the task's.
-        costs: variable -> cost of setting it, finite and above 0; 1 for a variable that is not named. None for the
-            task's costs, or 1 for each variable where it has none.
+        costs: variable -> cost of setting it, or set of variables (a tuple or frozenset of names) -> cost of setting
+            just these, finite and above 0; 1 for a variable that is not named, and the sum for a set that is not.
+            None for the task's costs, or the same for all sets where it has none.
         max_observations: N_max, the number of observations, the initial ones included, after which there are no
             more; 1 to 10,000.
         scaling: "divide" or "multiply" the coverage by N / N_max.
@@ -126,7 +138,7 @@ class CBO(Agent):
     def __init__(
         self,
         targets: Iterable[Iterable[str]] | str | None = None,
-        costs: Mapping[str, float] | None = None,
+        costs: Mapping[str | tuple[str, ...] | frozenset[str], float] | None = None,
         max_observations: int = 60,
         scaling: Scaling = "divide",
         device: str = "cpu",
@@ -143,7 +155,7 @@ class CBO(Agent):
 
     def setup(self, seed: int) -> None:
         task = self.task
-        if strangers := sorted(set(self.costs or ()) - set(task.manipulable)):
+        if strangers := sorted(frozenset().union(*(self.costs or ())) - set(task.manipulable)):
             raise ArgumentError(
                 f"costs name {strangers}; {task.env_id} lets {list(task.manipulable)} be set"
                 f"{did_you_mean(strangers[0], task.manipulable)}"
@@ -159,11 +171,11 @@ class CBO(Agent):
         self.explore(self.choose_targets())
 
     def _believed_costs(self) -> Costs:
-        """Its own, else the task's, else 1 for each variable that is set."""
-        if self.costs is None and self.task.costs is not None:
-            return self.task.costs
-        own = self.costs or {}
-        return Costs(variables={name: own.get(name, 1.0) for name in self.task.manipulable})
+        """Its own, else the task's, else the same for all sets."""
+        if self.costs is None:
+            return self.task.costs or EQUAL
+        alone = {name: self.costs.get(frozenset([name]), 1.0) for name in self.task.manipulable}
+        return Costs(variables=alone, sets={names: cost for names, cost in self.costs.items() if len(names) > 1})
 
     @property
     def cost_of_observing(self) -> float:

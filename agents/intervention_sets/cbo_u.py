@@ -55,7 +55,7 @@ class CBOU(CBO):
         self,
         nonlinear: bool = False,
         most_parents: int = 8,
-        costs: Mapping[str, float] | None = None,
+        costs: Mapping[str | tuple[str, ...] | frozenset[str], float] | None = None,
         device: str = "cpu",
     ) -> None:
         super().__init__(costs=costs, device=device)

@@ -59,14 +59,22 @@ class CCBO(CBO):
     Args:
         multi_task: one GP a target set for all outcomes, with their correlations, in place of one for each.
         causal_prior: take prior means and variances from the observations; False for constant means.
+        costs: as for CBO.
         device: torch device.
 
     Raises:
+        ArgumentError: if an argument is out of range; by :meth:`reset` if ``costs`` name what the task does not have.
         HiddenGraphError: by :meth:`reset` if the task tells no diagram.
     """
 
-    def __init__(self, multi_task: bool = False, causal_prior: bool = True, device: str = "cpu") -> None:
-        super().__init__(device=device)
+    def __init__(
+        self,
+        multi_task: bool = False,
+        causal_prior: bool = True,
+        costs: Mapping[str | tuple[str, ...] | frozenset[str], float] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(costs=costs, device=device)
         require_truth_value("multi_task", multi_task)
         require_truth_value("causal_prior", causal_prior)
         self.multi_task = multi_task

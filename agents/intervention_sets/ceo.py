@@ -51,7 +51,9 @@ class CEO(CBO):
 
     graphs: CandidateGraphs
 
-    def __init__(self, costs: Mapping[str, float] | None = None, device: str = "cpu") -> None:
+    def __init__(
+        self, costs: Mapping[str | tuple[str, ...] | frozenset[str], float] | None = None, device: str = "cpu"
+    ) -> None:
         super().__init__(costs=costs, device=device)
 
     def make_model(self) -> CandidateGraphs:

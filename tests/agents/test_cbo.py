@@ -11,6 +11,7 @@ from cbo_gym import Mode, Round, UnsupportedModeError, evaluate
 from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.agents import Random
 from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_expected_improvement
+from cbo_gym.agents.intervention_sets.ccbo import CCBO
 from cbo_gym.agents.surrogates.causal.causal_prior import (
     CausalGP,
     CausalKernel,
@@ -77,6 +78,8 @@ def test_unsupported_mode() -> None:
     [
         ({"costs": {"X0": 0.0}}, "cost of X0 must be a finite number above 0; given 0.0"),
         ({"costs": {"X0": math.inf}}, "cost of X0 must be"),
+        ({"costs": {("X1", "X0"): 0.0}}, "cost of X0, X1 must be a finite number above 0; given 0.0"),
+        ({"costs": {(): 1.0}}, r"variables, or sets of them as tuples or frozensets .*; given \{\(\): 1.0\}"),
         ({"max_observations": 0}, "max_observations must be a whole number from 1 to 10000; given 0"),
         ({"max_observations": 2.5}, "max_observations must be"),
         ({"scaling": "divided"}, r"scaling must be one of .*; given 'divided'; did you mean 'divide'"),
@@ -368,6 +371,8 @@ def test_only_the_given_targets_are_explored_and_costs_steer() -> None:
     assert {task.targets[action["target"]] for action in played} <= {frozenset(), X0}
     dear, _ = play(CBO(costs={"X1": 1e9}), env, task, 0)
     assert X1 not in {task.targets[action["target"]] for action in dear}
+    for agent in (CBO(costs={("X1",): 1e9}), CCBO(costs={frozenset({"X1"}): 1e9})):
+        assert X1 not in {task.targets[action["target"]] for action in play(agent, env, task, 0)[0]}
     nothing, _ = play(CBO(targets=[[]]), env, task, 0)
     assert {task.targets[action["target"]] for action in nothing} == {frozenset()}
 
