@@ -168,8 +168,9 @@ class GPNetwork:
 
     def _posteriors(self, nodes: tuple[str, ...], points: list[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """Means and standard deviations of the functions of a group's nodes, ``b x s`` each."""
-        stack = self._stacks.get(nodes)
-        if stack is not None and points[0].shape[1] == 1 and stack.can_predict(len(points[0])):
+        stack, shape = self._stacks.get(nodes), points[0].shape
+        alike = shape[1] == 1 and all(own.shape == shape for own in points)
+        if stack is not None and alike and stack.can_predict(len(points[0])):
             means, stds = stack.posterior(torch.cat(points, 1).transpose(0, 1))
             return means.unsqueeze(-1).unbind(), stds.unsqueeze(-1).unbind()
         each = [self._posterior(node, own) for node, own in zip(nodes, points, strict=True)]
