@@ -19,6 +19,7 @@ from cbo_gym.agents.surrogates.causal.causal_prior import (
     adjustment_set,
     can_be_simulated,
 )
+from cbo_gym.agents.surrogates.causal.unexplained import unexplained
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import HardTask, ToldGraph
@@ -360,6 +361,34 @@ def test_what_the_empty_set_earns_after_the_last_observation_changes_no_prior() 
         agent.update(*past, {})
     assert len(agent.history) == len(task.initial_data) + 3
     assert len(agent._model.observations) == known + 1
+
+
+def test_observations_tell_the_noise_of_rewards() -> None:
+    rng = np.random.default_rng(0)
+    values = torch.from_numpy(rng.normal(size=(400, 2)))
+    rewards = 3.0 + 2.0 * values[:, 0] - values[:, 1] ** 2 + 0.7 * torch.from_numpy(rng.normal(size=400))
+    assert unexplained(values, rewards) == pytest.approx(0.7, rel=0.1)
+    assert unexplained(values[:, :1], rewards) == pytest.approx((0.7**2 + 2.0) ** 0.5, rel=0.15)  # X1 is left free
+    assert unexplained(values[:29], rewards[:29]) is None
+    constant = torch.ones((40, 1), dtype=torch.float64)
+    assert unexplained(constant, rewards[:40]) == pytest.approx(float(rewards[:40].std()), rel=0.05)
+
+
+def test_a_lucky_reward_is_no_peak_where_observations_tell_of_noise() -> None:
+    def nothing(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
+
+    rng = np.random.default_rng(1)
+    values, rewards = torch.from_numpy(rng.random((12, 3))), rng.normal(size=12)
+    highest = {}
+    for expected in (None, 1.0):
+        gp = CausalGP("Y", 3, nothing)
+        gp.expected_noise = expected
+        for point, reward in zip(values, rewards, strict=True):
+            gp.observe(point, float(reward))
+        highest[expected] = float(gp.fitted().max())
+        assert expected is None or gp.noise_of_rewards == pytest.approx(1.0, rel=0.3)
+    assert highest[1.0] < 0.8 * highest[None]
 
 
 # Playing.

@@ -28,6 +28,7 @@ FUNCTIONS = 16  # plausible networks whose spread is the uncertainty of a simula
 NOISE_SAMPLES = 16  # passes through each of them
 USUAL_NOISE = math.exp(-1.0)  # median of the prior of the noise's share of the variance of all rewards
 LEAST_NOISE = 1e-4
+TRUST = 0.5  # standard deviation of the log of the noise's variance about what observations tell of it
 
 #: values of a target set's variables in [0, 1], ``n x d`` -> estimates of E[Y | do(x)] and their standard deviations
 Effect = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -188,7 +189,8 @@ class CausalGP(GaussianProcess):
 
     The base class models the residuals ``y - m(x)``, with mean zero; sigma(x) is its last input. One reward carries
     the noise of every variable that is not set, so the prior of the noise is centred at a third of the variance of
-    all rewards, not at BoTorch's fiftieth, with which a few lucky rewards are taken for a peak.
+    all rewards, not at BoTorch's fiftieth, with which a few lucky rewards are taken for a peak. Where observations tell
+    how much noise there is, its most probable variance is that.
 
     Args:
         name: of the target set, for error messages.
@@ -200,6 +202,7 @@ class CausalGP(GaussianProcess):
     Attributes:
         unit: of the rewards, above 0; the priors of the variances v and of the noise are relative to it. Taking it
             from all rewards, not only from those of this set, keeps two similar rewards from making the model sure.
+        expected_noise: standard deviation that rewards have by the observations, in their units; None if unknown.
 
     References:
         Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization, sec. 3.1.
@@ -212,6 +215,7 @@ class CausalGP(GaussianProcess):
     ) -> None:
         super().__init__(name, dim + 1, noise_std=noise_std, covariance=CausalKernel, device=device)
         self.unit = 1.0
+        self.expected_noise: float | None = None
         self._effect = effect
         self._values = self.inputs[:, :dim]
         self._rewards = self.outputs
@@ -250,7 +254,9 @@ class CausalGP(GaussianProcess):
         """Standard deviation of the rewards' noise, in their units; without data what is usual."""
         if len(self):
             return float(self.noise_scale)
-        return math.sqrt(USUAL_NOISE) * self.unit if self.noise_std is None else self.noise_std
+        if self.noise_std is not None:
+            return self.noise_std
+        return math.sqrt(USUAL_NOISE) * self.unit if self.expected_noise is None else self.expected_noise
 
     def prior_means(self) -> Tensor:
         """Of the data, shape ``(n,)``."""
@@ -268,6 +274,9 @@ class CausalGP(GaussianProcess):
     def _standardise(self) -> None:
         self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
         self._span[-1] = self.unit
+        if self.expected_noise is not None and isinstance(self._noise, NoiseLevel):
+            share = min(max((self.expected_noise / self.unit) ** 2, LEAST_NOISE), 1.0)
+            self._noise.expect(share, TRUST)
 
     def rescaled(self, points: Tensor) -> Tensor:
         """Points with sigma in units of the rewards."""

@@ -83,6 +83,10 @@ class NoiseLevel(Noise):
         self._location, self._scale, self._least = location, scale, least
         self.values = np.array([location - scale**2 if start is None else math.log(start)])
 
+    def expect(self, variance: float, scale: float) -> None:
+        """Make a variance the most probable one, the logarithm having a standard deviation of ``scale``."""
+        self._location, self._scale = math.log(variance) + scale**2, scale
+
     def bounds(self) -> list[tuple[float, float]]:
         return [(math.log(self._least), math.inf)]
 

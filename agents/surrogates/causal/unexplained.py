@@ -1,0 +1,30 @@
+"""What observations tell of the noise of rewards, before any variable is set."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+FEWEST = 6  # observations for each coefficient
+
+
+def unexplained(values: Tensor, rewards: Tensor) -> float | None:
+    """Standard deviation of rewards about their least-squares fit by the variables of a set and their squares.
+
+    To set these variables takes their part of the rewards' variance away, and the rest stays, confounding apart.
+
+    Args:
+        values: of the set's variables, where nothing was set, ``n x d``.
+        rewards: of the same rounds, ``(n,)``.
+
+    Returns:
+        a number of at least 0, in units of the rewards; None with fewer than ``FEWEST`` rounds a coefficient.
+    """
+    count, dim = values.shape
+    coefficients = 1 + 2 * dim
+    if count < FEWEST * coefficients:
+        return None
+    standard = (values - values.mean(0)) / values.std(0).clamp_min(torch.finfo(values.dtype).tiny)
+    columns = torch.cat([torch.ones_like(standard[:, :1]), standard, standard.square()], -1)
+    fit = columns @ (torch.linalg.pinv(columns) @ rewards)
+    return float(((rewards - fit).square().sum() / (count - coefficients)).sqrt())
