@@ -11,7 +11,8 @@ Departures:
 * The method is for deterministic networks. On noisy ones the nodes' noise is left out of the samples, as in the
   comparison of Sussex et al. (2023), sec. 5.
 * Expected improvement trusts the model: where that takes a ring of Dropwave for flat, it never looks. Once its action
-  teaches nothing, a round may go elsewhere (:mod:`cbo_gym.agents.networks.exploration`), unless ``explore=False``.
+  teaches nothing, a round may go elsewhere (:mod:`cbo_gym.agents.networks.exploration`), unless ``explore=False`` or
+  nodes are noisy, where the improvement expected leads away soon enough, and looking around costs more than it brings.
 * In hard mode the nodes that are set take their values, and the rest of the network goes on from there.
 """
 
@@ -40,8 +41,8 @@ class EIFN(NetworkAgent):
 
     Args:
         samples: Sobol samples of the posterior, 1 to 4,096 (128 as in the paper).
-        explore: whether at most ``2 sqrt(t)`` of t rounds go elsewhere once the action teaches nothing; False is the
-            paper's method.
+        explore: whether, without noise, at most ``2 sqrt(t)`` of t rounds go elsewhere once the action teaches nothing;
+            False is the paper's method.
         device: torch device.
 
     Attributes:
@@ -60,7 +61,8 @@ class EIFN(NetworkAgent):
 
     def setup(self, seed: int) -> None:
         self.network = GPNetwork(self.task, self.device, make=self.make_surrogate)
-        self.exploration = Exploration(self.network, seed, self.device) if self.explore else None
+        explores = self.explore and not self.network.noisy
+        self.exploration = Exploration(self.network, seed, self.device) if explores else None
         self._model = GPNetworkModel(self.network)
         self._sampler = self._make_sampler(self.samples)
         self._coarse_sampler = self._make_sampler(min(self.samples, SCREENING_SAMPLES))
