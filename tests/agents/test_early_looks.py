@@ -1,0 +1,99 @@
+"""Early looks of MCBO: which rounds, which target sets, and whether they are where they should be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from cbo_gym.agents import EIFN, MCBO
+from cbo_gym.agents.networks.early_looks import EARLY, LATE, SAMPLES, SELDOM, WIDTH
+from cbo_gym.agents.toolbox.search import best_first
+from tests.agents.helpers import started
+
+COMPLETE = "CBO/CompleteGraph-v0"
+
+
+def played_by(agent) -> list:
+    return best_first(agent.history, agent.estimated_rewards())
+
+
+@pytest.mark.parametrize(
+    ("agent", "env_id"),
+    [(MCBO(), "CBO/Dropwave-v0"), (MCBO(beta=0.5), COMPLETE), (MCBO(), "CBO/CCBOSynthetic2-v0")],
+)
+def test_there_are_none_without_noise_with_a_beta_or_under_constraints(agent: MCBO, env_id: str) -> None:
+    assert started(agent, env_id).early is None
+
+
+def test_every_second_of_the_first_rounds_is_one_and_then_some() -> None:
+    early = started(MCBO(), "CBO/Dropwave-Noisy-v0").early
+    due = [rounds for rounds in range(2 * LATE) if early.due(rounds)]
+    assert due == [*range(1, EARLY, 2), *range(EARLY, LATE, SELDOM)]
+
+
+def test_target_sets_that_were_not_played_come_first_and_teach_most() -> None:
+    agent = started(MCBO(), COMPLETE)
+    network, task, played = agent.network, agent.task, played_by(agent)
+    past: list = []
+    rng = np.random.default_rng(0)
+    for _ in network.minimal:
+        fresh = set(network.minimal) - {task.targets[int(action["target"])] for action in past}
+        action = agent.early.look(past, played, seed=len(past))
+        assert task.targets[int(action["target"])] in fresh
+        others = [
+            {"target": np.int64(task.targets.index(target)), "values": rng.random(3)}
+            for target in fresh
+            for _ in range(50)
+        ]
+        points = torch.stack([network.features.inputs(network.features.encode(a)) for a in [action, *others]])
+        with torch.no_grad():
+            told = network.information(points)
+        assert told[0] >= 0.98 * told[1:].max()
+        past.append(action)
+    assert {task.targets[int(action["target"])] for action in past} == set(network.minimal)
+
+
+def test_information_is_of_the_nodes_that_are_left_to_their_mechanisms() -> None:
+    agent = started(MCBO(), COMPLETE)
+    network, task = agent.network, agent.task
+    d_and_e = {"target": np.int64(task.targets.index(frozenset("DE"))), "values": np.array([0.5, 0.3, 0.6])}
+    inputs = network.features.inputs(network.features.encode(d_and_e))[None]
+    expected = 0.0
+
+    def learn(node, points, mean, std):
+        nonlocal expected
+        if node not in "DE":
+            expected += float(torch.log1p((std / network.surrogates[node].noise_scale).square()))
+        return mean
+
+    with torch.no_grad():
+        network.rollout(inputs, learn, {})
+        assert float(network.information(inputs)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_then_the_best_within_wide_bounds_is_played() -> None:
+    agent = started(MCBO(), "CBO/Dropwave-Noisy-v0")
+    network, early, played = agent.network, agent.early, played_by(agent)
+    noise = network.draw_noise(SAMPLES, seed=0)  # as the search draws it
+
+    def highest(points: torch.Tensor) -> torch.Tensor:
+        """Over the sign of the one eta."""
+
+        def bound(sign: float) -> torch.Tensor:
+            def plausible(node: str, _: torch.Tensor, mean: torch.Tensor, std: torch.Tensor) -> torch.Tensor:
+                return mean + WIDTH * std * (sign if node == "X0" else 1.0)
+
+            return network.rollout(points, plausible, noise)["Y"].mean(-1)
+
+        with torch.no_grad():
+            return torch.stack([bound(-1.0), bound(0.0), bound(1.0)]).amax(0)
+
+    found = torch.as_tensor(early.look([], played, seed=0))[None]
+    random = torch.rand(2000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    assert highest(found) > highest(random).max() - 0.01
+
+
+def test_expected_improvement_needs_none_where_nodes_are_noisy() -> None:
+    assert started(EIFN(), "CBO/Dropwave-Noisy-v0").exploration is None
+    assert started(EIFN(), "CBO/Dropwave-v0").exploration is not None
