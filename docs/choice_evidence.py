@@ -6,7 +6,7 @@ that both have, by the leaderboard's score of the last recommendation. Runs of o
 keywords or other numbers of rounds are averaged first, so that every environment counts once. The environment's tasks
 are made anew to ask Auto, which takes a few minutes; no round is played.
 
-With ``--write`` the table of ``docs/methods/Auto.md`` is written anew; ``--seconds`` shows what each agent took.
+With ``--write`` the tables of ``docs/methods/Auto.md`` are written anew; ``--seconds`` shows what each agent took.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import polars as pl
 
 from cbo_gym import make_task
 from cbo_gym.agents import Auto
+from cbo_gym.agents.choice.rules import LAST, RULES
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.compare.leaderboard import final_numbers
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.specs import Spec, make_env
 
 PAGE = Path(__file__).parent / "methods" / "Auto.md"
-BEGIN, END = "<!-- evidence: begin -->", "<!-- evidence: end -->"
 LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be called a rival
 
 Scores = dict[str, dict[int, float]]  # agent -> seed -> score
@@ -38,7 +38,7 @@ Played = tuple[str, int]  # the environment with its keywords, and the rounds
 
 
 class Against(NamedTuple):
-    """Auto and one other agent: on how many environments, their mean scores, and on how many Auto chose the other."""
+    """Auto and one other agent: on how many environments, and their mean scores."""
 
     mode: str
     agent: str
@@ -130,6 +130,19 @@ def lines(found: Iterable[Against]) -> str:
     return "\n".join([header, *rows])
 
 
+def rules() -> str:
+    """All rules as a table of Markdown."""
+    rows = [f"| {mode} | [{rule.agent}]({rule.agent}.md) | {rule.reason} |" for mode in RULES for rule in RULES[mode]]
+    last = f"| any | [{LAST.agent}]({LAST.agent}.md) | {LAST.reason} |"
+    return "\n".join(["| mode | agent | plays where |", "|---|---|---|", *rows, last])
+
+
+def placed(text: str, name: str, table: str) -> str:
+    """The page with a table between the marks of that name."""
+    begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))
+    return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{table}\n{end}", text, flags=re.DOTALL)
+
+
 def slowest(table: pl.DataFrame) -> str:
     """Of each mode and agent the slowest environment's mean seconds a round, as the rules have them."""
     means = table.group_by("mode", "agent", "env", "rounds").agg(pl.col("seconds").mean())
@@ -139,7 +152,7 @@ def slowest(table: pl.DataFrame) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--write", action="store_true", help="write the table into docs/methods/Auto.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/methods/Auto.md")
     parser.add_argument("--seconds", action="store_true", help="only show what rounds took")
     given = parser.parse_args()
     table = published()
@@ -154,9 +167,8 @@ def main() -> None:
     summary = lines(rivals(found))
     print("\n# The closest of each mode\n\n" + summary)
     if given.write:
-        text = PAGE.read_text(encoding="utf-8")
-        between = f"{BEGIN}\n{summary}\n{END}"
-        PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: between, text, flags=re.DOTALL), encoding="utf-8")
+        text = placed(PAGE.read_text(encoding="utf-8"), "evidence", summary)
+        PAGE.write_text(placed(text, "rules", rules()), encoding="utf-8")
 
 
 if __name__ == "__main__":
