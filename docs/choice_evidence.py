@@ -124,7 +124,7 @@ def lines(found: Iterable[Against]) -> str:
     """A table of Markdown."""
     header = "| mode | the other | environments | Auto | the other's | ahead |\n|---|---|---:|---:|---:|---:|"
     rows = [
-        f"| {one.mode} | {one.agent} | {one.environments} | {one.auto:.3f} | {one.other:.3f} | {one.ahead:+.3f} |"
+        f"| {one.mode} | {one.agent} | {one.environments} | {one.auto:.4f} | {one.other:.4f} | {one.ahead:+.4f} |"
         for one in found
     ]
     return "\n".join([header, *rows])
