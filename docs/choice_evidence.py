@@ -85,13 +85,13 @@ def against(mode: str, other: str, scores: Mapping[Played, Scores], choices: Map
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for played, found in scores.items():
         mine, theirs = found.get(choices[played], {}), found.get(other, {})
-        if seeds := sorted(mine.keys() & theirs.keys()):
-            pair = (float(np.mean([one[seed] for seed in seeds])) for one in (mine, theirs))
-            pairs[Spec.parse(played[0]).name].append(tuple(pair))  # type: ignore[arg-type]
+        if seeds := mine.keys() & theirs.keys():
+            own, its = (float(np.mean([one[seed] for seed in seeds])) for one in (mine, theirs))
+            pairs[Spec.parse(played[0]).name].append((own, its))
     if not pairs:
         return None
-    auto, its = np.mean([np.mean(found, axis=0) for found in pairs.values()], axis=0)
-    return Against(mode, other, len(pairs), float(auto), float(its))
+    auto, others = np.mean([np.mean(found, axis=0) for found in pairs.values()], axis=0)
+    return Against(mode, other, len(pairs), float(auto), float(others))
 
 
 def compared(table: pl.DataFrame) -> tuple[list[Against], dict[str, dict[Played, str]]]:
