@@ -133,7 +133,7 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
     ),
     Mode.CONTEXTUAL: (
         # Published, five systems in 300 rounds: 0.968, CaBO 0.839, CoBO 0.685 (ahead by 0.018 on one of them). Tried,
-        # eight without confounding, where CoBO does the same: 0.801, GP-UCB 0.830, of play 0.496 and 0.298.
+        # eight without confounding, where CoBO does the same, 6 seeds: 0.541, GP-UCB 0.514, of play 0.449 and 0.193.
         Rule("CoCaBO", "the diagram tells which scopes can be the best", told),
         # Published, without using the diagram: three systems in 50 rounds, 0.542, GP-UCB 0.542; tried: see above.
         Rule("CoBO", "no diagram is told, so everything is set by everything"),

@@ -14,6 +14,7 @@ from cbo_gym.agents.choice import auto
 from cbo_gym.agents.choice.rules import LAST, RULES, SECONDS, ranking
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, MissingExtraError, UnsupportedModeError
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, make_env, modes_of
 from cbo_gym.task import Mode
@@ -194,6 +195,20 @@ def test_it_is_pickled_before_and_after_a_choice():
     assert again.chosen == agent.chosen
     assert again.seconds == 2.0
     assert flat(again.act({})).tolist() == flat(agent.act({})).tolist()
+
+
+def test_it_plays_in_a_process_of_its_own():
+    env = make_env(Spec.parse("CBO/GPBandit1-v0"), 2)
+    task = make_task(env, 100)
+    agent = IsolatedAgent(Spec.parse("Auto"))
+    try:
+        actions, _ = play(agent, env, task, 100)
+        recommended = agent.recommend()
+    finally:
+        agent.close()
+    theirs, _ = play(agents.GPOO(), env, task, 100)
+    assert [flat(action).tolist() for action in actions] == [flat(action).tolist() for action in theirs]
+    assert task.action_space.contains(np.asarray(recommended))
 
 
 def test_it_plays_by_its_name():
