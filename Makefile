@@ -18,7 +18,7 @@ AGENT_ENVS := $(SHOWCASE_ENVS) CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v
   CBO/SSEMTanh-v1 CBO/IVBandit-v0 CBO/ParallelBandit-v0 CBO/Dropwave-Penny-v0 CBO/Alpine2-Perturb-v0 \
   CBO/DCBOStat-v0 CBO/CCBOSynthetic2-v0
 
-.PHONY: help install leaderboard results agent-results readme verify test test-slow benchmark zoo docs lint format clean
+.PHONY: help install leaderboard results agent-results readme choice verify test test-slow benchmark zoo docs lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -50,6 +50,9 @@ agent-results: $(READY)  ## measure what the agents' pages say of cost and resul
 readme: $(READY)  ## write the README's table and the agents' pages' numbers from the published results
 	test ! -f results/showcase.parquet || $(BIN)/cbo-gym leaderboard results/showcase.parquet --markdown README.md
 	test ! -f results/agents.parquet || $(BIN)/python docs/agent_results.py
+
+choice: $(READY)  ## hold the rules of Auto against every other agent, on the published results, and write its page's tables
+	$(BIN)/python docs/choice_evidence.py --write
 
 verify: $(READY)  ## play some of the published runs again and compare
 	$(BIN)/cbo-gym verify results --sample 20

@@ -13,6 +13,7 @@ from cbo_gym.agents.cells.gpoo import GPOO as GPOO
 from cbo_gym.agents.cells.gptree import GPTree as GPTree
 from cbo_gym.agents.cells.stooo import AVEStoOO as AVEStoOO
 from cbo_gym.agents.cells.stooo import StoOO as StoOO
+from cbo_gym.agents.choice.auto import Auto as Auto
 from cbo_gym.agents.discrete.parallel_bandit import ParallelBandit as ParallelBandit
 from cbo_gym.agents.discrete.successive_rejects import SuccessiveRejects as SuccessiveRejects
 from cbo_gym.agents.discrete.thompson import POMISTS as POMISTS
@@ -72,6 +73,7 @@ __all__ = [
     "UCB",
     "AVEStoOO",
     "AskTell",
+    "Auto",
     "CBORestarted",
     "CaBO",
     "CellGPUCB",

@@ -22,7 +22,8 @@ ROOT = Path(cbo_gym.__file__).parent
 #: what makes an object of a text, and the modules that may call it, each with texts of the caller's own or with what
 #: the door let through
 MAKERS = {
-    "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph feedback problems.build",
+    "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph agents.choice.auto "
+    "feedback problems.build",
     "find_agent": "agent_cards agent_finder evaluation.verify.admission "
     "evaluation.play.grid evaluation.runs.provenance player",
     "create_agent": "agent_finder evaluation.play.grid evaluation.play.runner player testing",

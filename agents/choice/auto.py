@@ -1,0 +1,119 @@
+"""Auto: one name to type. The method follows from what the task tells, by rules that published runs suggest.
+
+Nothing is mixed, and nothing is learned about which method is best: a rule names one, and that one plays the whole run
+as if it had been named itself, with the same seed and so with the same actions. The rules, each with its evidence, are
+in :mod:`cbo_gym.agents.choice.rules`; ``python docs/choice_evidence.py`` holds them against every other agent, on the
+published results.
+
+Departures: none, since there is no paper. Algorithm selection (Rice 1976) usually learns its rules from features of the
+problem; these are written by hand, and few.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import NamedTuple
+
+import numpy as np
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.choice.rules import Rule, ranking, seconds_of
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.arguments import require_positive
+from cbo_gym.errors import UnsupportedModeError, naming_the_extra
+from cbo_gym.task import Action, Info, Mode, Observation, Task
+
+
+class Choice(NamedTuple):
+    """Who plays, and a sentence that says why.
+
+    Attributes:
+        agent: its name in the zoo.
+        why: the sentence.
+    """
+
+    agent: str
+    why: str
+
+
+class Auto(Agent):
+    """The agent that published results recommend for what the task tells. Plays every mode.
+
+    Args:
+        seconds: how long a round may take, act, update and recommend together, in seconds; above 0, or None for no
+            limit. It is compared with the slowest published mean of each method, on whatever machine that was, and only
+            chooses: nothing is cut short. If every method takes longer, it is ``Random`` that plays.
+
+    Attributes:
+        chosen: the name of the agent that plays and the reason, ``agent.chosen.why``; from :meth:`reset` on.
+        player: that agent.
+
+    Raises:
+        ArgumentError: if ``seconds`` is neither None nor a finite number above 0.
+    """
+
+    modes = frozenset(Mode)
+    chosen: Choice
+    player: Agent
+
+    def __init__(self, seconds: float | None = None) -> None:
+        if seconds is not None:
+            require_positive("seconds, unless it is None,", seconds)
+        self.seconds = seconds
+
+    def reset(self, task: Task, seed: int) -> None:
+        """Choose, and hand the task over.
+
+        Raises:
+            MissingExtraError: if a library that the chosen agent needs is not installed.
+        """
+        passed: list[str] = []  # who comes before, and why not
+        for rule in ranking(task):
+            takes = seconds_of(rule, task.mode)
+            if self.seconds is not None and takes > self.seconds:
+                passed.append(f"{rule.agent} may take {takes:g} s a round")
+                continue
+            self.player, self.chosen = made(rule.agent), Choice(rule.agent, sentence(rule, passed))
+            try:
+                self.player.reset(task, seed)
+                break
+            except UnsupportedModeError as error:  # what a method needs of a task it knows best itself
+                passed.append(f"{rule.agent} refuses ({error})")
+        self._share()
+
+    def act(self, observation: Observation) -> Action:
+        return self.player.act(observation)
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        self.player.update(action, observation, reward, info)
+        self._share()
+
+    def recommend(self) -> Action:
+        return self.player.recommend()
+
+    def estimated_rewards(self) -> np.ndarray:
+        return self.player.estimated_rewards()
+
+    def estimated_violations(self) -> np.ndarray:
+        return self.player.estimated_violations()
+
+    def _share(self) -> None:
+        """Task, generator and rounds are the player's; one that forgets rounds makes a new list of them."""
+        self.task, self.rng, self.history = self.player.task, self.player.rng, self.player.history
+
+
+def made(name: str) -> Agent:
+    """The agent of a name in the zoo, with its defaults; modules are imported on use.
+
+    Raises:
+        MissingExtraError: if a library that it needs is not installed.
+    """
+    module, _, kind = zoo()[name].partition(":")
+    with naming_the_extra(f"the agent {name}, which Auto chose,"):
+        agent: Agent = getattr(import_module(module), kind)()
+    return agent
+
+
+def sentence(rule: Rule, passed: list[str]) -> str:
+    """Why an agent plays, and why those that come before it do not."""
+    return "; ".join([f"{rule.agent} plays, since {rule.reason}", *dict.fromkeys(passed)]) + "."

@@ -1,0 +1,175 @@
+"""Hold the rules of ``Auto`` against every single agent, on the published results: ``python docs/choice_evidence.py``.
+
+An agent that Auto chose plays as it plays by itself, so Auto's score on an environment is the published score of the
+agent that it would choose there. Each other agent is compared on the environments that both have played, over the seeds
+that both have, by the leaderboard's score of the last recommendation. Runs of one registered environment with other
+keywords or other numbers of rounds are averaged first, so that every environment counts once. The environment's tasks
+are made anew to ask Auto, which takes a few minutes; no round is played.
+
+With ``--write`` the tables of ``docs/methods/Auto.md`` are written anew; ``--seconds`` shows what each agent took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from cbo_gym import make_task
+from cbo_gym.agents import Auto
+from cbo_gym.agents.choice.rules import LAST, RULES
+from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.compare.leaderboard import final_numbers
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.specs import Spec, make_env
+
+PAGE = Path(__file__).parent / "methods" / "Auto.md"
+LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be called a rival
+
+Scores = dict[str, dict[int, float]]  # agent -> seed -> score
+Played = tuple[str, int]  # the environment with its keywords, and the rounds
+
+
+class Against(NamedTuple):
+    """Auto and one other agent: on how many environments, and their mean scores."""
+
+    mode: str
+    agent: str
+    environments: int
+    auto: float
+    other: float
+
+    @property
+    def ahead(self) -> float:
+        return self.auto - self.other
+
+
+def published() -> pl.DataFrame:
+    """A row a finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds."""
+    runs = [run for run in newest(load_published()) if run.status == "finished" and not run.unverified]
+    table = final_numbers(runs).select("mode", "agent", "seed", "score", "seconds")
+    known = table.with_columns(
+        env=pl.Series([run.env for run in runs]), rounds=pl.Series([run.horizon for run in runs])
+    )
+    return known.filter(~pl.col("agent").str.contains("(", literal=True) & (pl.col("agent") != "Auto"))
+
+
+def scores_of(table: pl.DataFrame) -> dict[Played, Scores]:
+    found: dict[Played, Scores] = defaultdict(lambda: defaultdict(dict))
+    for row in table.iter_rows(named=True):
+        found[row["env"], row["rounds"]][row["agent"]][row["seed"]] = row["score"]
+    return found
+
+
+def choice_on(played: Played) -> str:
+    """The agent that Auto chooses."""
+    label, rounds = played
+    auto = Auto()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # versions that newer ones replace
+        env = make_env(Spec.parse(label), rounds)
+        auto.reset(make_task(env, 0), 0)
+        env.close()
+    return auto.chosen.agent
+
+
+def against(mode: str, other: str, scores: Mapping[Played, Scores], choices: Mapping[Played, str]) -> Against | None:
+    """Auto and another agent, where both have played; None if nowhere."""
+    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for played, found in scores.items():
+        mine, theirs = found.get(choices[played], {}), found.get(other, {})
+        if seeds := mine.keys() & theirs.keys():
+            own, its = (float(np.mean([one[seed] for seed in seeds])) for one in (mine, theirs))
+            pairs[Spec.parse(played[0]).name].append((own, its))
+    if not pairs:
+        return None
+    auto, others = np.mean([np.mean(found, axis=0) for found in pairs.values()], axis=0)
+    return Against(mode, other, len(pairs), float(auto), float(others))
+
+
+def compared(table: pl.DataFrame) -> tuple[list[Against], dict[str, dict[Played, str]]]:
+    """Auto and all others in every mode, and what it chose."""
+    found, chosen = [], {}
+    for mode in sorted(table["mode"].unique()):
+        rows = table.filter(pl.col("mode") == mode)
+        scores = scores_of(rows)
+        chosen[mode] = {played: choice_on(played) for played in sorted(scores)}
+        others = (against(mode, other, scores, chosen[mode]) for other in sorted(rows["agent"].unique()))
+        found += [one for one in others if one is not None]
+    return found, chosen
+
+
+def rivals(found: Iterable[Against]) -> list[Against]:
+    """Of each mode the agent that comes closest to Auto, of those that have played on enough environments."""
+    by_mode: dict[str, list[Against]] = defaultdict(list)
+    for one in found:
+        by_mode[one.mode].append(one)
+    return [
+        min(
+            (one for one in ones if one.environments >= LEAST_SHARE * max(each.environments for each in ones)),
+            key=lambda one: one.ahead,
+        )
+        for ones in by_mode.values()
+    ]
+
+
+def lines(found: Iterable[Against]) -> str:
+    """A table of Markdown."""
+    header = "| mode | the other | environments | Auto | the other's | ahead |\n|---|---|---:|---:|---:|---:|"
+    rows = [
+        f"| {one.mode} | {one.agent} | {one.environments} | {one.auto:.4f} | {one.other:.4f} | {one.ahead:+.4f} |"
+        for one in found
+    ]
+    return "\n".join([header, *rows])
+
+
+def rules() -> str:
+    """All rules as a table of Markdown."""
+    rows = [f"| {mode} | [{rule.agent}]({rule.agent}.md) | {rule.reason} |" for mode in RULES for rule in RULES[mode]]
+    last = f"| any | [{LAST.agent}]({LAST.agent}.md) | {LAST.reason} |"
+    return "\n".join(["| mode | agent | plays where |", "|---|---|---|", *rows, last])
+
+
+def placed(text: str, name: str, table: str) -> str:
+    """The page with a table between the marks of that name."""
+    begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))
+    return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{table}\n{end}", text, flags=re.DOTALL)
+
+
+def slowest(table: pl.DataFrame) -> str:
+    """Of each mode and agent the slowest environment's mean seconds a round, as the rules have them."""
+    means = table.group_by("mode", "agent", "env", "rounds").agg(pl.col("seconds").mean())
+    most = means.group_by("mode", "agent").agg(pl.col("seconds").max()).sort("mode", "seconds")
+    return "\n".join(f"{mode:12} {agent:18} {seconds:.2g}" for mode, agent, seconds in most.iter_rows())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/methods/Auto.md")
+    parser.add_argument("--seconds", action="store_true", help="only show what rounds took")
+    given = parser.parse_args()
+    table = published()
+    if given.seconds:
+        print(slowest(table))
+        return
+    found, chosen = compared(table)
+    for mode, choices in chosen.items():
+        print(f"\n## {mode}")
+        print("\n".join(f"{env}, T={rounds}: {agent}" for (env, rounds), agent in choices.items()))
+    print("\n# Everybody\n\n" + lines(found))
+    summary = lines(rivals(found))
+    print("\n# The closest of each mode\n\n" + summary)
+    if given.write:
+        text = placed(PAGE.read_text(encoding="utf-8"), "evidence", summary)
+        PAGE.write_text(placed(text, "rules", rules()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

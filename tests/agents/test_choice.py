@@ -1,0 +1,217 @@
+"""Auto: whom it chooses, that the chosen one plays as if named itself, and what it says of it."""
+
+import pickle
+import sys
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from cbo_gym import agents, evaluate, make_task
+from cbo_gym.agent import Agent
+from cbo_gym.agents.choice import auto
+from cbo_gym.agents.choice.rules import LAST, RULES, SECONDS, ranking
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.errors import ArgumentError, MissingExtraError, UnsupportedModeError
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.registry import find_entry
+from cbo_gym.specs import Spec, make_env, modes_of
+from cbo_gym.task import Mode
+from tests import record
+from tests.agents.helpers import flat, play
+from tests.registered import FIRST_OF_MODE, IDS
+
+CHOSEN = {
+    "CBO/Alpine2-v0": "MCBO",
+    "CBO/Dropwave-NoisyPublished-v0": "EXCBO",
+    "CBO/Dropwave-v0(graph='hidden')": "GP-UCB",
+    "CBO/PSAGraph-v0": "MCBO",
+    "CBO/CompleteGraph-v0": "EXCBO",
+    "CBO/CCBOSynthetic1-v0": "ConstrainedEI",
+    "CBO/PSAGraph-v0(graph='hidden')": "CBO-U",
+    "CBO/CoCaFig1-v0": "CoCaBO",
+    "CBO/CoCaFig1-v0(graph='hidden')": "CoBO",
+    "CBO/GPBandit1-v0": "GPOO",
+    "CBO/SSEMPeriodic-v1": "SSEM-UCB-JO",
+    "CBO/TrainDelay-v0": "SSEM-UCB-JO",
+    "CBO/Alpine2-Masked-v0": "SGB",
+    "CBO/ParallelBandit-v0": "ParallelBandit",
+    "CBO/ConfoundedBandit-v0": "SuccessiveRejects",
+    "CBO/IVBandit-v0": "POMIS-TS",
+    "CBO/IVBandit-v0(graph='hidden')": "TS",
+    "CBO/Dropwave-Penny-v0": "CBO-MW",
+    "CBO/Dropwave-Penny-v0(graph='hidden')": "GP-MW",
+    "CBO/DCBOStat-v0": "ABO",
+    "CBO/DCBOMultiv-v0": "DCBO",
+}
+
+
+def task_of(label, seed=100):
+    env = make_env(Spec.parse(label))
+    env.reset(seed=seed)
+    return make_task(env, seed)
+
+
+def chosen(label, **parameters):
+    agent = agents.Auto(**parameters)
+    agent.reset(replace(task_of(label), initial_data=()), 0)
+    return agent.chosen
+
+
+@pytest.mark.parametrize(("label", "name"), CHOSEN.items())
+def test_what_the_task_tells_chooses(label, name):
+    who, why = chosen(label)
+    assert who == name
+    assert why.startswith(f"{name} plays, since ")
+    assert why.endswith(".")
+
+
+@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.filterwarnings("ignore:.*out of date")
+def test_who_comes_first_plays_every_environment_but_one(env_id):
+    """POMIS agents look at the arms: see CBO/ConfoundedBandit-v0."""
+    task = replace(task_of(env_id), initial_data=())
+    first = next(ranking(task)).agent
+    agent = agents.Auto()
+    agent.reset(task, 0)
+    assert agent.chosen.agent == first or env_id == "CBO/ConfoundedBandit-v0"
+    assert first != LAST.agent
+
+
+@pytest.mark.parametrize("env_id", [env_id for mode, env_id in FIRST_OF_MODE.items() if mode != Mode.DYNAMIC])
+@pytest.mark.parametrize("graph", ["hidden", "partial"])
+@pytest.mark.filterwarnings("ignore:.*out of date")
+def test_it_plays_without_a_diagram(env_id, graph):
+    who, _ = chosen(f"{env_id}(graph={graph!r})")
+    assert who not in ("MCBO", "EXCBO", "CoCaBO", "POMIS-TS", "CBO-MW", LAST.agent)
+
+
+@pytest.mark.parametrize("env_id", {**FIRST_OF_MODE, Mode.HARD: "CBO/Dropwave-Hard-v0"}.values())
+def test_a_run_is_that_of_the_chosen_agent(env_id):
+    runs = []
+    for agent in (agents.Auto(), auto.made(chosen(env_id).agent)):
+        env = make_env(Spec.parse(env_id))
+        task = make_task(env, 100, horizon=2)
+        task = replace(task, initial_data=task.initial_data[-8:])
+        runs.append((agent, task, *play(agent, env, task, 100)))
+    (one, task, actions, _), (other, _, theirs, _) = runs
+    assert [flat(action).tolist() for action in actions] == [flat(action).tolist() for action in theirs]
+    assert flat(one.recommend()).tolist() == flat(other.recommend()).tolist()
+    np.testing.assert_array_equal(one.estimated_rewards(), other.estimated_rewards())
+    assert one.task is task
+    assert one.history is one.player.history
+    assert len(one.history) == len(other.history)
+
+
+def test_violations_are_those_of_the_chosen_agent(monkeypatch):
+    agent = agents.Auto()
+    agent.reset(replace(task_of("CBO/CCBOSynthetic1-v0"), initial_data=()), 0)
+    monkeypatch.setattr(agent.player, "estimated_violations", lambda: np.array([0.5]))
+    assert agent.estimated_violations() == 0.5
+
+
+def test_the_record_has_the_same_of_both():
+    kept = record.load()["agents"]
+    for env in record.PLAYED_BY_AGENTS:
+        who = chosen(env).agent
+        assert kept[f"Auto on {env}"] == kept[f"{who} on {env}"]
+
+
+def test_seconds_choose_something_quicker():
+    assert chosen("CBO/Alpine2-v0", seconds=10).agent == "MCBO"
+    who, why = chosen("CBO/Alpine2-v0", seconds=0.2)
+    assert who == "GP-UCB"
+    assert "MCBO may take 1.4 s a round" in why
+    assert chosen("CBO/Alpine2-v0", seconds=1e-3).agent == "Random"
+    for mode, env_id in FIRST_OF_MODE.items():
+        task = task_of(env_id)
+        for limit in (1.0, 0.1, 0.01):
+            who = chosen(env_id, seconds=limit).agent
+            assert SECONDS[mode].get(who, 0.0) <= limit
+            assert who in {rule.agent for rule in ranking(task)}
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), "0.1", True])
+def test_seconds_are_checked(seconds):
+    with pytest.raises(ArgumentError, match=r"seconds, unless it is None, must be a finite number above 0; given "):
+        agents.Auto(seconds=seconds)
+
+
+def test_who_refuses_is_named():
+    who, why = chosen("CBO/ConfoundedBandit-v0")
+    assert who == "SuccessiveRejects"
+    assert "POMIS-TS refuses (CBO/ConfoundedBandit-v0 has no arms" in why
+
+
+def test_where_everybody_refuses_random_plays(monkeypatch):
+    def refuse(self, task, seed):
+        raise UnsupportedModeError("not this one")
+
+    monkeypatch.setattr(agents.GPOO, "reset", refuse)
+    monkeypatch.setattr(agents.GPTree, "reset", refuse)
+    monkeypatch.setattr(agents.AVEStoOO, "reset", refuse)
+    who, why = chosen("CBO/GPBandit1-v0")
+    assert who == "Random"
+    assert "GPTree refuses (not this one)" in why
+
+
+def test_a_mode_without_rules_is_played_at_random():
+    assert list(ranking(replace(task_of("CBO/Dropwave-v0"), mode="another"))) == [LAST]
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gpytorch", None)
+    monkeypatch.setattr(auto, "zoo", lambda: {"MCBO": "gpytorch.methods:MCBO"})
+    with pytest.raises(MissingExtraError, match=r"the agent MCBO, which Auto chose, needs .*cbo-gym\[agents\]"):
+        auto.made("MCBO")
+
+
+def test_rules_are_of_agents_that_play_the_mode_and_have_a_price():
+    assert set(RULES) == set(SECONDS) == set(Mode)
+    for mode, rules in RULES.items():
+        for rule in rules:
+            kind = type(auto.made(rule.agent))
+            assert mode.value in modes_of(kind)
+            assert issubclass(kind, Agent)
+        assert {rule.agent for rule in rules} == set(SECONDS[mode])
+        assert {rule.agent for rule in rules} <= set(zoo()) - {"Auto"}
+
+
+def test_the_choice_goes_by_no_name():
+    env_id = "CBO/CoCaFig1-v0"
+    task = task_of(env_id)
+    assert find_entry(env_id) is not None
+    assert [rule.agent for rule in ranking(replace(task, env_id="CBO/Other-v0"))] == [
+        rule.agent for rule in ranking(task)
+    ]
+
+
+def test_it_is_pickled_before_and_after_a_choice():
+    agent = pickle.loads(pickle.dumps(agents.Auto(seconds=2.0)))
+    task = make_task(gym.make("CBO/GPBandit1-v0"), 100)
+    agent.reset(task, 0)
+    again = pickle.loads(pickle.dumps(agent))
+    assert again.chosen == agent.chosen
+    assert again.seconds == 2.0
+    assert flat(again.act({})).tolist() == flat(agent.act({})).tolist()
+
+
+def test_it_plays_in_a_process_of_its_own():
+    env = make_env(Spec.parse("CBO/GPBandit1-v0"), 2)
+    task = make_task(env, 100)
+    agent = IsolatedAgent(Spec.parse("Auto"))
+    try:
+        actions, _ = play(agent, env, task, 100)
+        recommended = agent.recommend()
+    finally:
+        agent.close()
+    theirs, _ = play(agents.GPOO(), env, task, 100)
+    assert [flat(action).tolist() for action in actions] == [flat(action).tolist() for action in theirs]
+    assert task.action_space.contains(np.asarray(recommended))
+
+
+def test_it_plays_by_its_name():
+    run = evaluate("Auto(seconds=0.5)", "CBO/IVBandit-v0", 100, horizon=20)
+    assert run.agent == "Auto(seconds=0.5)"
+    assert run.status == "finished"
