@@ -178,6 +178,7 @@ class EffectNetwork(GPNetwork):
     """
 
     condense = False  # it asks for few predictions, for which the shorter root does not pay
+    skips = True
 
     def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         root = not (self.parents[node] or self.actions[node])

@@ -57,9 +57,11 @@ class GPNetwork:
         features: of the task's actions.
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
         condense: whether the GPs of noisy networks condense their predictions.
+        skips: whether passes leave out mechanisms of nodes that all actions set.
     """
 
     condense = True
+    skips = False
 
     def __init__(
         self,
@@ -330,12 +332,9 @@ class GPNetwork:
         groups: Sequence[tuple[str, ...]],
         value: Callable[[tuple[str, ...], list[Tensor]], list[Tensor]],
     ) -> dict[str, Tensor]:
-        """As :meth:`_pass`, of groups of nodes that do not depend on each other, in topological order.
-
-        Nodes that all actions set are left out of the groups that ``value`` sees.
-        """
+        """As :meth:`_pass`, of groups of nodes that do not depend on each other, in topological order."""
         forced = self._forced(inputs)
-        settled = {node: setting for node, (mask, setting) in forced.items() if mask.all()}
+        settled = {node: setting for node, (mask, setting) in forced.items() if self.skips and mask.all()}
         values: dict[str, Tensor] = {}
         for group in groups:
             free = tuple(node for node in group if node not in settled)
