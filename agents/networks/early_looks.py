@@ -2,8 +2,8 @@
 
 Where nodes are noisy it takes long until an action is known, and the agent settles before: every change of one
 coordinate loses, and two that would have to change together are never changed; a variable that it always sets keeps the
-mechanism that few data tell of. So every second one of the first rounds, and one in five for some time after, is
-another action:
+mechanism that few data tell of. So every second one of the first rounds is another action, and without target
+sets, which lead to other places by themselves, one in five for some time after:
 
 * in hard mode, as long as there are minimal target sets that were not played yet, the action on one of them of which
   the nodes' mechanisms have most to learn, whatever the reward: what is always set is never learnt otherwise;
@@ -27,7 +27,7 @@ from cbo_gym.agents.toolbox.search import maximise
 from cbo_gym.task import Action, HardTask
 
 EARLY = 20  # rounds, of which every second is spent so,
-LATE, SELDOM = 60, 5  # and then, up to the former, one in so many
+LATE, SELDOM = 60, 5  # and then, up to the former, one in so many, but not in hard mode
 WIDTH = 2.0  # of the wide bounds, in standard deviations; all chosen on seeds 100 to 109 of six noisy tasks
 SAMPLES = 16  # of the noise, for expectations
 SCREENING_SAMPLES = 4
@@ -47,7 +47,9 @@ class EarlyLooks:
 
     def due(self, rounds: int) -> bool:
         """Whether the round after so many, initial data apart, is one of these looks."""
-        return rounds % 2 == 1 if rounds < EARLY else rounds < LATE and rounds % SELDOM == 0
+        if rounds < EARLY:
+            return rounds % 2 == 1
+        return rounds < LATE and rounds % SELDOM == 0 and not isinstance(self.network.task, HardTask)
 
     def look(self, past: Sequence[Action], played: Sequence[Action], seed: int) -> Action:
         """The action of a round.

@@ -21,9 +21,9 @@ Departures:
 * The paper picks a constant beta for each task, after the fact, and another by average reward than by best reward.
   The default here needs no such choice: beta is 0.05, the one that earns most while learning, and whatever this
   leaves unexplored is looked for once the action that it plays teaches nothing
-  (:mod:`cbo_gym.agents.networks.exploration`). On noisy networks, where that is late, every second of the first
-  twenty rounds and one in five of the next forty look around (:mod:`cbo_gym.agents.networks.early_looks`). A constant
-  beta is the paper's method.
+  (:mod:`cbo_gym.agents.networks.exploration`). On noisy networks, where that is late, every second of the first twenty
+  rounds looks around, and without target sets one in five of the next forty
+  (:mod:`cbo_gym.agents.networks.early_looks`). A constant beta is the paper's method.
 * The output of a network goes through tanh, which maps to (-1, 1).
 * Constraints, of which the paper knows none, are met pessimistically: see
   :mod:`cbo_gym.agents.networks.pessimism`. The default beta is then 0.5, without the exploration above, which does not

@@ -27,6 +27,8 @@ def test_there_are_none_without_noise_with_a_beta_or_under_constraints(agent: MC
 
 
 def test_every_second_of_the_first_rounds_is_one_and_then_some() -> None:
+    hard = started(MCBO(), COMPLETE).early
+    assert [rounds for rounds in range(2 * LATE) if hard.due(rounds)] == list(range(1, EARLY, 2))
     early = started(MCBO(), "CBO/Dropwave-Noisy-v0").early
     due = [rounds for rounds in range(2 * LATE) if early.due(rounds)]
     assert due == [*range(1, EARLY, 2), *range(EARLY, LATE, SELDOM)]
