@@ -11,8 +11,8 @@ Departures:
 * The method is for deterministic networks. On noisy ones the nodes' noise is left out of the samples, as in the
   comparison of Sussex et al. (2023), sec. 5.
 * Expected improvement trusts the model: where that takes a ring of Dropwave for flat, it never looks. Once its action
-  teaches nothing, a round may go elsewhere (:mod:`cbo_gym.agents.networks.exploration`), unless ``explore=False`` or
-  nodes are noisy, where the improvement expected leads away soon enough, and looking around costs more than it brings.
+  teaches nothing, a round may go elsewhere (:mod:`cbo_gym.agents.networks.exploration`), unless ``explore=False``, or
+  nodes are noisy in hard mode, where looking around costs more than it brings.
 * In hard mode the nodes that are set take their values, and the rest of the network goes on from there.
 """
 
@@ -30,7 +30,7 @@ from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import maximise
 from cbo_gym.arguments import require_truth_value, whole_number
-from cbo_gym.task import Action
+from cbo_gym.task import Action, HardTask
 
 SCREENING_SAMPLES = 8
 RESTARTS = 6
@@ -41,8 +41,8 @@ class EIFN(NetworkAgent):
 
     Args:
         samples: Sobol samples of the posterior, 1 to 4,096 (128 as in the paper).
-        explore: whether, without noise, at most ``2 sqrt(t)`` of t rounds go elsewhere once the action teaches nothing;
-            False is the paper's method.
+        explore: whether at most ``2 sqrt(t)`` of t rounds go elsewhere once the action teaches nothing, which they do
+            not in hard mode where nodes are noisy; False is the paper's method.
         device: torch device.
 
     Attributes:
@@ -61,7 +61,7 @@ class EIFN(NetworkAgent):
 
     def setup(self, seed: int) -> None:
         self.network = GPNetwork(self.task, self.device, make=self.make_surrogate)
-        explores = self.explore and not self.network.noisy
+        explores = self.explore and not (self.network.noisy and isinstance(self.task, HardTask))
         self.exploration = Exploration(self.network, seed, self.device) if explores else None
         self._model = GPNetworkModel(self.network)
         self._sampler = self._make_sampler(self.samples)
