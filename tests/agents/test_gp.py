@@ -99,23 +99,6 @@ def test_refits_follow_all_arrivals_then_growth_by_a_tenth() -> None:
             fitted_at.append(size)
         assert not schedule.due(size)
     assert fitted_at == [*range(10, 30), 32, 36, 40, 44, 49, 54]
-    many = RefitSchedule()
-    assert many.due(300)
-    many.record(300)
-    assert not any(many.due(size) for size in range(300, 330))
-    assert many.due(330)
-
-
-def test_of_many_data_some_suffice_for_the_fit_and_none_is_left_out_of_predictions() -> None:
-    rng = np.random.default_rng(0)
-    inputs = rng.random((300, 2))
-    outputs = np.sin(6.0 * inputs[:, 0]) + inputs[:, 1] ** 2
-    gp = GaussianProcess("x", 2, noise_std=0.0)
-    gp.add(inputs, outputs)
-    mean, std = gp.posterior(gp.inputs)
-    np.testing.assert_allclose(mean, outputs, atol=2e-3)
-    assert std.max() < 0.01
-    assert len(gp._given.root) < 200  # directions of the data that are below rounding are left out
 
 
 def test_prediction_refits_as_scheduled() -> None:

@@ -41,8 +41,6 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.task import Task
 
 FIT_ITERATIONS = 100
-MANY = 250  # data: from so many on a single one changes little, and
-ENOUGH = 125  # of them suffice for the hyper-parameters
 JITTER = 1e-8  # variance that joint draws add to standardised outputs, so that every covariance has a root
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the best of them starts a rival fit
 
@@ -58,7 +56,7 @@ class RefitSchedule:
     """When to refit hyper-parameters: with any new data at first, later when the data grew enough.
 
     Args:
-        every_time: this many fits follow every arrival of data, while these are fewer than ``MANY``.
+        every_time: this many fits follow every arrival of data.
         growth: afterwards a fit is due when the number of points is ``growth`` times that of the last fit.
     """
 
@@ -69,7 +67,7 @@ class RefitSchedule:
 
     def due(self, size: int) -> bool:
         """Whether a fit is due now that there are ``size`` points."""
-        if self.fits < self.every_time and size < MANY:
+        if self.fits < self.every_time:
             return size > self.size
         return size >= self.growth * self.size
 
@@ -110,7 +108,7 @@ class GaussianProcess:
         rescale: input columns that do not lie in [0, 1]; they are rescaled by their range in the data at each refit.
         refit_iterations: most iterations of a refit, which starts where the last fit ended.
         condense: whether predictions leave out what the noise drowns, which must be the same for all data; the larger
-            part of their cost where these are many. From ``MANY`` data on they do so wherever it is the same.
+            part of their cost where these are many.
         device: torch device of data and computations.
 
     Attributes:
@@ -336,15 +334,12 @@ class GaussianProcess:
     def _fit(self) -> None:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors.
 
-        From ``MANY`` data on the fit sees ``ENOUGH`` of them, evenly spread over the order in which they came.
-
         Whenever the data grew enough, a rival fit starts from the most probable of some lengthscales. The density
         often has one mode for a fast ripple and one that takes it for noise, and a fit that starts where the last one
         ended would never leave the one for the other.
         """
-        seen = np.linspace(0, len(self) - 1, ENOUGH if len(self) >= MANY else len(self)).round().astype(int)
-        points = self.rescaled(self.inputs).cpu().numpy()[seen]
-        targets = ((self.outputs - self._location) / self._scale).cpu().numpy()[seen]
+        points = self.rescaled(self.inputs).cpu().numpy()
+        targets = ((self.outputs - self._location) / self._scale).cpu().numpy()
         self._noise.look_at(points, float(self._scale))
         known = covariances(self.kernel, points)
         posterior = LogPosterior(known, self._noise, points, targets, self.centred)
@@ -427,12 +422,10 @@ class GaussianProcess:
 
     def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor, noise: Tensor) -> Tensor:
         """R of :class:`Conditional`: condensed at each refit, and then with the rows of W of what is new."""
+        if not self.condense:
+            return inverse_root
         if not known:
-            level = noise[0, 0]
-            is_worth_it = self.condense or (
-                len(noise) >= MANY and torch.equal(noise, level * torch.eye(*noise.shape).to(noise))
-            )
-            return condensed(inverse_root, prior, level) if is_worth_it else inverse_root
+            return condensed(inverse_root, prior, noise[0, 0])
         earlier = torch.nn.functional.pad(self._given.root, (0, len(prior)))
         return torch.cat([earlier, inverse_root[known:]])
 
