@@ -12,7 +12,6 @@ With ``--write`` the tables of ``docs/methods/Auto.md`` are written anew; ``--se
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -27,7 +26,9 @@ from cbo_gym.agents import Auto
 from cbo_gym.agents.choice.rules import LAST, RULES
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.compare.leaderboard import final_numbers
+from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.files import write_text
 from cbo_gym.specs import Spec, make_env
 
 PAGE = Path(__file__).parent / "methods" / "Auto.md"
@@ -137,12 +138,6 @@ def rules() -> str:
     return "\n".join(["| mode | agent | plays where |", "|---|---|---|", *rows, last])
 
 
-def placed(text: str, name: str, table: str) -> str:
-    """The page with a table between the marks of that name."""
-    begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))
-    return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{table}\n{end}", text, flags=re.DOTALL)
-
-
 def slowest(table: pl.DataFrame) -> str:
     """Of each mode and agent the slowest environment's mean seconds a round, as the rules have them."""
     means = table.group_by("mode", "agent", "env", "rounds").agg(pl.col("seconds").mean())
@@ -167,8 +162,8 @@ def main() -> None:
     summary = lines(rivals(found))
     print("\n# The closest of each mode\n\n" + summary)
     if given.write:
-        text = placed(PAGE.read_text(encoding="utf-8"), "evidence", summary)
-        PAGE.write_text(placed(text, "rules", rules()), encoding="utf-8")
+        for name, part in {"evidence": summary, "rules": rules()}.items():
+            write_text(PAGE, with_part(PAGE, name, part + "\n"))
 
 
 if __name__ == "__main__":

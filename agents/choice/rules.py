@@ -1,8 +1,8 @@
 """Which method for which task: for each mode a list of rules, of which the first that holds chooses.
 
 A rule looks at what the task tells, never at its name: the mode, whether a diagram is told and has latent confounding,
-limits to expected values, how much was observed before, how many rounds there are. The
-other rules that hold come next, where a method refuses the task or is too slow; ``Random`` plays everything.
+limits to expected values, how much was observed before, how many rounds there are. The other rules that hold come next,
+where a method refuses the task or is too slow; ``Random`` plays everything.
 
 The evidence stands above each rule. Scores are the leaderboard's, of the last recommendation: 0 is a random action, 1
 the optimum. *Published* are means over the seeds in ``results``, which ``docs/choice_evidence.py`` computes anew;

@@ -77,6 +77,8 @@ SCALINGS: dict[str, Callable[[float, float], float]] = {
     "divide": lambda covered, progress: min(MOST_OFTEN, covered / progress),
     "multiply": lambda covered, progress: covered * progress,
 }
+#: variable, or set of variables -> cost
+GivenCosts = Mapping[str | tuple[str, ...] | frozenset[str], float]
 CostsBySet = dict[frozenset[str], float]
 EQUAL = Costs(base=1.0)  # of all sets, where nothing is paid
 LISTS = list | tuple | set | frozenset
@@ -141,7 +143,7 @@ class CBO(Agent):
     def __init__(
         self,
         targets: Iterable[Iterable[str]] | str | None = None,
-        costs: Mapping[str | tuple[str, ...] | frozenset[str], float] | None = None,
+        costs: GivenCosts | None = None,
         max_observations: int = 60,
         scaling: Scaling = "divide",
         device: str = "cpu",

@@ -19,11 +19,11 @@ Departures:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 
-from cbo_gym.agents.intervention_sets.cbo import CBO
+from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.agents.intervention_sets.parent_posterior import ParentPosterior
 from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, Observation
@@ -55,7 +55,7 @@ class CBOU(CBO):
         self,
         nonlinear: bool = False,
         most_parents: int = 8,
-        costs: Mapping[str | tuple[str, ...] | frozenset[str], float] | None = None,
+        costs: GivenCosts | None = None,
         device: str = "cpu",
     ) -> None:
         super().__init__(costs=costs, device=device)

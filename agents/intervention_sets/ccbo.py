@@ -40,7 +40,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Costs
-from cbo_gym.agents.intervention_sets.cbo import CBO, EmptySetArm, SetArm, log_expected_improvement
+from cbo_gym.agents.intervention_sets.cbo import CBO, EmptySetArm, GivenCosts, SetArm, log_expected_improvement
 from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, OutcomeModel, Priors, SeparateGPs
 from cbo_gym.agents.surrogates.causal.causal_prior import Effect, ObservationalModel
 from cbo_gym.agents.toolbox.feasibility import CAUTION, log_feasibility, standardised_slack, violations
@@ -71,7 +71,7 @@ class CCBO(CBO):
         self,
         multi_task: bool = False,
         causal_prior: bool = True,
-        costs: Mapping[str | tuple[str, ...] | frozenset[str], float] | None = None,
+        costs: GivenCosts | None = None,
         device: str = "cpu",
     ) -> None:
         super().__init__(costs=costs, device=device)

@@ -19,13 +19,12 @@ Departures:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from cbo_gym.agents.intervention_sets.candidate_graphs import CandidateGraphs
-from cbo_gym.agents.intervention_sets.cbo import CBO
+from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.task import Action, Observation
 
 KNOWN = 0.05  # nats of the graph's entropy
@@ -51,9 +50,7 @@ class CEO(CBO):
 
     graphs: CandidateGraphs
 
-    def __init__(
-        self, costs: Mapping[str | tuple[str, ...] | frozenset[str], float] | None = None, device: str = "cpu"
-    ) -> None:
+    def __init__(self, costs: GivenCosts | None = None, device: str = "cpu") -> None:
         super().__init__(costs=costs, device=device)
 
     def make_model(self) -> CandidateGraphs:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agent import Agent
+from cbo_gym.agents.networks.early_looks import EarlyLooks
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
@@ -27,6 +28,7 @@ class NetworkAgent(Agent):
     Attributes:
         make_surrogate: makes the surrogate of a node.
         network: the surrogates of the nodes; subclasses make it in ``setup``.
+        early: what takes the place of some of the first actions; made there too, or None.
         exploration: what may take the place of an action that teaches nothing; made there too, or None.
     """
 
@@ -34,6 +36,7 @@ class NetworkAgent(Agent):
     task: SoftTask | HardTask
     make_surrogate: ClassVar[MakeNodeSurrogate] = GaussianProcess
     network: GPNetwork
+    early: EarlyLooks | None = None
     exploration: Exploration | None = None
     _estimates: np.ndarray | None = None  # of the rounds so far, once they were asked for
 
@@ -51,6 +54,8 @@ class NetworkAgent(Agent):
             return seeded_copy(self.task.action_space, seed).sample()
         estimates = self.estimated_rewards()
         played, best = best_first(self.history, estimates), float(estimates.max())
+        if self.early is not None and (found := self.early.instead_of(self.history, played, seed)) is not None:
+            return found
         action = self.choose(played, best, seed)
         return action if self.exploration is None else self.exploration.instead_of(action, played, best, seed)
 

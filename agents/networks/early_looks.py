@@ -15,16 +15,15 @@ Without noise an action is known after one round, and the looks of :mod:`cbo_gym
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
-from cbo_gym.agents.networks.eta import WithEta
+from cbo_gym.agents.networks.eta import WithEta, rewards_within
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.search import maximise
-from cbo_gym.task import Action, HardTask
+from cbo_gym.task import Action, HardTask, Round
 
 EARLY = 20  # rounds, of which every second is spent so,
 LATE, SELDOM = 60, 5  # and then, up to the former, one in so many, but not in hard mode
@@ -38,11 +37,13 @@ class EarlyLooks:
 
     Args:
         network: the agent's surrogates.
+        initial: rounds that are initial data.
         device: torch device.
     """
 
-    def __init__(self, network: GPNetwork, device: str = "cpu") -> None:
+    def __init__(self, network: GPNetwork, initial: int, device: str = "cpu") -> None:
         self.network = network
+        self._initial = initial
         self.device = device
 
     def due(self, rounds: int) -> bool:
@@ -50,6 +51,17 @@ class EarlyLooks:
         if rounds < EARLY:
             return rounds % 2 == 1
         return rounds < LATE and rounds % SELDOM == 0 and not isinstance(self.network.task, HardTask)
+
+    def instead_of(self, history: Sequence[Round], played: Sequence[Action], seed: int) -> Action | None:
+        """The action of the next round, where that is one of these looks.
+
+        Args:
+            history: every round so far.
+            played: actions played, from the best to the worst; at least one.
+            seed: of the search.
+        """
+        past = [one.action for one in history[self._initial :]]
+        return self.look(past, played, seed) if self.due(len(past)) else None
 
     def look(self, past: Sequence[Action], played: Sequence[Action], seed: int) -> Action:
         """The action of a round.
@@ -96,21 +108,15 @@ class EarlyLooks:
         few = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
         search = WithEta(network.features, [node for node in network.nodes if node != network.task.reward])
 
-        def bound(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-            eta, inputs = search.split(inputs.squeeze(-2))
+        def bound(noise: Mapping[str, Tensor]) -> Callable[[Tensor], Tensor]:
+            return lambda inputs: rewards_within(network, search, WIDTH, inputs, noise)
 
-            def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-                return mean + WIDTH * std * eta.get(node, 1.0)
-
-            return network.rollout(inputs, plausible, noise)[network.task.reward].mean(-1)
-
-        coarse = partial(bound, noise=few)
         return maximise(
-            partial(bound, noise=noise),
+            bound(noise),
             search,
             played,
             seed=seed,
-            screening=coarse,
-            scouting=coarse,
+            screening=bound(few),
+            scouting=bound(few),
             device=self.device,
         )

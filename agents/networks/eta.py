@@ -67,6 +67,29 @@ class WithEta(ActionFeatures):
         return self._features.membership(points[..., len(self._nodes) :])
 
 
+def rewards_within(
+    network: GPNetwork, search: WithEta, width: float, inputs: Tensor, noise: Mapping[str, Tensor]
+) -> Tensor:
+    """Expected rewards where each node lies at its eta between bounds, the reward at the upper one.
+
+    Args:
+        network: of GPs.
+        search: whose inputs these are.
+        width: of the bounds, in standard deviations.
+        inputs: ``b x 1 x d``.
+        noise: as :meth:`GPNetwork.draw_noise` gives it, or empty.
+
+    Returns:
+        shape ``(b,)``, differentiable.
+    """
+    eta, actions = search.split(inputs.squeeze(-2))
+
+    def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+        return mean + width * std * eta.get(node, 1.0)
+
+    return network.rollout(actions, plausible, noise)[network.task.reward].mean(-1)
+
+
 class EtaNetworks:
     """For each of r starts and each node a two-layer ReLU network from the node's GP inputs to eta in (-1, 1).
 

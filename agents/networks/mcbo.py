@@ -42,14 +42,14 @@ from torch import Tensor
 
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.early_looks import EarlyLooks
-from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
+from cbo_gym.agents.networks.eta import EtaNetworks, WithEta, rewards_within
 from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
-from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, best_first, maximise, screen
+from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, maximise, screen
 from cbo_gym.arguments import require_not_negative, whole_number
-from cbo_gym.task import Action, Observation
+from cbo_gym.task import Action
 
 MOST_RESTARTS = 1024
 GREEDY = 0.05  # the default's beta
@@ -94,7 +94,6 @@ class MCBO(NetworkAgent):
 
     Attributes:
         network: the GPs of the nodes.
-        early: the looks of the first rounds; None where there are none.
         search_points: what the search runs over, one eta a node beside the action.
 
     Raises:
@@ -119,21 +118,13 @@ class MCBO(NetworkAgent):
         usual = CONSTRAINED if constraints else GREEDY
         self._width = usual if self.beta is None else self.beta
         explores = self.beta is None and not constraints
-        self.early = EarlyLooks(self.network, self.device) if explores and self.network.noisy else None
+        looks = explores and self.network.noisy
+        self.early = EarlyLooks(self.network, len(self.initial_rounds()), self.device) if looks else None
         also = [self.early.wide_optimum] if self.early else []
         self.exploration = Exploration(self.network, seed, self.device, also) if explores else None
 
     def estimate(self) -> Tensor:
         return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))
-
-    def act(self, observation: Observation) -> Action:
-        if self.early is None or not self.history:
-            return super().act(observation)
-        past = [past.action for past in self.history[len(self.initial_rounds()) :]]
-        if not self.early.due(len(past)):
-            return super().act(observation)
-        played = best_first(self.history, self.estimated_rewards())
-        return self.early.look(past, played, int(self.rng.integers(2**31)))
 
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
         if not self.network.noisy:
@@ -159,12 +150,8 @@ class MCBO(NetworkAgent):
         Returns:
             values, shape ``(b,)``.
         """
-        eta, inputs = self.search_points.split(inputs.squeeze(-2))
-
-        def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-            return mean + self._width * std * eta.get(node, 1.0)
-
-        return self._counted(self.network.rollout(inputs, plausible, noise)[self.task.reward].mean(-1), inputs)
+        rewards = rewards_within(self.network, self.search_points, self._width, inputs, noise)
+        return self._counted(rewards, self.search_points.split(inputs.squeeze(-2))[1])
 
     def _counted(self, rewards: Tensor, inputs: Tensor) -> Tensor:
         """Optimistic rewards ``(b,)`` of actions ``b x input_dim``, less what missing constraints costs them."""

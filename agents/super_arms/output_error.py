@@ -50,7 +50,7 @@ def best_polished(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nod
 
 def _criterion(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> float:
     """The Bayesian information criterion, with errors of one variance."""
-    error = float(np.mean((nodes - system.solve(exogenous)) ** 2))
+    error = system.mean_square_error(exogenous, nodes)
     count = int(np.count_nonzero(system.coefficients))
     return nodes.size * math.log(error + np.finfo(float).tiny) + count * math.log(nodes.size)
 

@@ -14,7 +14,9 @@ the extended Bayesian information criterion prefers, weighed by least squares.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -89,7 +91,7 @@ class SeparableModel:
     @staticmethod
     def _error(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> float:
         try:
-            return float(np.mean((nodes - system.solve(exogenous)) ** 2))
+            return system.mean_square_error(exogenous, nodes)
         except ArithmeticError:
             return np.inf
 
@@ -126,19 +128,12 @@ def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence
 
     Of all passes it is that which predicts the nodes best from the signals alone.
     """
-    arguments, best = nodes, None
-    before: np.ndarray | float = np.inf
-    for _ in range(PASSES):
-        system = SeparableSystem(components, _regress(arguments, nodes - exogenous, components)).without_cycles()
-        arguments = filtered(system, exogenous, nodes)
-        error = float(np.mean((nodes - system.solve(exogenous)) ** 2))
-        if best is None or error < best[0]:
-            best = error, system
-        if np.abs(system.coefficients - before).max() < SETTLED:
-            break
-        before = system.coefficients
-    assert best is not None
-    return best[1]
+
+    def look(regressed: SeparableSystem) -> Pass:
+        system = regressed.without_cycles()
+        return Pass(system.mean_square_error(exogenous, nodes), system, filtered(system, exogenous, nodes))
+
+    return min(_passes(exogenous, nodes, components, look), key=_error_of).system
 
 
 def _fit_jointly(
@@ -148,21 +143,57 @@ def _fit_jointly(
 
     If an earlier pass explains the nodes far better, as where they are observed exactly, it is that pass's.
     """
-    arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     box = np.minimum(nodes.min(axis=0), 0.0), np.maximum(nodes.max(axis=0), 0.0)
-    best = None
+
+    def look(regressed: SeparableSystem) -> Pass:
+        proposed = regressed.without_cycles() if acyclic else regressed.flattened(*box)
+        system, solution = _solve_near(proposed, exogenous, nodes)
+        return Pass(float(np.mean((nodes - solution) ** 2)), system, solution)
+
+    passes = list(_passes(exogenous, nodes, components, look))
+    best, last = min(passes, key=_error_of), passes[-1]
+    chosen = last if last.error <= TOLERATED * best.error else best
+    return chosen.system, chosen.arguments
+
+
+class Pass(NamedTuple):
+    """A regression of all nodes.
+
+    Attributes:
+        error: mean square error of what the system predicts.
+        system: found.
+        arguments: of the functions in the next regression, shape ``(rounds, N)``.
+    """
+
+    error: float
+    system: SeparableSystem
+    arguments: np.ndarray
+
+
+_error_of = attrgetter("error")
+
+
+def _passes(
+    exogenous: np.ndarray,
+    nodes: np.ndarray,
+    components: Sequence[EdgeFunction],
+    look: Callable[[SeparableSystem], Pass],
+) -> Iterator[Pass]:
+    """Regressions until the coefficients settle, at first with the nodes as observed as the functions' arguments.
+
+    Args:
+        exogenous: the observed z, shape ``(rounds, N)``.
+        nodes: the observed y, of the same shape.
+        components: candidate functions of every edge.
+        look: what becomes of a system that a regression found.
+    """
+    arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     for _ in range(PASSES):
-        system = SeparableSystem(components, _regress(arguments, nodes - exogenous, components))
-        system = system.without_cycles() if acyclic else system.flattened(*box)
-        system, arguments = _solve_near(system, exogenous, nodes)
-        error = float(np.mean((nodes - arguments) ** 2))
-        if best is None or error < best[0]:
-            best = error, system, arguments
-        if np.abs(system.coefficients - before).max() < SETTLED:
-            break
-        before = system.coefficients
-    assert best is not None
-    return (system, arguments) if error <= TOLERATED * best[0] else best[1:]
+        found = look(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
+        yield found
+        if np.abs(found.system.coefficients - before).max() < SETTLED:
+            return
+        arguments, before = found.arguments, found.system.coefficients
 
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[EdgeFunction]) -> np.ndarray:

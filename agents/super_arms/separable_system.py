@@ -73,6 +73,14 @@ class SeparableSystem:
             _push(nodes, nodes, out)
         return np.moveaxis(nodes, 0, -1)
 
+    def mean_square_error(self, exogenous: np.ndarray, nodes: np.ndarray) -> float:
+        """Of all nodes of shape ``(..., N)``, against the solution for z.
+
+        Raises:
+            ArithmeticError: as :meth:`solve`.
+        """
+        return float(np.mean((nodes - self.solve(exogenous)) ** 2))
+
     @property
     def causes_first(self) -> list[int]:
         """The nodes of an acyclic system, each after its causes."""

@@ -2,7 +2,9 @@
 
 import choice_evidence
 import pytest
-from choice_evidence import against, lines, placed, rivals, rules
+from choice_evidence import against, lines, rivals, rules
+
+from cbo_gym.evaluation.report.markdown import with_part
 
 SCORES = {
     ("CBO/A-v0", 50): {"X": {0: 1.0, 1: 0.8}, "Y": {0: 0.5, 1: 0.7, 2: 0.0}},
@@ -33,7 +35,7 @@ def test_the_closest_is_of_those_that_played_enough(monkeypatch):
 
 def test_the_page_has_the_rules_as_they_are():
     text = choice_evidence.PAGE.read_text()
-    assert placed(text, "rules", rules()) == text, "run docs/choice_evidence.py --write"
+    assert with_part(choice_evidence.PAGE, "rules", rules() + "\n") == text, "run docs/choice_evidence.py --write"
     assert "| masked | " in text.partition("<!-- evidence: begin -->")[2]
 
 

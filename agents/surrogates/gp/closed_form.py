@@ -7,7 +7,7 @@ A kernel declares it by having the method of a protocol. :func:`~cbo_gym.agents.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -110,6 +110,18 @@ class WithClosedPrior(Protocol):
 
     def against(self, data: Tensor) -> Against:
         """Its prior of points beside ``data``, ``n x d``."""
+
+
+@runtime_checkable
+class WithStackedPrior(WithClosedPrior, Protocol):
+    """Knows the same of several kernels of its class at once."""
+
+    def numbers(self) -> tuple[Tensor, ...]:
+        """All of its hyper-parameters."""
+
+    @classmethod
+    def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
+        """The prior of points beside data ``n x d``, or ``g x n x d`` with the numbers of g kernels stacked."""
 
 
 @runtime_checkable

@@ -396,8 +396,7 @@ class GaussianProcess:
         points = self.rescaled(self.inputs)
         new = points[known:]
         prior = self.kernel.forward(new, new)
-        noise = self._noise_covariance(new)
-        covariance = prior + noise
+        covariance = prior + self._noise_covariance(new)
         if known:
             projected = self._given.inverse_root @ self.kernel.forward(points[:known], new)
             covariance = covariance - projected.T @ projected
@@ -409,23 +408,23 @@ class GaussianProcess:
             inverse_root[:known, :known] = self._given.inverse_root
             inverse_root[known:, :known] = -corner @ projected.T @ self._given.inverse_root
         residuals = (self.outputs - self._location) / self._scale - self.constant
-        root = self._root_of_predictions(known, inverse_root, prior, noise)
+        root = self._root_of_predictions(known, inverse_root, prior)
         self._points = points
         self._given = Conditional(
             against(self.kernel, points),
-            inverse_root,
             self._scale * (inverse_root.T @ (inverse_root @ residuals)),
             self._location + self._scale * self.constant,
             self._scale,
             root,
+            inverse_root,
         )
 
-    def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor, noise: Tensor) -> Tensor:
-        """R of :class:`Conditional`: condensed at each refit, and then with the rows of W of what is new."""
+    def _root_of_predictions(self, known: int, inverse_root: Tensor, prior: Tensor) -> Tensor:
+        """The root of predictions: condensed at each refit, and then with the rows of W of what is new."""
         if not self.condense:
             return inverse_root
         if not known:
-            return condensed(inverse_root, prior, noise[0, 0])
+            return condensed(inverse_root, prior, self.noise)
         earlier = torch.nn.functional.pad(self._given.root, (0, len(prior)))
         return torch.cat([earlier, inverse_root[known:]])
 

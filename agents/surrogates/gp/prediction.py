@@ -47,27 +47,45 @@ def against(kernel: Kernel, data: Tensor) -> Against:
 
 
 @dataclass(frozen=True)
-class Conditional:
-    """A GP given its data, whose outputs y were standardised as ``(y - location) / scale - constant``.
+class Predictive:
+    """What predictions of a GP, or of g of them at once, come from.
 
     With W the inverse of the Cholesky factor of the data's covariance and k the covariances of a point with the data,
     the mean is ``k W'W y`` and the variance ``k(x, x) - |W k|^2``. Any R will do there with ``|R k| = |W k|``.
 
     Args:
         against: the kernel's prior beside the data.
-        inverse_root: W, ``n x n``.
-        weights: ``W'W y`` times the scale, ``(n,)``.
-        offset: ``location + scale constant``.
-        scale: of the outputs.
-        root: R, ``r x n``.
+        weights: ``W'W y`` times the scale, ``(n,)`` or ``g x n x 1``.
+        offset: ``location + scale constant``, a scalar or ``g x 1``.
+        scale: of the outputs, likewise.
+        root: R, ``r x n`` or ``g x r x n``.
     """
 
     against: Against
-    inverse_root: Tensor
     weights: Tensor
     offset: Tensor
     scale: Tensor
     root: Tensor
+
+    def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations at points ``... x d`` or ``g x b x d``, differentiable in them."""
+        return _MeanAndStd.apply(points, self)
+
+    def weigh(self, cross: Tensor) -> Tensor:
+        """The means less the offset, from covariances with the data."""
+        product = cross @ self.weights
+        return product if self.weights.dim() == 1 else product.squeeze(-1)
+
+
+@dataclass(frozen=True)
+class Conditional(Predictive):
+    """A GP given its data, whose outputs y were standardised as ``(y - location) / scale - constant``.
+
+    Args:
+        inverse_root: W, ``n x n``.
+    """
+
+    inverse_root: Tensor
 
     def mean(self, points: Tensor) -> Tensor:
         """Posterior means at points ``... x d``, or what else ``against`` takes."""
@@ -77,10 +95,6 @@ class Conditional:
         """The means, and the standard deviations; differentiable in the points."""
         means, stds = zip(*map(self.at_once, self._blocks(points)), strict=True)
         return torch.cat(means), torch.cat(stds)
-
-    def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`mean_and_std`, for points that are few."""
-        return _MeanAndStd.apply(points, self)
 
     def mean_and_covariance(self, points: Tensor, among: Tensor) -> tuple[Tensor, Tensor]:
         """The means at sets of q points, ``... x q x d``, and the covariances in each set, of standardised outputs.
@@ -93,18 +107,13 @@ class Conditional:
         covariance = among - projected @ projected.transpose(-1, -2)
         return cross @ self.weights + self.offset, covariance
 
-    def weigh(self, cross: Tensor) -> Tensor:
-        """The means less the offset, from covariances with the data."""
-        product = cross @ self.weights
-        return product if self.weights.dim() == 1 else product.squeeze(-1)
-
     def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
         """Parts of points ``b x ... x d`` along the first dimension whose covariances stay in the cache."""
         each = len(self.weights) * points[0, ..., 0].numel() if len(points) else 1
         return points.split(max(1, ENTRIES // each))
 
 
-def stacked(parts: Sequence[Conditional], against: Against) -> Conditional:
+def stacked(parts: Sequence[Conditional], against: Against) -> Predictive:
     """Several GPs with n data each as one, whose points are ``g x b x d``.
 
     Args:
@@ -112,23 +121,21 @@ def stacked(parts: Sequence[Conditional], against: Against) -> Conditional:
         against: the prior of all beside their data.
     """
     rows = max(len(part.root) for part in parts)
-    roots = [torch.nn.functional.pad(part.root, (0, 0, 0, rows - len(part.root))) for part in parts]
-    return Conditional(
+    return Predictive(
         against,
-        torch.stack([part.inverse_root for part in parts]),
         torch.stack([part.weights for part in parts]).unsqueeze(-1),
         torch.stack([part.offset for part in parts])[:, None],
         torch.stack([part.scale for part in parts])[:, None],
-        torch.stack(roots),
+        torch.stack([torch.nn.functional.pad(part.root, (0, 0, 0, rows - len(part.root))) for part in parts]),
     )
 
 
 def condensed(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
-    """R of :class:`Conditional` with few rows, where the noise drowns most directions of the data.
+    """R of :class:`Predictive` with few rows, where the noise drowns most directions of the data.
 
     An eigenvector of the prior covariance with eigenvalue l has a product with k of at most ``sqrt(l k(x, x))``, so
     that it takes at most ``l / (l + noise)`` of the prior variance away. Those are left out that take no more than
-    ``NEGLIGIBLE`` away together; eigenvalues that are mere rounding count as 0.
+    ``NEGLIGIBLE`` away together.
 
     Args:
         inverse_root: W, ``n x n``.
@@ -139,8 +146,7 @@ def condensed(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor
         ``r x n``, or ``inverse_root`` itself where r would be above ``n / 2``.
     """
     values, vectors = torch.linalg.eigh(covariance)
-    rounding = len(values) * torch.finfo(values.dtype).eps * values[-1]
-    values = values.where(values > rounding, torch.zeros_like(values))
+    values = values.clamp_min(0.0)
     vectors = vectors[:, (values / (values + noise)).cumsum(0) > NEGLIGIBLE]
     if 2 * vectors.shape[1] > len(inverse_root):
         return inverse_root
@@ -151,7 +157,7 @@ class _MeanAndStd(torch.autograd.Function):
     """The gradient of the variance with respect to k is ``-2 W'(W k)``."""
 
     @staticmethod
-    def forward(ctx: Any, points: Tensor, given: Conditional) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, points: Tensor, given: Predictive) -> tuple[Tensor, Tensor]:
         cross, variance, pullback = given.against(points)
         projected = cross @ given.root.mT
         std = (variance - torch.linalg.vector_norm(projected, dim=-1).square_()).clamp_min_(MIN_VARIANCE).sqrt_()

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.closed_form import Against
+from cbo_gym.agents.surrogates.gp.closed_form import Against, WithStackedPrior
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, State
 from cbo_gym.agents.surrogates.gp.prediction import stacked
 
@@ -21,7 +21,7 @@ MOST_ENTRIES = 10_000  # covariances of a GP's points and data; with more of the
 
 def kind(gp: object) -> tuple[object, ...] | None:
     """What two GPs must have in common to be stacked; None for surrogates that cannot be."""
-    if type(gp) is not GaussianProcess or not hasattr(gp.kernel, "numbers"):
+    if type(gp) is not GaussianProcess or not isinstance(gp.kernel, WithStackedPrior):
         return None
     return gp.dim, type(gp.kernel), *(numbers.shape for numbers in gp.kernel.numbers())
 

@@ -24,21 +24,37 @@ from cbo_gym.evaluation.report.tables import (
 )
 from cbo_gym.files import write_text
 
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+def marks(name: str) -> tuple[str, str]:
+    """The lines between which a part of a file stands that is written from results."""
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+
+
+BEGIN, END = marks("results")
 
 
 def write_results(path: Path, board: Leaderboard) -> None:
     """Put :func:`results` between the lines :data:`BEGIN` and :data:`END` of a file; the rest of it stays.
 
     Raises:
-        ArgumentError: if the file is missing, or has not each of the two lines once, in this order.
+        ArgumentError: as :func:`with_part`.
     """
+    write_text(path, with_part(path, "results", results(board)))
+
+
+def with_part(path: Path, name: str, part: str) -> str:
+    """The text of a file with other lines between the :func:`marks` of a name.
+
+    Raises:
+        ArgumentError: if the file is missing, or has not each of the two marks once, in this order.
+    """
+    marked = list(marks(name))
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    places = [(place, line.strip()) for place, line in enumerate(lines) if line.strip() in (BEGIN, END)]
-    if [marker for _, marker in places] != [BEGIN, END]:
-        raise ArgumentError(f"{path} must have the lines {BEGIN!r} and {END!r} once each, in this order")
+    places = [(place, line.strip()) for place, line in enumerate(lines) if line.strip() in marked]
+    if [mark for _, mark in places] != marked:
+        raise ArgumentError(f"{path} must have the lines {marked[0]!r} and {marked[1]!r} once each, in this order")
     (begin, _), (end, _) = places
-    write_text(path, "".join([*lines[: begin + 1], results(board), *lines[end:]]))
+    return "".join([*lines[: begin + 1], part, *lines[end:]])
 
 
 def results(board: Leaderboard) -> str:
