@@ -10,16 +10,23 @@ import numpy as np
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.task import Action
 
-FEWEST, MOST = 8, 16  # first plays of an arm
+FILLING = 5  # plays of an arm with values that fill its box: enough for a model
+FEWEST, MOST = 8, 16  # first plays of an arm, these included
 FIRST_SHARE = 4  # the first plays of all arms are one in so many rounds, if that is between the two
 
 
 class ArmIndex(ABC):
-    """Values of arms."""
+    """Values of arms.
+
+    Attributes:
+        filling: how many of an arm's first plays have values that fill its box; the others have promising ones.
+    """
+
+    filling: int
 
     @abstractmethod
     def first_plays(self, arms: int, horizon: int) -> int:
-        """How often each of so many arms is played before arms are compared, with values that fill its box."""
+        """How often each of so many arms is played before arms are compared."""
 
     @abstractmethod
     def plays(self, arm: ScopeArm, rounds: int) -> int:
@@ -46,9 +53,9 @@ class HighestBounds(ArmIndex):
     contexts. beta and rho grow with the rounds of all arms, so that no arm is given up for good.
     """
 
+    filling = FILLING
+
     def first_plays(self, arms: int, horizon: int) -> int:
-        if arms == 1:
-            return FEWEST  # enough for a model, and there is nothing to compare
         return min(max(horizon // (FIRST_SHARE * arms), FEWEST), MOST)
 
     def plays(self, arm: ScopeArm, rounds: int) -> int:
@@ -60,6 +67,8 @@ class HighestBounds(ArmIndex):
 
 class RunningAverages(ArmIndex):
     """Algorithm 2 to the letter: the running average of the bounds of the time at which the points were played."""
+
+    filling = 1
 
     def __init__(self) -> None:
         self._bounds: dict[ScopeArm, list[float]] = defaultdict(list)

@@ -22,10 +22,11 @@ Departures:
   of variables and contexts) and its constant: these give bounds that hold for any function and explore for ever.
   n counts the rounds of all arms here, since with smaller bounds an arm may be wrongly left, and must come back. rho is
   relative to the standard deviation of the arm's noise.
-* Every arm is first played 8 to 16 times (a quarter of the rounds for all of them, 8 if there is but one), not once,
-  with values that fill its box evenly, as HEBO begins with Sobol points: without them a GP whose variables have hardly
-  varied may never learn that they interact with the contexts. After eight plays each, one run in ten on CoCaAligned
-  had too low a bound for the better arm, and left it for a hundred rounds.
+* Every arm is first played 8 to 16 times (a quarter of the rounds for all of them), not once: after eight plays each,
+  one run in ten on CoCaAligned had too low a bound for the better arm, and left it for a hundred rounds. The first five
+  have values that fill its box evenly, as HEBO begins with Sobol points: without them a GP whose variables have hardly
+  varied may never learn that they interact with the contexts. The others have promising values, since what compares
+  arms is how well they do at their best.
 * Kernels are Matern 5/2 with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years. With its
   present default, which is made for many dimensions, half of the runs on CoCaFig1 took the reward for linear in X1:
   they played the ends of its domain alone and never saw that the middle is better.
@@ -176,14 +177,14 @@ class CoCaBO(Agent):
         self._contexts.append(observation["context"].copy())
         seed = int(self.rng.integers(2**31))
         self._played = self._pick()
-        if self._is_new(self._played):
+        if len(self._played.rounds) < self._index.filling:
             return self._played.first()
         return self._played.act(self._contexts[-1], self._width(self._played), seed)
 
     def _pick(self) -> ScopeArm:
         fresh = [arm for arm in self.arms if self._is_new(arm)]
         if fresh or len(self.arms) == 1:
-            return [*fresh, *self.arms][0]
+            return min(fresh or self.arms, key=lambda arm: len(arm.rounds))
         contexts = np.stack(self._contexts)
         return max(self.arms, key=lambda arm: self.score(arm, contexts))
 

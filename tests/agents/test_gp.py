@@ -101,6 +101,16 @@ def test_refits_follow_all_arrivals_then_growth_by_a_tenth() -> None:
     assert fitted_at == [*range(10, 30), 32, 36, 40, 44, 49, 54]
 
 
+def test_one_of_many_arrivals_waits_for_others_before_a_refit() -> None:
+    schedule = RefitSchedule()
+    fitted_at = []
+    for size in range(200, 220):
+        if schedule.due(size):
+            schedule.record(size)
+            fitted_at.append(size)
+    assert fitted_at == [200, 204, 209, 214, 219]
+
+
 def test_prediction_refits_as_scheduled() -> None:
     gp = filled(10)
     for expected in range(1, 4):

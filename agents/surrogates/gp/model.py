@@ -53,23 +53,24 @@ class SurrogateError(OperationError):
 
 @dataclass
 class RefitSchedule:
-    """When to refit hyper-parameters: with any new data at first, later when the data grew enough.
+    """When to refit hyper-parameters: at first with any new data that are not few among many, later less often.
 
     Args:
-        every_time: this many fits follow every arrival of data.
-        growth: afterwards a fit is due when the number of points is ``growth`` times that of the last fit.
+        every_time: this many fits are made when the number of points is ``early`` times that of the last fit; up to 50
+            points, any new ones are as many.
+        growth: afterwards a fit is due when it is ``growth`` times as many.
+        early: see ``every_time``.
     """
 
     every_time: int = 20
     growth: float = 1.1
+    early: float = 1.02
     fits: int = 0
     size: int = 0
 
     def due(self, size: int) -> bool:
         """Whether a fit is due now that there are ``size`` points."""
-        if self.fits < self.every_time:
-            return size > self.size
-        return size >= self.growth * self.size
+        return size > self.size and size >= self.size * (self.early if self.fits < self.every_time else self.growth)
 
     def record(self, size: int) -> None:
         """Note that a fit to ``size`` points was made."""
