@@ -89,7 +89,7 @@ def test_a_submission_keeps_its_actions_exactly(folder, file):
 def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monkeypatch):
     # The centre of the box is Dropwave's optimum as published: once in many draws of words both turned systems are so
     # bad there that the loss is beyond chance.
-    monkeypatch.setattr("cbo_gym.evaluation.verify.referee.secrets.token_hex", lambda size: "words")
+    monkeypatch.setattr("cbo_gym.evaluation.verify.referee.secrets.token_hex", lambda size: "ab" * size)
     found = check_submission(file, card, sample=1, blind=2, allow=[AGENT])
     assert (found.problems, found.standing) == ((), "verified")
     assert len(found.replays) == len(ENVS) * SEEDS, "all, where that is cheap"
