@@ -109,7 +109,7 @@ class EarlyLooks:
         search = WithEta(network.features, [node for node in network.nodes if node != network.task.reward])
 
         def bound(noise: Mapping[str, Tensor]) -> Callable[[Tensor], Tensor]:
-            return lambda inputs: rewards_within(network, search, WIDTH, inputs, noise)
+            return lambda inputs: rewards_within(network, WIDTH, *search.split(inputs.squeeze(-2)), noise)
 
         return maximise(
             bound(noise),

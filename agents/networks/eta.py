@@ -68,26 +68,25 @@ class WithEta(ActionFeatures):
 
 
 def rewards_within(
-    network: GPNetwork, search: WithEta, width: float, inputs: Tensor, noise: Mapping[str, Tensor]
+    network: GPNetwork, width: float, eta: Mapping[str, Tensor], inputs: Tensor, noise: Mapping[str, Tensor]
 ) -> Tensor:
     """Expected rewards where each node lies at its eta between bounds, the reward at the upper one.
 
     Args:
         network: of GPs.
-        search: whose inputs these are.
         width: of the bounds, in standard deviations.
-        inputs: ``b x 1 x d``.
+        eta: of the nodes, as :meth:`WithEta.split` gives it.
+        inputs: features of actions, ``b x input_dim``.
         noise: as :meth:`GPNetwork.draw_noise` gives it, or empty.
 
     Returns:
         shape ``(b,)``, differentiable.
     """
-    eta, actions = search.split(inputs.squeeze(-2))
 
     def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
         return mean + width * std * eta.get(node, 1.0)
 
-    return network.rollout(actions, plausible, noise)[network.task.reward].mean(-1)
+    return network.rollout(inputs, plausible, noise)[network.task.reward].mean(-1)
 
 
 class EtaNetworks:

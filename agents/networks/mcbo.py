@@ -150,8 +150,8 @@ class MCBO(NetworkAgent):
         Returns:
             values, shape ``(b,)``.
         """
-        rewards = rewards_within(self.network, self.search_points, self._width, inputs, noise)
-        return self._counted(rewards, self.search_points.split(inputs.squeeze(-2))[1])
+        eta, actions = self.search_points.split(inputs.squeeze(-2))
+        return self._counted(rewards_within(self.network, self._width, eta, actions, noise), actions)
 
     def _counted(self, rewards: Tensor, inputs: Tensor) -> Tensor:
         """Optimistic rewards ``(b,)`` of actions ``b x input_dim``, less what missing constraints costs them."""

@@ -182,14 +182,12 @@ class CoCaBO(Agent):
         return self._played.act(self._contexts[-1], self._width(self._played), seed)
 
     def _pick(self) -> ScopeArm:
-        fresh = [arm for arm in self.arms if self._is_new(arm)]
+        enough = self._index.first_plays(len(self.arms), self.task.horizon)
+        fresh = [arm for arm in self.arms if len(arm.rounds) < enough]
         if fresh or len(self.arms) == 1:
             return min(fresh or self.arms, key=lambda arm: len(arm.rounds))
         contexts = np.stack(self._contexts)
         return max(self.arms, key=lambda arm: self.score(arm, contexts))
-
-    def _is_new(self, arm: ScopeArm) -> bool:
-        return len(arm.rounds) < self._index.first_plays(len(self.arms), self.task.horizon)
 
     def score(self, arm: ScopeArm, contexts: np.ndarray) -> float:
         """What picks an arm that has been played: ``U_i + rho_i(n) / sqrt(n)``, given the contexts of all rounds."""

@@ -90,25 +90,22 @@ def test_condensed_predictions_are_the_same_and_shorter() -> None:
             gp.add([0.5], 4.0)
 
 
-def test_refits_follow_all_arrivals_then_growth_by_a_tenth() -> None:
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        (range(10, 60), [*range(10, 30), 32, 36, 40, 44, 49, 54]),  # all arrivals, then growth by a tenth
+        (range(200, 220), [200, 204, 209, 214, 219]),  # one of many waits for others
+    ],
+)
+def test_refits_follow_all_arrivals_but_those_that_are_few_among_many(sizes: range, expected: list[int]) -> None:
     schedule = RefitSchedule()
     fitted_at = []
-    for size in range(10, 60):
+    for size in sizes:
         if schedule.due(size):
             schedule.record(size)
             fitted_at.append(size)
         assert not schedule.due(size)
-    assert fitted_at == [*range(10, 30), 32, 36, 40, 44, 49, 54]
-
-
-def test_one_of_many_arrivals_waits_for_others_before_a_refit() -> None:
-    schedule = RefitSchedule()
-    fitted_at = []
-    for size in range(200, 220):
-        if schedule.due(size):
-            schedule.record(size)
-            fitted_at.append(size)
-    assert fitted_at == [200, 204, 209, 214, 219]
+    assert fitted_at == expected
 
 
 def test_prediction_refits_as_scheduled() -> None:

@@ -56,10 +56,9 @@ class RefitSchedule:
     """When to refit hyper-parameters: at first with any new data that are not few among many, later less often.
 
     Args:
-        every_time: this many fits are made when the number of points is ``early`` times that of the last fit; up to 50
-            points, any new ones are as many.
-        growth: afterwards a fit is due when it is ``growth`` times as many.
-        early: see ``every_time``.
+        every_time: fits that are made early.
+        growth: afterwards a fit is due when the number of points is ``growth`` times that of the last fit.
+        early: the same of early fits; up to 50 points, with 1.02, any new ones are enough.
     """
 
     every_time: int = 20
