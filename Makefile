@@ -67,9 +67,11 @@ test-slow: $(READY)  ## the long statistical tests
 benchmark: $(READY)  ## the speed tests, one process
 	$(BIN)/python -m pytest -m benchmark tests/benchmarks
 
-zoo: $(READY)  ## write the types of cbo_gym.agents anew, after an agent was added to pyproject.toml
+zoo: $(READY)  ## write the types and the cards of cbo_gym.agents anew, after an agent was added or its docstring edited
 	$(BIN)/python -c "from cbo_gym.agents.zoo import stub; print(stub(), end='')" > $(VENV)/zoo.pyi
 	mv $(VENV)/zoo.pyi agents/__init__.pyi
+	$(BIN)/python -c "from cbo_gym.agent_cards import cards_text; print(cards_text(), end='')" > $(VENV)/cards.json
+	mv $(VENV)/cards.json agents/cards.json
 
 docs: $(READY)  ## build the site (guide, environments, API reference) into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

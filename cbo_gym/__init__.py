@@ -17,9 +17,11 @@ from cbo_gym.version import __version__
 if closed.is_isolated():  # somebody else's agent plays in this process
     closed.close()
 else:
+    from cbo_gym.notebook import register_display
     from cbo_gym.registry import register_all
 
     register_all()
+    register_display()
 
 # What costs time to import is imported when it is first asked for.
 _LAZY = {

@@ -7,13 +7,16 @@ Google's style.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib.resources import files
 from typing import Any
 
 from cbo_gym.agent_finder import find_agent, modes_of
+from cbo_gym.agents.zoo import zoo
 
 ARGUMENT = re.compile(r"\*{0,2}(\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?: *(.*)")  # "beta (float): its meaning"
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
@@ -73,6 +76,17 @@ def agent_card(name: str) -> AgentCard:
         source=_first_paragraph(getattr(sys.modules.get(module), "__doc__", None)),
         parameters=tuple(_parameter(one, meanings) for one in _signature(made_by)),
     )
+
+
+def zoo_cards() -> dict[str, AgentCard]:
+    """The cards of this package's agents as ``make zoo`` wrote them, for whoever lists them need not import them."""
+    text = files("cbo_gym").joinpath("agents", "cards.json").read_text(encoding="utf-8")
+    return {told["name"]: card_of(told) for told in json.loads(text)}
+
+
+def cards_text() -> str:
+    """The text of that file."""
+    return json.dumps([asdict(agent_card(name)) for name in zoo()], indent=1) + "\n"
 
 
 def card_of(told: Mapping[str, Any]) -> AgentCard:

@@ -112,6 +112,29 @@ def create_agent(spec: Spec | str) -> Any:
     return require_agent(agent)
 
 
+def agent_of(given: Any) -> Any:
+    """The agent that somebody hands over: an instance, or one made of a name, a Spec, a class or a function.
+
+    Raises:
+        ArgumentError: if there is no such agent, or it cannot be made without parameters.
+        ArgumentTypeError: if what is found lacks a method of the Agent interface.
+    """
+    if isinstance(given, str | Spec):
+        return create_agent(given)
+    if not isinstance(given, type) and (hasattr(given, "act") or not callable(given)):
+        return require_agent(given)
+    name = getattr(given, "__name__", type(given).__name__)
+    try:
+        agent = given()
+    except (Exception, SystemExit) as error:  # whatever it raises
+        said = shortened(text_of(error))
+        raise ArgumentError(
+            f"cannot make an agent by {name}(): {type(error).__name__}: {said}{_origin(error)}; give an instance, or a "
+            "function without parameters that makes one"
+        ) from error
+    return require_agent(agent)
+
+
 def _misspelt(factory: Any, given: Iterable[str]) -> str:
     try:
         known = inspect.signature(factory).parameters

@@ -66,6 +66,8 @@ EXTRA_OF = {
     "optuna": "optuna",
     "causallearn": "discovery",
     "distributed": "dask",
+    "pandas": "pandas",
+    "pyarrow": "pandas",
 }
 
 

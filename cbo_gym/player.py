@@ -7,12 +7,15 @@ directions; see :mod:`cbo_gym.plain`.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import cloudpickle
+
 from cbo_gym.agent_cards import agent_card
-from cbo_gym.agent_finder import create_agent, find_agent, modes_of
+from cbo_gym.agent_finder import agent_of, create_agent, find_agent, modes_of
 from cbo_gym.channel import die_with_parent, own_streams, receive, send
 from cbo_gym.errors import text_of
 from cbo_gym.labels import Spec
@@ -38,9 +41,16 @@ class Player:
         spec = Spec.parse(label)
         self._agent = create_agent(spec)
         factory = find_agent(spec.name)
-        kinds = type(self._agent).__mro__
-        modules = {getattr(factory, "__module__", "builtins"), *(kind.__module__ for kind in kinds)}
-        return {"modules": sorted(map(str, modules)), "modes": list(modes_of(factory))}
+        return self._description({getattr(factory, "__module__", "builtins")}, modes_of(factory))
+
+    def take(self, packed: str) -> Message:
+        """The same of an agent that comes by value: what cloudpickle made of it, in Base64."""
+        self._agent = agent_of(cloudpickle.loads(b64decode(packed)))
+        return self._description(set(), modes_of(self._agent))
+
+    def _description(self, modules: set[str], modes: Sequence[str]) -> Message:
+        modules |= {kind.__module__ for kind in type(self._agent).__mro__}
+        return {"modules": sorted(map(str, modules)), "modes": list(modes)}
 
     def reset(self, task: Message, seed: int) -> None:
         told = task_of(task)
@@ -63,7 +73,7 @@ def serve() -> None:
     calls, answers = own_streams()
     player = Player()
     methods: Mapping[str, Callable[..., Any]] = {
-        name: getattr(player, name) for name in ("card", "make", "reset", "act", "update", "recommend")
+        name: getattr(player, name) for name in ("card", "make", "take", "reset", "act", "update", "recommend")
     }
     while (message := receive(calls)) is not None:
         name, arguments = read_message(message)

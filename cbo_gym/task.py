@@ -141,6 +141,25 @@ class Task:
             raise HiddenGraphError(f"a causal diagram is needed; {self.env_id} tells {told}")
         return self.graph.diagram
 
+    def _repr_html_(self) -> str:
+        from cbo_gym.drawing.html import facts  # late: closed to somebody else's agent in its own process
+
+        diagram = self.graph.diagram
+        told = (
+            "one diagram" if diagram else f"{len(self.graph.candidates)} candidates" if self.graph.candidates else "-"
+        )
+        about: list[tuple[str, object]] = [
+            ("mode", self.mode),
+            ("rounds", self.horizon),
+            ("observed variables", ", ".join(self.nodes)),
+            ("reward", self.reward),
+            ("actions", self.action_space),
+            ("initial rounds", len(self.initial_data)),
+            ("told of the graph", told),
+        ]
+        about += [("constraints", ", ".join(map(str, self.constraints)))] if self.constraints else []
+        return facts(f"Task {self.env_id}", about) + (diagram._repr_svg_() if diagram else "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ParametricTask(Task):

@@ -22,6 +22,7 @@ from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.actions import Space
 from cbo_gym.actions.codec import Actions
+from cbo_gym.agent_finder import agent_of
 from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError
@@ -30,7 +31,7 @@ from cbo_gym.feedback.base import Description
 from cbo_gym.feedback.choice import ChoiceFeedback
 from cbo_gym.oracle import oracle_for
 from cbo_gym.problems import Problem, build_problem
-from cbo_gym.specs import Spec, create_agent, make_env, require_agent
+from cbo_gym.specs import Spec, make_env, require_agent
 from cbo_gym.task import Action, Mode, Observation, Task
 
 OTHER_SEED = 101
@@ -86,10 +87,8 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
 
 
 def _maker(agent: Any) -> Callable[[], Any]:
-    if isinstance(agent, str | Spec):
-        return lambda: create_agent(agent)
-    if isinstance(agent, type) or not hasattr(agent, "act"):
-        return lambda: require_agent(agent())
+    if isinstance(agent, str | Spec | type) or not hasattr(agent, "act"):
+        return lambda: agent_of(agent)
     return lambda: deepcopy(require_agent(agent))
 
 
@@ -211,7 +210,9 @@ def _same_global_random_state() -> Iterator[None]:
     if changed := [name for name in before if before[name] != after[name]]:
         raise ContractError(
             f"the agent drew from the global random state of {', '.join(changed)}; draw from self.rng, or from a "
-            "generator seeded by it"
+            "generator seeded by it. A library that takes no generator is given a seed, as in "
+            "random_state=int(self.rng.integers(2**31)); one that takes neither is called between "
+            "state = numpy.random.get_state() with numpy.random.seed(...), and numpy.random.set_state(state)"
         )
 
 

@@ -22,8 +22,8 @@ FACADES = ("cbo_gym", "cbo_gym.agents")  # lead to everything, when it is first 
 #: each other.
 LAYERS = (
     (
-        "arguments", "channel", "closed", "drawing", "errors", "files", "progress", "sums", "validation", "version",
-        "yaml_files",
+        "arguments", "channel", "closed", "drawing", "errors", "files", "labels", "later", "progress", "sums",
+        "validation", "version", "yaml_files",
     ),
     ("actions", "scm"),
     ("task",),
@@ -48,7 +48,6 @@ LAYERS = (
     ("agents.surrogates.causal",),
     ("agents.black_box", "agents.intervention_sets"),
     ("agents",),
-    ("labels",),
     ("agent_finder",),
     ("agent_cards",),
     ("player",),
@@ -60,7 +59,7 @@ LAYERS = (
     ("evaluation.play", "evaluation.report"),
     ("evaluation.verify",),
     ("evaluation",),
-    ("testing", "cli", "__main__"),
+    ("testing", "cli", "notebook", "__main__"),
 )  # fmt: skip
 #: Agents know what the task tells and how to read it; of systems, problems and environments they know nothing.
 OPEN_TO_AGENTS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, WILDCARD_HELP, app, look_here
 from cbo_gym.cli.completion import agent_names
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table
-from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.errors import EXTRA_OF, ArgumentError, CBOGymError
 from cbo_gym.labels import AGENTS_LISTED_BY
 from cbo_gym.task import Mode
 
@@ -46,7 +47,10 @@ def list_agents(
         for card in cards:
             _print_card(card)
     else:
-        rows = [[card.name, _modes(card), ", ".join(map(_signature, card.parameters)), card.summary] for card in cards]
+        rows = [
+            [card.name, _modes(card), ", ".join(map(_signature, card.parameters)), _first_sentence(card.summary)]
+            for card in cards
+        ]
         header = ["agent", "plays", "parameters", "method"]
         left_out(print_table("", header, rows, droppable=["method"]), "cbo-gym agents AGENT tells all of one")
 
@@ -56,21 +60,35 @@ def _cards(names: list[str]) -> list[AgentCard]:
 
     Those of other packages are imported in processes of their own.
     """
-    from cbo_gym.agent_cards import agent_card
+    from cbo_gym.agent_cards import agent_card, zoo_cards
     from cbo_gym.agents.zoo import zoo
     from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, isolated_card
     from cbo_gym.specs import expand, known_agents
 
+    known = zoo_cards() if _has_libraries() else {}  # without them each is tried, so that its extra is named
     cards = []
     for name in expand(names, known_agents, AGENTS_LISTED_BY):
         try:
             bare, seconds = name.partition("(")[0], MAKING_SECONDS if name in names else LISTING_SECONDS
-            cards.append(agent_card(bare) if bare in zoo() else isolated_card(bare, seconds))
+            if bare in zoo():
+                cards.append(known[bare] if bare in known else agent_card(bare))
+            else:
+                cards.append(isolated_card(bare, seconds))
         except CBOGymError as error:
             if name in names:
                 raise
             warnings.warn(f"left out: {error}", stacklevel=2)
     return cards
+
+
+def _has_libraries() -> bool:
+    """Whether all that the agents need is installed, so that none of them fails to be imported for want of it."""
+    return all(find_spec(name) for name, extra in EXTRA_OF.items() if extra in ("agents", "sb3", "optuna", "discovery"))
+
+
+def _first_sentence(text: str) -> str:
+    """Without what comes behind it, as that the agent plays this and that, which the table has."""
+    return text.partition(". ")[0].rstrip(".")
 
 
 def _modes(card: AgentCard) -> str:

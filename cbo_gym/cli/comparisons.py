@@ -24,6 +24,7 @@ from cbo_gym.cli.output import (
     print_json,
     print_table,
     say,
+    too_wide,
 )
 from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.task import Mode
@@ -86,6 +87,15 @@ def print_leaderboard(
         list[str] | None,
         typer.Option("--figures", help="Figures as png, pdf or svg; the first two by default. Repeat for more."),
     ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="PATH",
+            help="Also the runs that another folder, or published results, have on FOLDER's environments. A warning "
+            "says where rounds or code differ. Repeat for more.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     table: Annotated[
@@ -101,6 +111,8 @@ def print_leaderboard(
     Where several versions of cbo-gym played the same, the newest counts.
 
     Example: [b]cbo-gym leaderboard runs --mode soft -a 'MCBO*' -a Random[/b]
+
+    Yours beside those that are published: [b]cbo-gym leaderboard runs --with results[/b]
     """
     from cbo_gym.evaluation.compare.leaderboard import leaderboard
     from cbo_gym.evaluation.report.markdown import write_results
@@ -116,7 +128,7 @@ def print_leaderboard(
     page = None
     with progress_bar() as progress:
         runs = _runs(folder, lambda paths: progress.track(paths, description="runs"))
-        board = leaderboard(runs, modes=modes or (), envs=envs or (), agents=agents or ())
+        board = leaderboard(runs, beside=beside or (), modes=modes or (), envs=envs or (), agents=agents or ())
         if markdown is not None:
             write_results(markdown, board)
         if target is not None:
@@ -208,30 +220,36 @@ def _print_board(board: Leaderboard) -> None:
     )
     from cbo_gym.evaluation.runs.results import last_line
 
-    gone: list[str] = []
-    for env in board.per_env["env"].unique(maintain_order=True):
-        expendable = sorted((one for one in METRICS.values() if one.expendable), key=lambda one: -one.expendable)
-        gone += _print(printable(str(env)), env_table(board, str(env)), [one.title for one in expendable])
-        chosen = choice_table(board, str(env))
+    expendable = sorted((one for one in METRICS.values() if one.expendable), key=lambda one: -one.expendable)
+    by_env = {str(env): env_table(board, str(env)) for env in board.per_env["env"].unique(maintain_order=True)}
+    gone = _too_wide(by_env.values(), [one.title for one in expendable])
+    for env, found in by_env.items():
+        _print(printable(env), found, without=gone)
+        chosen = choice_table(board, env)
         if chosen.rows:
-            _print(f"Chosen on {printable(str(env))}", chosen)
-    for group in board.groups:
-        numbers = [OVERALL[name] for name in LESS_IMPORTANT_OVERALL]
-        gone += _print(f"{group.capitalize()}, over environments", overall_table(board, group), numbers)
+            _print(f"Chosen on {printable(env)}", chosen)
+    by_group = {group: overall_table(board, group) for group in board.groups}
+    gone_overall = _too_wide(by_group.values(), [OVERALL[name] for name in LESS_IMPORTANT_OVERALL])
+    for group, found in by_group.items():
+        _print(f"{group.capitalize()}, over environments", found, without=gone_overall)
     for env, losses in graph_loss_tables(board).items():
-        gone += _print(f"Score lost without the true graph, {printable(env)}", losses)
+        _print(f"Score lost without the true graph, {printable(env)}", losses)
     for env, losses in instance_tables(board).items():
-        gone += _print(f"Score lost on instances, {printable(env)}", losses)
+        _print(f"Score lost on instances, {printable(env)}", losses)
     if incomplete := completeness(board):
         say(incomplete, "yellow")
     for what, why in incomplete_rows(board):
         say(f"{what}: {last_line(why)}", "yellow")
-    left_out(gone, "the report has them, and --csv with --table")
+    left_out([*gone, *gone_overall], "the report has them, and --csv with --table")
     say(f"{SCORE_NOTE} {SECONDS_NOTE} {provenance(board)}", "dim")
 
 
-def _print(title: str, table: Table, droppable: Sequence[str] = ()) -> list[str]:
-    return print_table(title, table.header, table.lines, droppable=droppable)
+def _print(title: str, table: Table, without: Sequence[str] = ()) -> None:
+    print_table(title, table.header, table.lines, without=without)
+
+
+def _too_wide(tables: Iterable[Table], droppable: Sequence[str]) -> list[str]:
+    return too_wide([(table.header, table.lines) for table in tables], droppable)
 
 
 @app.command()

@@ -66,6 +66,7 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     droppable: Sequence[str] = (),
+    without: Sequence[str] = (),
 ) -> list[str]:
     """Print a table as wide as the terminal allows, or in a pipe as it needs.
 
@@ -74,11 +75,14 @@ def print_table(
         header: titles of the columns; all empty for none.
         rows: as many cells each.
         droppable: titles of columns that may be left out where the terminal is narrow, the first to go first.
+        without: titles of columns that are left out.
 
     Returns:
         the titles that were left out, for :func:`left_out`.
     """
-    lines = layout(header, rows, console.width if sys.stdout.isatty() else None, droppable)
+    kept = [place for place, name in enumerate(header) if name not in without]
+    header, rows = [header[place] for place in kept], [[row[place] for place in kept] for row in rows]
+    lines = layout(header, rows, _width(), [name for name in droppable if name not in without])
     if title:
         say(title, "bold")
     for line in lines.header:
@@ -88,6 +92,25 @@ def print_table(
     if title:
         console.print()
     return lines.dropped
+
+
+def too_wide(tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], droppable: Sequence[str]) -> list[str]:
+    """The columns for which one of several tables has no room, so that all of them can go without.
+
+    Args:
+        tables: the header and the rows of each.
+        droppable: as of :func:`print_table`.
+    """
+    dropped = {
+        name
+        for header, rows in tables
+        for name in layout(header, rows, _width(), [one for one in droppable if one in header]).dropped
+    }
+    return [name for name in droppable if name in dropped]
+
+
+def _width() -> int | None:
+    return console.width if sys.stdout.isatty() else None
 
 
 def left_out(titles: Sequence[str], elsewhere: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -20,7 +21,7 @@ from cbo_gym.cli.application import (
     look_here,
 )
 from cbo_gym.cli.completion import agent_names, env_ids
-from cbo_gym.cli.output import left_out, print_table, say
+from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
 from cbo_gym.cli.suites import SuiteOption, SuiteSeeds, grid
 from cbo_gym.errors import ArgumentError
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.runs.results import Recommend, Run
     from cbo_gym.suites import Suite
 
+UNTOLD = ("table", "status", "error", "secret", "unverified", "actions", "recommendations")  # of a run just played
 RecommendOption = Annotated[
     str,
     typer.Option(
@@ -49,6 +51,7 @@ def run(
     horizon: Horizon = None,
     recommend: RecommendOption = "every",
     out: Annotated[Path | None, typer.Option(help="Also write the rounds to this Parquet file.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Run one agent on one environment and print its regrets.
 
@@ -75,7 +78,16 @@ def run(
         )
     if out is not None:
         save_run(out, result)
-    _print_run(result)
+    if as_json:
+        print_json(_document(result))
+    else:
+        _print_run(result)
+
+
+def _document(result: Run) -> dict[str, object]:
+    """What the run was, and its table as a list of rows."""
+    about = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in UNTOLD}
+    return {**about, "seconds_a_round": result.seconds_a_round, "rounds": result.table.to_dicts()}
 
 
 def _print_run(result: Run) -> None:
@@ -145,7 +157,9 @@ def sweep(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Play nothing: print what would be played, and a guess of the time from FOLDER's runs."
+            "--dry-run",
+            help="Play nothing: print what would be played, and a guess of the time from FOLDER's runs, else from the "
+            "published ones of --beyond or ./results.",
         ),
     ] = False,
 ) -> None:
@@ -233,8 +247,10 @@ def _print_plan(
 ) -> None:
     from cbo_gym.evaluation.play.forecast import forecast
     from cbo_gym.evaluation.play.sweep import plan
+    from cbo_gym.evaluation.store.published import is_published
 
-    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond, blind))
+    store = beyond or next((place for place in [Path("results")] if is_published(place)), None)
+    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond, blind), store)
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
     rows = [_planned_row(pair) for pair in planned.pairs if pair.plays]
     left_out(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")
@@ -260,10 +276,10 @@ def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
     if not to_play:
         return lines
     if planned.unknown == to_play:
-        return [*lines, "No guess of the time: none of these agents has a finished run in the folder."]
+        return [*lines, "No guess of the time: none of these agents has a finished run, here or published."]
     lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{_spread(planned, jobs)}.")
     if planned.unknown:
-        lines.append(f"This leaves out {planned.unknown} runs of agents without a finished run in the folder.")
+        lines.append(f"This leaves out {planned.unknown} runs of agents without a finished run, here or published.")
     lines.append("Starting a process and scoring a run take seconds more each; other machines are faster or slower.")
     return lines
 

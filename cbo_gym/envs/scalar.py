@@ -251,6 +251,22 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             return None
         return render(self._snapshot(), self.render_mode)
 
+    def _repr_html_(self) -> str:
+        from cbo_gym.drawing.html import facts, svg_of  # late: it draws
+        from cbo_gym.envs.picture import picture_of
+
+        about: list[tuple[str, object]] = [
+            ("mode", self.mode),
+            ("rounds", self.spec.max_episode_steps if self.spec else "-"),
+            ("actions", self.action_space),
+            ("observations", ", ".join(self.feedback.observation_space)),
+            ("reward", self.scm.reward),
+            ("played so far", self.round),
+        ]
+        return facts(self.spec.id if self.spec else self.problem.name, about) + svg_of(
+            picture_of(self._snapshot()).figure
+        )
+
     def _snapshot(self) -> Snapshot:
         env_id = self.spec.id if self.spec else None
         return Snapshot(self.feedback, env_id, self.round, self.total_reward, self.values, self._intervention)

@@ -9,9 +9,11 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.arguments import whole_number
+from cbo_gym.envs.making import env_spec, make_env
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import Feedback
+from cbo_gym.labels import Spec
 from cbo_gym.registry import InitialData, find_entry, is_custom
 from cbo_gym.task import Action, Observation, Round, Task
 
@@ -19,8 +21,8 @@ INITIAL_DATA_STREAM = 1  # keeps the initial data's random stream apart from the
 
 
 def make_task(
-    env: gym.Env[Observation, Action],
-    seed: int,
+    env: gym.Env[Observation, Action] | str | Spec,
+    seed: int = 0,
     *,
     horizon: int | None = None,
     initial_data: InitialData | None = None,
@@ -28,19 +30,24 @@ def make_task(
     """What an agent may know about ``env``, with the initial data of ``seed``.
 
     Args:
-        env: made by ``gym.make``, or an environment of this package directly.
+        env: made by ``gym.make``, or an environment of this package directly; or the id of one, also with parameters:
+            ``"CBO/BinaryTree-v0(depth=3)"``.
         seed: of the initial data, at least 0; one seed gives every agent the same data.
         horizon: number of rounds; None for the environment's own ``max_episode_steps``.
         initial_data: sizes of the initial data; None for the registry's, or none for an unregistered environment.
 
     Raises:
-        ArgumentTypeError: if ``env`` is not an environment of this package.
-        ArgumentError: if the horizon is neither given nor known or no whole number of at least 1, or the seed is no
-            whole number of at least 0.
+        ArgumentTypeError: if ``env`` is neither an id nor an environment of this package.
+        ArgumentError: if there is no such id, or a parameter is wrong; if the horizon is neither given nor known or no
+            whole number of at least 1, or the seed is no whole number of at least 0.
     """
-    base = env.unwrapped
+    if isinstance(env, str | Spec):
+        env = make_env(env_spec(env))
+    base = getattr(env, "unwrapped", env)
     if not isinstance(base, CausalBanditEnv):
-        raise ArgumentTypeError(f"a Task needs an environment of cbo_gym; given {type(base).__name__}")
+        raise ArgumentTypeError(
+            f"a Task needs the id of an environment, or an environment of cbo_gym; given {type(base).__name__}"
+        )
     seed = whole_number("seed", seed, at_least=0)
     spec = env.spec
     if horizon is None and spec is not None:

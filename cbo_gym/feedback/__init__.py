@@ -56,11 +56,11 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     own = [name for name, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
-        hints = "".join(
-            did_you_mean(name, [*known, *GRAPH_KEYWORDS, *OUTCOME_KEYWORDS, INSTANCE_KEYWORD]) for name in unknown
-        )
+        of_all = (*OUTCOME_KEYWORDS, *GRAPH_KEYWORDS, INSTANCE_KEYWORD)
+        hints = "".join(did_you_mean(name, [*known, *of_all]) for name in unknown)
         raise ArgumentError(
-            f"{_name(problem)} in {mode} mode takes the parameters {sorted(known)}; given also {unknown}{hints}"
+            f"{_name(problem)} in {mode} mode has no parameter {', '.join(unknown)}{hints or ';'} it takes "
+            f"{', '.join(sorted(known)) or 'none of its own'}, and as every environment {', '.join(of_all)}"
         )
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
     built = _asking(built, asked)
@@ -90,4 +90,7 @@ def _asking(problem: Problem, asked: dict[str, Any]) -> Problem:
 
 
 def _name(problem: str | Problem) -> str:
-    return shortened(problem) if isinstance(problem, str) else problem.name
+    """What a user calls it: of a system of this package no function's path."""
+    if isinstance(problem, Problem):
+        return problem.name
+    return problem.partition(":")[2] if problem.startswith("cbo_gym.") else shortened(problem)

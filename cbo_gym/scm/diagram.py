@@ -364,6 +364,11 @@ class CausalDiagram:
             figure.savefig(path)
         return figure
 
+    def _repr_svg_(self) -> str:
+        from cbo_gym.drawing.html import svg_of  # late, as above
+
+        return svg_of(self.plot())
+
     def _derived(
         self, nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]
     ) -> CausalDiagram:

@@ -23,12 +23,12 @@ ROOT = Path(cbo_gym.__file__).parent
 #: the door let through
 MAKERS = {
     "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph agents.choice.auto "
-    "feedback problems.build",
+    "feedback later problems.build",
     "find_agent": "agent_cards agent_finder evaluation.verify.admission "
     "evaluation.play.grid evaluation.runs.provenance player",
-    "create_agent": "agent_finder evaluation.play.grid evaluation.play.runner player testing",
-    "make_env": "cli.environments evaluation.play.grid evaluation.play.runner exchange.opening testing",
-    "make": "agents.dynamic.restarted cli.environments specs testing",
+    "create_agent": "agent_finder evaluation.play.grid player",
+    "make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner exchange.opening testing",
+    "make": "agents.dynamic.restarted cli.environments envs.making testing",
     "builder_of": "evaluation.verify.admission problems.build",
     "build_problem": "feedback problems.systems.contextual testing",
     "load_problem": "problems.build",
@@ -38,7 +38,8 @@ MAKERS = {
     "evaluate": "agents.intervention_sets.parent_posterior cli.runs evaluation.play.sweep",
     "exec": "scm.straight_line",
     "eval": "problems.own.expression",
-    "loads": "plain.messages evaluation.play.processes evaluation.store.published evaluation.runs.results agents.zoo",
+    "loads": "player plain.messages evaluation.play.processes evaluation.store.published evaluation.runs.results "
+    "agents.zoo agent_cards",
     "literal_eval": "labels",
     "cell_of": "evaluation.play.grid",
     "cells_of_strangers": "evaluation.verify.referee evaluation.verify.replay",

@@ -75,14 +75,14 @@ def test_a_known_composition_leaks_no_more_than_itself():
 @pytest.mark.parametrize("env_id", ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"])
 def test_no_keyword_makes_an_environment_tell_the_truth(make, env_id):
     how = {"vectorization_mode": "vector_entry_point"} if make is gym.make_vec else {}
-    with pytest.raises(ArgumentError, match=r"given also \['oracle'\]"):
+    with pytest.raises(ArgumentError, match="has no parameter oracle"):
         make(env_id, oracle=True, **how)
 
 
 def test_the_evaluator_plays_nothing_that_tells_the_truth(monkeypatch):
-    with pytest.raises(ArgumentError, match=r"given also \['oracle'\]"):
+    with pytest.raises(ArgumentError, match="has no parameter oracle"):
         evaluate(Recorder(), "CBO/Dropwave-v0(oracle=True)", seed=0, horizon=1)
-    with pytest.raises(ArgumentError, match=r"given also \['oracle'\]"):
+    with pytest.raises(ArgumentError, match="has no parameter oracle"):
         evaluate(Recorder(), "CBO/Dropwave-v0", seed=0, horizon=1, oracle=True)
     told = (OracleInfo.wrapper_spec(),)
     kwargs = gym.spec("CBO/Dropwave-v0").kwargs

@@ -211,7 +211,7 @@ def test_parameters_may_be_lists(tmp_path):
     [
         ({"agents": ["Nobody"]}, "no agent is called"),
         ({"envs": ["CBO/Nowhere-v0"]}, "cannot make the environment CBO/Nowhere-v0"),
-        ({"agents": ["__main__:Mine"]}, "put it into a module"),
+        ({"agents": ["__main__:Mine"]}, "cannot import the agent '__main__:Mine'"),
         ({"agents": ["Random(x={1, 2})"]}, "sets have no order"),
         ({"seeds": [-1]}, "seeds must be at least 0"),
         ({"seeds": [1.7]}, "seeds must be a whole number"),

@@ -18,9 +18,11 @@ from cbo_gym.evaluation.metrics.gap import GAPS
 from cbo_gym.evaluation.metrics.registry import METRICS, numbers_of
 from cbo_gym.evaluation.metrics.regret import normalised_score, selection_frequencies
 from cbo_gym.evaluation.runs.counted import env_label, newest
-from cbo_gym.evaluation.runs.folder import load_runs
 from cbo_gym.evaluation.runs.results import SECONDS, Run, kind_of, last_line, release
+from cbo_gym.evaluation.store.published import runs_in
+from cbo_gym.evaluation.store.together import together
 from cbo_gym.labels import matches
+from cbo_gym.later import Later
 
 BOOTSTRAP_DRAWS = 2000
 BATCH = 1000  # runs of a folder whose tables are in memory at a time
@@ -81,6 +83,10 @@ class Leaderboard:
     replaced: int
     unverified: tuple[Run, ...] = ()
 
+    plot = Later("cbo_gym.evaluation.report.display:plot_board", "Agents compared, as a figure of Matplotlib.")
+    to_pandas = Later("cbo_gym.evaluation.report.display:board_to_pandas", "One of the tables as pandas has it.")
+    _repr_html_ = Later("cbo_gym.evaluation.report.display:show_board", "What a notebook shows.")
+
     @property
     def groups(self) -> list[str]:
         """All modes first, then the modes."""
@@ -95,6 +101,7 @@ class Leaderboard:
 def leaderboard(
     source: Path | str | Iterable[Run],
     *,
+    beside: Path | str | Iterable[Path | str] = (),
     modes: Sequence[str] = (),
     envs: Sequence[str] = (),
     agents: Sequence[str] = (),
@@ -106,7 +113,9 @@ def leaderboard(
     the newest counts. Runs that are unverified are never ranked.
 
     Args:
-        source: a folder that a sweep wrote, or runs.
+        source: a folder that a sweep wrote, published results, or runs.
+        beside: more of the former, whose runs on the environments of ``source`` are compared too. A warning says where
+            their numbers of rounds or their code differ from those of ``source``.
         modes: only these feedback modes; all if empty.
         envs: only environments that match one of these, see :func:`cbo_gym.specs.matches`.
         agents: only agents that do.
@@ -116,7 +125,9 @@ def leaderboard(
     """
     found: list[Run] = []
     parts: list[tuple[Sequence[Run], pl.DataFrame]] = []
-    for read in _batches(load_runs(Path(source)) if isinstance(source, str | Path) else source):
+    given = runs_in(source) if isinstance(source, str | Path) else source
+    others = [beside] if isinstance(beside, str | Path) else list(beside)
+    for read in _batches(together(given, others) if others else given):
         own = [
             run
             for run in read
@@ -126,7 +137,7 @@ def leaderboard(
         ]
         found += read
         parts.append((own, _numbers(own)))
-        if not isinstance(source, Sequence) or isinstance(source, str):  # whoever gives a list has their tables
+        if others or not isinstance(source, Sequence) or isinstance(source, str):  # who gives a list has their tables
             for run in read:
                 release(run)
     chosen = [run for own, _ in parts for run in own]

@@ -12,10 +12,13 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.sweep import Job
 from cbo_gym.evaluation.runs.folder import load_runs, stored_run
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.published import load_published
 from cbo_gym.labels import Spec
 
+Recorded = dict[str, dict[str, list[float]]]  # agent -> environment -> seconds a round of its runs
 SAME = "same environment"
 OTHER = "other environments"
+PUBLISHED = ", published"  # stands behind either
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class Planned:
         there: runs that are stored already and would not be played again.
         to_play: the others.
         seconds: what one run would take of the agent's own time; None where nothing tells.
-        source: what runs of the agent this is taken from: :data:`SAME`, :data:`OTHER`, or nothing.
+        source: what runs of the agent this is taken from: :data:`SAME`, :data:`OTHER`, either of them
+            :data:`PUBLISHED`, or nothing.
     """
 
     agent: str
@@ -68,35 +72,48 @@ class Forecast:
         return max(longest, self.seconds / processes)
 
 
-def forecast(jobs: Sequence[Job]) -> Forecast:
+def forecast(jobs: Sequence[Job], store: Path | None = None) -> Forecast:
     """Say of a grid, as :func:`cbo_gym.evaluation.play.sweep.plan` makes it, what would be played, and guess the time.
 
     The guess is the mean time of a round in the finished runs of the grid's folder, of the agent with the same
-    parameters: on the same environment if there are any, else on all others. Rounds of methods whose models grow take
-    longer in longer runs. Nothing is written.
+    parameters: on the same environment if there are any, else on all others. Of an agent that has none there, the runs
+    of ``store``, published results, tell the same. Rounds of methods whose models grow take longer in longer runs.
+    Nothing is written.
     """
-    recorded = _recorded({job.folder for job in jobs})
+    folders = {job.folder for job in jobs if job.folder.is_dir()}
+    places = [_recorded(run for folder in folders for run in load_runs(folder))]
+    places += [_recorded(load_published(store))] if store is not None else []
     pairs: dict[tuple[Spec, Spec], list[Job]] = {}
     for job in jobs:
         pairs.setdefault((job.agent, job.env), []).append(job)
-    return Forecast(tuple(_planned(group, recorded) for group in pairs.values()))
+    return Forecast(tuple(_planned(group, places) for group in pairs.values()))
 
 
-def _recorded(folders: Iterable[Path]) -> dict[str, dict[str, list[float]]]:
-    """Agent -> environment -> seconds a round of its finished runs."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for run in (run for folder in folders if folder.is_dir() for run in load_runs(folder)):
+def _recorded(runs: Iterable[Run]) -> Recorded:
+    """Of the finished runs."""
+    found: Recorded = {}
+    for run in runs:
         if run.status == "finished":
             found.setdefault(run.agent, {}).setdefault(run.env, []).append(run.seconds_a_round)
     return found
 
 
-def _planned(jobs: list[Job], recorded: dict[str, dict[str, list[float]]]) -> Planned:
+def _known(agent: str, env: str, places: Sequence[Recorded]) -> tuple[list[float], str]:
+    """The seconds of rounds that tell most, and where they are from: the first place is the folder, then a store."""
+    for recorded, where in zip(places, ("", PUBLISHED), strict=False):
+        by_env = recorded.get(agent, {})
+        if env in by_env:
+            return by_env[env], f"{SAME}{where}"
+        if by_env:
+            return [seconds for times in by_env.values() for seconds in times], f"{OTHER}{where}"
+    return [], ""
+
+
+def _planned(jobs: list[Job], places: Sequence[Recorded]) -> Planned:
     """The jobs of one agent on one environment."""
     first = jobs[0]
     there = sum(_is_there(job) for job in jobs)
-    by_env = recorded.get(str(first.agent), {})
-    known = by_env.get(str(first.env)) or [seconds for times in by_env.values() for seconds in times]
+    known, source = _known(str(first.agent), str(first.env), places)
     return Planned(
         agent=str(first.agent),
         env=str(first.env),
@@ -105,7 +122,7 @@ def _planned(jobs: list[Job], recorded: dict[str, dict[str, list[float]]]) -> Pl
         there=there,
         to_play=len(jobs) - there,
         seconds=float(np.mean(known)) * first.horizon if known else None,
-        source=SAME if str(first.env) in by_env else OTHER if known else "",
+        source=source,
     )
 
 

@@ -8,11 +8,15 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium as gym
+
 from cbo_gym.agent_finder import create_agent, find_agent, known_agents, modes_of, usable_agents
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.arguments import whole_number
+from cbo_gym.envs.making import env_spec, make_env, rounds_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.blind import secret_of, turned
+from cbo_gym.evaluation.play.handed import Handed, handed_over, import_path, in_a_list
 from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, described
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import problem_of
@@ -21,7 +25,6 @@ from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, asked_after, last_line, run_name
 from cbo_gym.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
 from cbo_gym.registry import entries
-from cbo_gym.specs import make_env
 from cbo_gym.suites import Suite
 
 
@@ -32,11 +35,13 @@ class Player(NamedTuple):
         modules: in which it is defined.
         modes: the feedback modes that it plays, by its own word; empty if it says nothing.
         isolated: whether it is somebody else's, and so plays in a process of its own.
+        handed: the agent, where no other process can import it.
     """
 
     modules: frozenset[str]
     modes: tuple[str, ...]
     isolated: bool
+    handed: Handed | None = None
 
 
 class Cell(NamedTuple):
@@ -74,6 +79,7 @@ class Job:
         leaves_no_trace: whether a process that played it is as it was.
         secret: of blind play, see :mod:`cbo_gym.evaluation.play.blind`; empty for play that is not.
         recorded: actions that are played instead of the agent's, whose run they were.
+        handed: the agent, where no other process can import it.
     """
 
     agent: Spec
@@ -89,6 +95,7 @@ class Job:
     leaves_no_trace: bool = True
     secret: str = ""
     recorded: Recorded | None = None
+    handed: Handed | None = None
 
     @property
     def path(self) -> Path:
@@ -98,9 +105,9 @@ class Job:
 
 
 def plan(
-    agents: Iterable[str | Spec],
-    envs: Iterable[str | Spec] | Suite,
-    seeds: Iterable[int] | None,
+    agents: Any,
+    envs: Any,
+    seeds: Iterable[int] | int | None,
     folder: Path,
     horizon: int | None = None,
     recommend: Recommend = "every",
@@ -114,16 +121,13 @@ def plan(
         envs = envs.environments
     if seeds is None:
         raise ArgumentError("give the seeds; only a suite has seeds of its own")
-    agent_specs = _agents(agents)
-    env_specs = _environments(envs)
-    seed_list = list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in seeds))
-    if not (agent_specs and env_specs and seed_list):
-        raise ArgumentError("give at least one agent, one environment and one seed")
-    if own := [spec for spec in agent_specs if spec.name.startswith("__main__:")]:
-        raise ArgumentError(f"{own[0]} is in the script that runs, which no other process knows; put it into a module")
+    env_specs = _environments(envs, horizon)
+    seed_list = seeds_in(seeds)
     asked_after(recommend, 1)  # raises for another word
     forget_sources()  # they may have been edited since the last sweep
-    players = {spec: player_of(spec) for spec in dict.fromkeys(agent_specs)}
+    players = _players(agents)
+    if not (players and env_specs and seed_list):
+        raise ArgumentError("give at least one agent, one environment and one seed")
     there = _cells_of(beyond)
     return [
         job_of(agent, player, cell, recommend, folder)
@@ -136,7 +140,7 @@ def plan(
 
 def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder: Path) -> Job:
     """The job of an agent in a cell."""
-    code = sources(player.modules, cell.problem)
+    code = sources(player.modules, cell.problem) | dict(player.handed.stamps if player.handed else ())
     return Job(
         agent=agent,
         env=cell.env,
@@ -150,7 +154,18 @@ def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder
         isolated=player.isolated,
         leaves_no_trace=is_our_own(cell.problem) and (player.isolated or set(code) <= set(OWN)),
         secret=cell.secret,
+        handed=player.handed,
     )
+
+
+def seeds_in(seeds: Iterable[int] | int) -> list[int]:
+    """Each seed once; a number counts them from 0.
+
+    Raises:
+        ArgumentError: if one is no whole number of at least 0.
+    """
+    counted = seeds if isinstance(seeds, Iterable) else range(whole_number("seeds", seeds, at_least=1))
+    return list(dict.fromkeys(whole_number("seeds", seed, at_least=0) for seed in counted))
 
 
 def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
@@ -160,15 +175,28 @@ def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
     return Player(*described(spec, seconds), isolated=True)
 
 
-def _agents(named: Iterable[str | Spec]) -> list[Spec]:
-    """Of those that a pattern names, the ones that can be used."""
-    specs: list[Spec] = []
-    for one in named:
-        if isinstance(one, str) and (fitting := expand([one], known_agents, AGENTS_LISTED_BY)) != [one]:
-            specs += map(Spec, usable_agents(partial(player_of, seconds=LISTING_SECONDS), fitting))
+def _players(agents: Any) -> dict[Spec, Player]:
+    """Those that play, by their labels."""
+    players: dict[Spec, Player] = {}
+    for label, given in in_a_list(agents):
+        if label is not None and isinstance(given, str | Spec):
+            raise ArgumentError(f"{given} is called what it is named by; a label is for an agent without a name")
+        path = given if isinstance(given, str | Spec) else None if label else import_path(given)
+        if isinstance(path, str) and path.startswith("__main__:"):  # which no other process knows
+            given, path = find_agent(path), None
+        if path is not None:
+            players |= {spec: player_of(spec) for spec in _named(path) if spec not in players}
         else:
-            specs.append(one if isinstance(one, Spec) else Spec.parse(one))
-    return specs
+            spec, handed = handed_over(given, label, map(str, players))
+            players[spec] = Player(handed.modules, handed.modes, isolated=bool(handed.payload), handed=handed)
+    return players
+
+
+def _named(one: str | Spec) -> list[Spec]:
+    """Of those that a pattern names, the ones that can be used."""
+    if isinstance(one, str) and (fitting := expand([one], known_agents, AGENTS_LISTED_BY)) != [one]:
+        return list(map(Spec, usable_agents(partial(player_of, seconds=LISTING_SECONDS), fitting)))
+    return [one if isinstance(one, Spec) else Spec.parse(one)]
 
 
 def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blind: str | None) -> Iterator[list[Cell]]:
@@ -191,14 +219,18 @@ def _blind_cell(env: Spec, seed: int, horizon: int | None, words: str) -> Cell:
     return cell_of(turned(env, secret), seed, horizon, secret)
 
 
-def _environments(named: Iterable[str | Spec]) -> list[Spec]:
-    """Texts, with ``*`` and ``?`` in them, as what they stand for; Specs as they are."""
+def _environments(named: Any, horizon: int | None) -> list[Spec]:
+    """Texts, with ``*`` and ``?`` in them, as what they stand for; Specs, and environments that are made, as theirs."""
     known = [entry.id for entry in entries()]
-    return [
-        spec
-        for one in named
-        for spec in ([one] if isinstance(one, Spec) else map(Spec.parse, expand([one], lambda: known, ENVS_LISTED_BY)))
-    ]
+    if isinstance(named, str | Spec) or not isinstance(named, Iterable):
+        named = [named]
+    specs: list[Spec] = []
+    for one in named:
+        texts = expand([one], lambda: known, ENVS_LISTED_BY) if isinstance(one, str) else [one]
+        specs += map(env_spec, texts)
+        if horizon is None and (own := rounds_of(one)) not in (None, gym.spec(specs[-1].name).max_episode_steps):
+            raise ArgumentError(f"{specs[-1]} was made with {own} rounds; give all runs of the sweep a horizon={own}")
+    return specs
 
 
 def _cells_of(beyond: Path | str | None) -> set[tuple[str, str, int, int, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -36,7 +37,8 @@ class IsolatedAgent:
     What it hands over is numbers, lists and dicts, which feedback reads as it reads any action.
 
     Args:
-        spec: its name, or import path, and its parameters. The code is run in the process that is started here.
+        given: its name, or import path, and its parameters; or what cloudpickle made of it. The code is run in the
+            process that is started here.
         seconds: in which it must be imported and made.
 
     Attributes:
@@ -48,9 +50,13 @@ class IsolatedAgent:
             before it is made.
     """
 
-    def __init__(self, spec: Spec, seconds: float = MAKING_SECONDS) -> None:
+    def __init__(self, given: Spec | bytes, seconds: float = MAKING_SECONDS) -> None:
         self._conversation = _Conversation()
-        made = self._conversation.begin(f"make {spec.shown}", seconds, "make", label=str(spec))
+        if isinstance(given, Spec):
+            made = self._conversation.begin(f"make {given.shown}", seconds, "make", label=str(given))
+        else:
+            packed = b64encode(given).decode()
+            made = self._conversation.begin("make the agent", seconds, "take", packed=packed)
         self.modules = frozenset(map(str, made["modules"]))
         self.modes = tuple(map(str, made["modes"]))
 
@@ -130,9 +136,9 @@ class _Conversation:
         return told.get("value")
 
 
-def described(spec: Spec, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
+def described(given: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
     """The modules and the modes of an agent, from a process of its own; raises as :class:`IsolatedAgent` does."""
-    agent = IsolatedAgent(spec, seconds)
+    agent = IsolatedAgent(given, seconds)
     agent.close()
     return agent.modules, agent.modes
 

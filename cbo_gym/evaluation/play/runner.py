@@ -12,7 +12,9 @@ import gymnasium as gym
 import numpy as np
 import polars as pl
 
+from cbo_gym.agent_finder import agent_of
 from cbo_gym.arguments import whole_number
+from cbo_gym.envs.making import env_spec, rounds_of
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, text_of
 from cbo_gym.evaluation.metrics import regret
@@ -22,7 +24,7 @@ from cbo_gym.evaluation.runs.provenance import modules_of, played_with, sources
 from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Recommend, Run, asked_after
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
-from cbo_gym.specs import Spec, create_agent, make_env, require_agent
+from cbo_gym.specs import Spec, make_env
 from cbo_gym.task import Action, Observation, Task
 from cbo_gym.wrappers import OracleInfo, wrappers_of
 
@@ -33,7 +35,7 @@ class AgentError(OperationError):
 
 def evaluate(
     agent: Any,
-    env: str | Spec,
+    env: str | Spec | gym.Env[Observation, Action],
     seed: int,
     *,
     horizon: int | None = None,
@@ -49,10 +51,12 @@ def evaluate(
     the run, for all rounds at once.
 
     Args:
-        agent: an agent object, or a name, import path or Spec as in :func:`create_agent`.
-        env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``.
+        agent: an agent object; a class, or a function without parameters, that makes one; or a name, import path or
+            Spec as in :func:`create_agent`.
+        env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment from
+            ``gym.make``, which is made anew with the same parameters and number of rounds, and left as it is.
         seed: at least 0; it fixes the noise, the initial data and the agent's own randomness.
-        horizon: number of rounds; None for the registered one.
+        horizon: number of rounds; None for the environment's own.
         recommend: after which rounds the agent is asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or the last alone, ``"end"``. Some agents fit their model for it.
         label: what the results call the agent; None for its name with its parameters, or its class.
@@ -68,13 +72,11 @@ def evaluate(
         UnsupportedModeError: if the agent does not play the environment's mode.
         AgentError: if the agent raises, or returns an action that the environment rejects.
     """
-    spec = Spec.parse(env) if isinstance(env, str) else env
-    spec = Spec(spec.name, tuple(sorted({**spec.keywords, **env_parameters}.items())))
+    spec = env_spec(env, env_parameters)
     named = Spec.parse(agent) if isinstance(agent, str) else agent if isinstance(agent, Spec) else None
-    if named is not None:
-        agent = create_agent(named)
-    label = label or str(named or type(require_agent(agent)).__name__)
-    made = make_env(spec, horizon)
+    agent = agent_of(named or agent)
+    label = label or str(named or type(agent).__name__)
+    made = make_env(spec, rounds_of(env) if horizon is None else horizon)
     _refuse_the_truth(made)
     try:
         seeds = seeds_of(whole_number("seed", seed, at_least=0), secret)

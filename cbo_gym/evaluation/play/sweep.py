@@ -16,14 +16,15 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.evaluation.play.grid import Job, plan
+from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
 from cbo_gym.evaluation.play.isolated import IsolatedAgent, guard_memory
 from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import evaluate
@@ -31,10 +32,8 @@ from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.machine import process_count
 from cbo_gym.evaluation.runs.provenance import played_with
-from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, Run, Status, name_of, readable, save_run
 from cbo_gym.evaluation.runs.suite_runs import warn_of_others
-from cbo_gym.labels import Spec
 from cbo_gym.suites import Suite
 
 Backend = Literal["local", "dask"]
@@ -42,9 +41,9 @@ STEP = 0.5  # seconds of a wait; on Windows Ctrl-C is heard only at its end
 
 
 def sweep(
-    agents: Iterable[str],
-    envs: Iterable[str] | Suite,
-    seeds: Iterable[int] | None,
+    agents: Any,
+    envs: Any,
+    seeds: Iterable[int] | int | None,
     folder: Path | str,
     *,
     horizon: int | None = None,
@@ -73,9 +72,13 @@ def sweep(
 
     Args:
         agents: names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed ones.
-        envs: environment ids, with parameters where wanted; ``"CBO/Alpine2*"`` stands for all that fit. Or a suite,
-            ``cbo_gym.suites.load("survey2026")``.
-        seeds: at least 0 each; None for those of the suite.
+            Also Specs, classes, instances, and functions without parameters that make one: each run has one of its own.
+            What other processes cannot import, as from a notebook's cell, is sent to them by value, and plays in this
+            process where it cannot be sent, which a warning says; results call it by the name of its class or function,
+            or as a mapping does: ``{"mine, k=3": agent}``.
+        envs: environment ids, with parameters where wanted; ``"CBO/Alpine2*"`` stands for all that fit. Also Specs, and
+            environments from ``gym.make``, which are made anew. Or a suite, ``cbo_gym.suites.load("survey2026")``.
+        seeds: at least 0 each; how many, counted from 0; None for those of the suite.
         folder: where the runs are kept.
         horizon: number of rounds; None for those of the suite, else the registered ones.
         recommend: after which rounds agents are asked for their recommendations, see
@@ -108,7 +111,7 @@ def sweep(
         raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
-    seeds = None if seeds is None else list(seeds)
+    seeds = None if seeds is None else seeds_in(seeds)
     jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond, blind)
     if isinstance(envs, Suite) and blind is None:
         warn_of_others(envs, Path(folder), {job.path for job in jobs}, seeds, horizon)
@@ -186,16 +189,24 @@ def _on_this_machine(jobs: Sequence[Job], *, count: int, limits: Limits) -> Gene
 
     pool = ThreadPoolExecutor(max(1, len(workers)))  # each thread waits for a process, and this one hears Ctrl-C
     ended: SimpleQueue[Future[tuple[Job, Run]]] = SimpleQueue()
+    here = [job for job in jobs if _plays_here(job)]
     try:
         for job in jobs:
-            pool.submit(play, job).add_done_callback(ended.put)
-        for _ in jobs:
+            if job not in here:
+                pool.submit(play, job).add_done_callback(ended.put)
+        for job in here:
+            yield job, run_job(job)
+        for _ in range(len(jobs) - len(here)):
             yield _next_of(ended).result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
             worker.close()
         pool.shutdown()
+
+
+def _plays_here(job: Job) -> bool:
+    return job.handed is not None and not job.handed.payload
 
 
 def _next_of(ended: SimpleQueue[Future[tuple[Job, Run]]]) -> Future[tuple[Job, Run]]:
@@ -216,6 +227,8 @@ def _on_cluster(jobs: Sequence[Job], *, address: str, limits: Limits) -> Generat
 
     if not jobs:  # then no cluster is needed
         return
+    if unsent := {str(job.agent) for job in jobs if _plays_here(job)}:
+        raise ArgumentError(f"{', '.join(sorted(unsent))} cannot be sent to a cluster's workers; put it into a module")
     play = partial(_on_worker, limits=limits)
     code = dict(stamp for job in jobs for stamp in job.sources)
     for job, outcome in completed(play, jobs, address, code):
@@ -238,7 +251,7 @@ def run_job(job: Job) -> Run:
     """Play one job; called in a worker process."""
     try:
         with _agent(job) as agent:
-            return evaluate(
+            run = evaluate(
                 agent,
                 job.env,
                 job.seed,
@@ -247,6 +260,7 @@ def run_job(job: Job) -> Run:
                 label=str(job.agent),
                 secret=job.secret,
             )
+        return run if job.handed is None else replace(run, sources=run.sources | dict(job.handed.stamps))
     except UnsupportedModeError as error:
         return _unfinished(job, "skipped", str(error))
     except BaseException:  # an agent's module may raise anything, requests to end the process too
@@ -254,13 +268,13 @@ def run_job(job: Job) -> Run:
 
 
 @contextmanager
-def _agent(job: Job) -> Iterator[Spec | Recorded | IsolatedAgent]:
+def _agent(job: Job) -> Iterator[Any]:
     """What plays a job: an agent of this package by its name, or somebody else's in a process that ends with it."""
     if job.recorded is not None or not job.isolated:
-        yield job.recorded or job.agent
+        yield job.recorded or (job.handed.agent() if job.handed else job.agent)
         return
     guard_memory()
-    with closing(IsolatedAgent(job.agent)) as agent:
+    with closing(IsolatedAgent(job.handed.payload if job.handed else job.agent)) as agent:
         yield agent
 
 

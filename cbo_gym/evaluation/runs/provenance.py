@@ -74,8 +74,13 @@ def sources(modules: Iterable[str], problem: object) -> dict[str, str]:
         files.append(problem)
     elif isinstance(problem, str):
         named.add(problem.partition(":")[0])
-    others = {module.partition(".")[0] for module in named} - {"cbo_gym", *KNOWN_BY_VERSION}
-    return {name: _stamp_of(name) for name in (*OWN, *files, *sorted(others))}
+    return {name: _stamp_of(name) for name in (*OWN, *files)} | stamps_of(named)
+
+
+def stamps_of(modules: Iterable[str]) -> dict[str, str]:
+    """The part of :func:`sources` that somebody else's modules are."""
+    others = {module.partition(".")[0] for module in modules} - {"cbo_gym", *KNOWN_BY_VERSION}
+    return {name: _stamp_of(name) for name in sorted(others)}
 
 
 def sources_now(names: Iterable[str]) -> dict[str, str | None]:

@@ -24,6 +24,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.parquet import Contents, contents
 from cbo_gym.evaluation.runs.rounds import DeferredTable, Rounds
 from cbo_gym.files import write_bytes
+from cbo_gym.later import Later
 from cbo_gym.task import Mode
 from cbo_gym.validation import field_errors
 from cbo_gym.version import __version__
@@ -166,6 +167,9 @@ class Run:
     actions: str = ""
     recommendations: str = ""
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
+
+    plot = Later("cbo_gym.evaluation.report.display:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
+    _repr_html_ = Later("cbo_gym.evaluation.report.display:show_run", "What a notebook shows.")
 
     @property
     def columns(self) -> Collection[str]:

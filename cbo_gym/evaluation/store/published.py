@@ -39,7 +39,7 @@ from cbo_gym.errors import ArgumentError, OperationError, shown
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.metrics.gap import gaps_of
 from cbo_gym.evaluation.runs.counted import newest
-from cbo_gym.evaluation.runs.folder import run_files, stored_run
+from cbo_gym.evaluation.runs.folder import load_runs, run_files, stored_run
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.parquet import Contents, metadata_of
 from cbo_gym.evaluation.runs.recorded import with_actions
@@ -241,6 +241,15 @@ def own_store() -> Path:
             "the repository"
         )
     return top / "results"
+
+
+def runs_in(path: Path | str) -> Iterable[Run]:
+    """The runs of a folder that a sweep wrote, or of published results.
+
+    Raises:
+        ArgumentError: if there is no such folder or file, or it is no published results.
+    """
+    return load_published(path) if is_published(Path(path)) else load_runs(Path(path))
 
 
 def is_published(path: Path) -> bool:

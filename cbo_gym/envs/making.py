@@ -1,0 +1,87 @@
+"""Environments from what people name them by: an id, with parameters, a Spec, or one that is made already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+
+from cbo_gym.arguments import whole_number
+from cbo_gym.envs.rendering import require_render_mode
+from cbo_gym.envs.scalar import CausalBanditEnv
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, shown
+from cbo_gym.labels import Spec
+from cbo_gym.registry import entries
+from cbo_gym.task import Action, Observation
+
+OF_GYMNASIUM = (OrderEnforcing, PassiveEnvChecker, TimeLimit)  # which gym.make puts round every environment
+
+
+def env_spec(given: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
+    """The id of an environment and its parameters.
+
+    Args:
+        given: an id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; a Spec; or an environment from
+            ``gym.make``, of which the id and its parameters count, not what has been played in it.
+        parameters: more of them.
+
+    Raises:
+        ArgumentError: if the text has another form; if the environment is not from ``gym.make``, or has wrappers that
+            are not Gymnasium's usual ones, for what is played would be another environment then.
+        ArgumentTypeError: if it is something else.
+    """
+    spec = Spec.parse(given) if isinstance(given, str) else given if isinstance(given, Spec) else _made_as(given)
+    return Spec(spec.name, tuple(sorted({**spec.keywords, **(parameters or {})}.items())))
+
+
+def _made_as(env: Any) -> Spec:
+    if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, CausalBanditEnv):
+        raise ArgumentTypeError(
+            f"give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given {shown(env)}"
+        )
+    wrapped: Any = env
+    while isinstance(wrapped, gym.Wrapper):
+        if not isinstance(wrapped, OF_GYMNASIUM):
+            raise ArgumentError(
+                f"{type(wrapped).__name__} changes what is played, and agents play the environment itself; give "
+                "env.unwrapped, or its id"
+            )
+        wrapped = wrapped.env
+    spec = wrapped.spec
+    if spec is None:
+        raise ArgumentError(
+            "the environment was not made by gym.make; make it so, a problem of your own by "
+            "gym.make('CBO/Custom-v0', problem=problem)"
+        )
+    registered = gym.spec(spec.id).kwargs
+    own = {name: value for name, value in spec.kwargs.items() if str(registered.get(name, ...)) != str(value)}
+    return Spec(spec.id, tuple(sorted(own.items())))
+
+
+def rounds_of(env: Any) -> int | None:
+    """The number of rounds of an environment that is made; None of one that is named."""
+    return env.spec.max_episode_steps if isinstance(env, gym.Env) and env.spec else None
+
+
+def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Action]:
+    """``gym.make`` for a Spec, with the registered horizon replaced if one is given.
+
+    Raises:
+        ArgumentError: if the id is unknown, a parameter is wrong, or the horizon is no whole number of at least
+            1.
+    """
+    horizon = None if horizon is None else whole_number("horizon", horizon, at_least=1)
+    require_render_mode(spec.keywords.get("render_mode"))
+    try:
+        return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
+    except CBOGymError as error:
+        raise ArgumentError(f"cannot make the environment {spec.shown}: {error}") from error
+    except gym.error.UnregisteredEnv as error:
+        hint = did_you_mean(spec.name, [entry.id for entry in entries()])
+        raise ArgumentError(
+            f"cannot make the environment {spec.shown}: no such id is registered{hint}; see cbo-gym list"
+        ) from error
+    except (gym.error.Error, TypeError, ValueError, ImportError) as error:
+        raise ArgumentError(f"cannot make the environment {spec.shown}: {error}") from error

@@ -1,0 +1,193 @@
+"""What a sweep is handed: classes, instances, functions and environments, as notebooks and scripts have them."""
+
+import functools
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from cbo_gym import evaluate, leaderboard, make_task, sweep
+from cbo_gym.agents import GPUCB
+from cbo_gym.envs.making import env_spec
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
+from cbo_gym.evaluation import load_runs
+from cbo_gym.evaluation.play.grid import plan
+from cbo_gym.evaluation.play.handed import import_path
+from cbo_gym.wrappers import FlattenAction
+from tests.helpers import Centre
+
+ENV = "CBO/Dropwave-v0"
+SCRIPT = """
+import cbo_gym
+from cbo_gym import Agent, Mode
+
+class KeepBest(Agent):
+    modes = frozenset(Mode)
+    def __init__(self, size=0.1):
+        self.size = size
+    def act(self, observation):
+        return self.task.action_space.sample() if not self.history else self.recommend()
+
+print(cbo_gym.evaluate(KeepBest(), "CBO/Dropwave-v0", 0, horizon=3).sources["__main__"])
+agents = {"class": KeepBest, "small": KeepBest(0.01), "made": lambda: KeepBest(0.5)}
+for given in (agents, [KeepBest], KeepBest(), "__main__:KeepBest"):
+    print(cbo_gym.sweep(given, "CBO/Dropwave-v0", 2, "runs", horizon=3, n_jobs=2))
+"""
+
+
+def ended(folder):
+    return sorted((run.agent, run.seed, run.status) for run in load_runs(folder))
+
+
+def script(folder, *how, **options):
+    done = subprocess.run([sys.executable, *how], cwd=folder, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("how", ["file", "standard input"])
+def test_a_script_sweeps_its_own_agents(tmp_path, how):
+    Path(tmp_path, "mine.py").write_text(SCRIPT, encoding="utf-8")
+    read = {"input": SCRIPT} if how == "standard input" else {}
+    stamp, *counts = script(tmp_path, "-" if read else "mine.py", **read)
+    assert stamp.startswith("unreleased+interactive" if read else "unreleased+")
+    assert len(counts) == 4
+    assert all("'failed': 0" in count for count in counts)
+    runs = [run for run in load_runs(tmp_path / "runs") if run.status == "finished"]
+    assert {run.agent for run in runs} == {"class", "small", "made", "KeepBest"}
+    assert all(run.isolated and run.sources[run.agent].startswith("interactive+") for run in runs)
+    by_agent = {run.agent: run.sources[run.agent] for run in runs}
+    assert by_agent["class"] != by_agent["small"]  # for it has another state
+    if not read:  # its text is known, so nothing is played again
+        assert all("'resumed': 2" in c or "'resumed': 6" in c for c in script(tmp_path, "mine.py")[1:])
+
+
+def test_what_can_be_imported_is_known_by_its_path_and_the_rest_by_its_name(tmp_path):
+    jobs = plan([Centre, GPUCB, "Random"], ENV, 1, tmp_path, 2)
+    assert [str(job.agent) for job in jobs] == ["tests.helpers:Centre", "GP-UCB", "Random"]
+    assert all(job.handed is None for job in jobs)
+    (job,) = plan(Centre(), gym.make(ENV), 1, tmp_path, 2)
+    assert (str(job.agent), str(job.env), set(job.modes)) == ("Centre", ENV, set(Centre.modes))
+    assert job.isolated
+    assert import_path(lambda: None) is None
+    assert import_path(functools.partial(Centre)) is None
+
+
+def test_what_cannot_be_sent_plays_here(tmp_path):
+    agent = Centre()
+    agent.lock = threading.Lock()
+    with pytest.warns(UserWarning, match="mine plays in this process, .* cannot be sent to another: .*lock"):
+        assert sweep({"mine": agent}, ENV, 2, tmp_path, horizon=2)["finished"] == 2
+    assert ended(tmp_path) == [("mine", 0, "finished"), ("mine", 1, "finished")]
+    assert not any(run.isolated for run in load_runs(tmp_path))
+    with pytest.warns(UserWarning, match="plays in this process"), pytest.raises(ArgumentError, match="cluster"):
+        sweep({"mine": agent}, ENV, 3, tmp_path, horizon=2, backend="dask", address="tcp://127.0.0.1:9")
+
+
+def test_sent_or_not_it_plays_the_same(tmp_path):
+    sweep({"mine": Centre()}, ENV, 1, tmp_path, horizon=3)
+    (run,) = load_runs(tmp_path)
+    assert run.curve("reward").tolist() == evaluate(Centre(), ENV, 0, horizon=3).curve("reward").tolist()
+
+
+@pytest.mark.parametrize(
+    ("agents", "message"),
+    [
+        ([Centre(), Centre()], "another agent is called 'Centre'; give this one a label of its own"),
+        ({"Random": Centre()}, "another agent is called 'Random'"),
+        ({"mine": "Random"}, "Random is called what it is named by"),
+        ([3], "int is no agent: it lacks"),
+        (
+            [lambda: 1 / 0],
+            r"cannot make an agent by <lambda>\(\): ZeroDivisionError.*; give an instance, or a function",
+        ),
+        ([], "give at least one agent"),
+    ],
+)
+def test_what_is_no_agent_or_has_no_name_is_refused(tmp_path, agents, message):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=message):
+        sweep(agents, ENV, 1, tmp_path, horizon=2)
+
+
+def test_seeds_may_be_a_number_and_names_may_stand_alone(tmp_path):
+    sweep("Random", ENV, 2, tmp_path, horizon=2)
+    assert ended(tmp_path) == [("Random", 0, "finished"), ("Random", 1, "finished")]
+    with pytest.raises(ArgumentError, match="seeds must be"):
+        sweep("Random", ENV, 0, tmp_path)
+
+
+def test_an_environment_that_is_made_stands_for_its_id_its_parameters_and_rounds():
+    env = gym.make("CBO/BinaryTree-v0", depth=3, max_episode_steps=4)
+    run = evaluate(Centre, env, 0)
+    assert (run.env, run.horizon, run.agent) == ("CBO/BinaryTree-v0(depth=3)", 4, "Centre")
+    assert env.unwrapped.round == 0
+    named = evaluate(Centre(), "CBO/BinaryTree-v0(depth=3)", 0, horizon=4)
+    assert run.curve("reward").tolist() == named.curve("reward").tolist()
+    assert evaluate(Centre, env, 0, horizon=2).horizon == 2
+    with pytest.raises(ArgumentError, match=r"made with 4 rounds; give all runs of the sweep a horizon=4"):
+        sweep("Random", [env], 1, "runs")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda: FlattenAction(gym.make(ENV)), "FlattenAction changes what is played.*; give env.unwrapped, or its id"),
+        (lambda: gym.make("CartPole-v1"), "give the id of an environment, 'CBO/Alpine2-v0'"),
+        (lambda: 3, "give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given 3"),
+    ],
+)
+def test_other_environments_are_refused(given, message):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=message):
+        env_spec(given())
+
+
+def test_a_task_comes_from_an_id_as_from_an_environment():
+    task = make_task("CBO/BinaryTree-v0(depth=3)", 2)
+    same = make_task(gym.make("CBO/BinaryTree-v0", depth=3), 2)
+    assert task.nodes == same.nodes
+    assert [past.reward for past in task.initial_data] == [past.reward for past in same.initial_data]
+    assert make_task(ENV).horizon == gym.spec(ENV).max_episode_steps
+    with pytest.raises(ArgumentError, match="did you mean 'CBO/Dropwave-v0'"):
+        make_task("CBO/Dropwav-v0")
+
+
+def test_a_misspelt_parameter_is_answered_before_the_list_in_the_environment_s_words():
+    for call in (lambda: make_task("CBO/BinaryTree-v0(dpth=3)"), lambda: gym.make("CBO/BinaryTree-v0", dpth=3)):
+        with pytest.raises(ArgumentError) as raised:
+            call()
+        assert "no parameter dpth; did you mean 'depth'? it takes depth" in str(raised.value)
+        assert "cbo_gym.problems" not in str(raised.value)
+
+
+def test_runs_and_leaderboards_show_themselves(tmp_path):
+    sweep(["Random", Centre], ENV, 2, tmp_path, horizon=4)
+    board = leaderboard(tmp_path)
+    assert board.to_pandas().shape == board.overall.shape
+    assert list(board.to_pandas("table")["seed"]) == board.table["seed"].to_list()
+    with pytest.raises(ArgumentError, match="name must be one of"):
+        board.to_pandas("runs")
+    for kind in ("regret", "scores", "profiles"):
+        assert board.plot(kind).axes
+    with pytest.raises(ArgumentError, match="did you mean 'scores'"):
+        board.plot("score")
+    run = board.runs[0]
+    assert len(run.plot().axes) == 2
+    env = gym.make(ENV)
+    task = make_task(env)
+    for thing in (run, board, task, env.unwrapped):
+        assert "<table" in thing._repr_html_()
+        assert "<svg" in thing._repr_html_()
+    assert task.diagram._repr_svg_().startswith("<svg")
+    failed = evaluate_failed(tmp_path / "failed")
+    assert "failed" in failed._repr_html_()
+    with pytest.raises(ArgumentError, match="a run that failed has nothing to plot"):
+        failed.plot()
+
+
+def evaluate_failed(folder):
+    sweep("tests.helpers:Odd(what='raise')", ENV, 1, folder, horizon=2)
+    (run,) = load_runs(folder)
+    return run
