@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -97,6 +97,49 @@ class Agent(ABC):
     @abstractmethod
     def act(self, observation: Observation) -> Action:
         """Choose the next action, an element of ``self.task.action_space``."""
+
+    def act_batch(self, observation: Observation, count: int) -> list[Action]:
+        """Choose several actions that are played before any of their outcomes is told.
+
+        The first is that of :meth:`act`. Each of the others is chosen by a copy of the agent that has been told what
+        this one expects of those before it, see :meth:`believed`, so that they do not all look in one place.
+
+        Args:
+            observation: as of :meth:`act`.
+            count: how many, at least 1.
+        """
+        actions = [self.act(observation)]
+        if count == 1:
+            return actions
+        believer = deepcopy(self, {id(self.task): self.task})
+        believer.rng = self.rng.spawn(1)[0]  # else the next batch would draw what this one did
+        while len(actions) < count:
+            believer.update(actions[-1], *believer.believed(actions[-1]), {})
+            actions.append(believer.act(observation))
+        return actions
+
+    def believed(self, action: Action) -> tuple[Observation, float]:
+        """What the agent expects to observe, and to earn, under an action.
+
+        That is what it saw in the round whose action is nearest, with the reward that it estimates there, but for the
+        variables of which :meth:`expected_nodes` says more. Before the first round it is zeros.
+        """
+        if not self.history:
+            spaces: Any = self.task.observation_space  # a Dict of boxes
+            return {name: np.zeros(spaces[name].shape, spaces[name].dtype) for name in spaces}, 0.0
+        codec = self.task.codec
+        points = np.array([codec.to_point(past.action) for past in self.history])
+        nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
+        reward = float(self.estimated_rewards()[nearest])
+        observation = deepcopy(self.history[nearest].observation)
+        expected = {self.task.reward: reward} | dict(self.expected_nodes(action))
+        for name, value in expected.items():
+            observation["nodes"][self.task.nodes.index(name)] = value
+        return observation, expected[self.task.reward]
+
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        """What the agent's model expects of observed variables under an action; of others it has none."""
+        return {}
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         """Learn from a round that was played; whoever calls may overwrite the arrays afterwards."""

@@ -60,6 +60,10 @@ class Player:
     def act(self, observation: Message) -> Any:
         return action_to_plain(self._space, self._agent.act(from_plain(observation)))
 
+    def act_batch(self, observation: Message, count: int) -> list[Any]:
+        actions = self._agent.act_batch(from_plain(observation), count)
+        return [action_to_plain(self._space, action) for action in actions]
+
     def update(self, action: Any, observation: Message, reward: Any, info: Message) -> None:
         self._agent.update(from_plain(action), from_plain(observation), from_plain(reward), from_plain(info))
 
@@ -73,7 +77,8 @@ def serve() -> None:
     calls, answers = own_streams()
     player = Player()
     methods: Mapping[str, Callable[..., Any]] = {
-        name: getattr(player, name) for name in ("card", "make", "take", "reset", "act", "update", "recommend")
+        name: getattr(player, name)
+        for name in ("card", "make", "take", "act_batch", "reset", "act", "update", "recommend")
     }
     while (message := receive(calls)) is not None:
         name, arguments = read_message(message)

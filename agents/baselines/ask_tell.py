@@ -15,6 +15,7 @@ told is in ``self.points`` and ``self.rewards``.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class AskTell(Agent):
     modes = frozenset(Mode)
 
     def setup(self, seed: int) -> None:
-        self._asked: np.ndarray | None = None
+        self._asked: deque[np.ndarray] = deque()  # and not yet told
         self._points: list[np.ndarray] = []
         self.start(self.task.codec.dim, seed)
 
@@ -56,13 +57,12 @@ class AskTell(Agent):
         return np.array([past.reward for past in self.history])
 
     def act(self, observation: Observation) -> Action:
-        self._asked = np.clip(np.asarray(self.ask(), dtype=np.float64), 0.0, 1.0)
-        return self.task.codec.to_action(self._asked)
+        self._asked.append(np.clip(np.asarray(self.ask(), dtype=np.float64), 0.0, 1.0))
+        return self.task.codec.to_action(self._asked[-1])
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         # The optimiser hears of the very point that it proposed, not of another one that means the same action.
-        point = self.task.codec.to_point(action) if self._asked is None else self._asked
-        self._asked = None
+        point = self._asked.popleft() if self._asked else self.task.codec.to_point(action)
         self._points.append(point)
         self.tell(point, float(reward))

@@ -12,6 +12,7 @@ Departures:
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from cbo_gym.agents.baselines.ask_tell import AskTell
 from cbo_gym.arguments import require_word
 from cbo_gym.errors import naming_the_extra
+from cbo_gym.task import Action, Observation
 
 SAMPLERS = {
     "TPE": "TPESampler",
@@ -60,17 +62,20 @@ class Optuna(AskTell):
         self._box: dict[str, Any] = {
             name: self._optuna.distributions.FloatDistribution(0.0, 1.0) for name in coordinates(dim)
         }
-        self._trial: Any = None  # the one that was asked for and not yet told
+        self._trials: deque[Any] = deque()  # those that were asked for and not yet told
+
+    def act_batch(self, observation: Observation, count: int) -> list[Action]:
+        """Trials that run at once, as Optuna has them."""
+        return [self.act(observation) for _ in range(count)]
 
     def ask(self) -> np.ndarray:
-        self._trial = self._study.ask(self._box)
-        return np.array([self._trial.params[name] for name in self._box])
+        self._trials.append(self._study.ask(self._box))
+        return np.array([self._trials[-1].params[name] for name in self._box])
 
     def tell(self, point: np.ndarray, reward: float) -> None:
-        if self._trial is None:  # one of the initial data
+        if not self._trials:  # one of the initial data
             parameters = dict(zip(self._box, point.tolist(), strict=True))
             past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)
             self._study.add_trial(past)
         else:
-            self._study.tell(self._trial, reward)
-            self._trial = None
+            self._study.tell(self._trials.popleft(), reward)

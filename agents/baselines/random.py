@@ -23,3 +23,6 @@ class Random(Agent):
 
     def act(self, observation: Observation) -> Action:
         return self._space.sample()
+
+    def act_batch(self, observation: Observation, count: int) -> list[Action]:
+        return [self.act(observation) for _ in range(count)]

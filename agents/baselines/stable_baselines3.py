@@ -141,6 +141,13 @@ class StableBaselines3(Agent):
             raise chosen
         return self._actions.to_action(chosen)
 
+    def act_batch(self, observation: Observation, count: int) -> list[Action]:
+        """One action, played several times: the algorithm learns from each before it chooses another.
+
+        What it learns from is the last of them.
+        """
+        return [self.act(observation)] * count
+
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         if self._thread is not None:

@@ -16,7 +16,7 @@ Departures:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -105,6 +105,11 @@ class GPUCB(Agent):
     def upper_bound(self, inputs: Tensor) -> Tensor:
         """The acquisition function in the context seen last: inputs of actions ``b x 1 x d`` to values ``b``."""
         return self.surrogate.bound(self._with_context(inputs), self.beta).squeeze(-1)
+
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        inputs = self.features.inputs(self.features.encode(action)).to(self.device)
+        with torch.no_grad():
+            return {self.task.reward: float(self.surrogate.mean(self._with_context(inputs)[None])[0])}
 
     def estimated_rewards(self) -> np.ndarray:
         """Posterior means of the actions played; in contextual mode in the context that was seen last."""

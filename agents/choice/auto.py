@@ -84,6 +84,9 @@ class Auto(Agent):
     def act(self, observation: Observation) -> Action:
         return self.player.act(observation)
 
+    def act_batch(self, observation: Observation, count: int) -> list[Action]:
+        return self.player.act_batch(observation, count)
+
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         self.player.update(action, observation, reward, info)
         self._share()

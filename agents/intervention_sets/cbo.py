@@ -275,6 +275,15 @@ class CBO(Agent):
             estimates[targets == index] = arm.estimates() if arm in self._explored else arm.expectations()
         return estimates
 
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        self._refresh()
+        index = int(action["target"])
+        values = np.asarray(action["values"], dtype=np.float64)
+        domains = self.task.manipulable.items()
+        pairs = [(one, value) for one, value in zip(domains, values, strict=True) if one[0] in self.task.targets[index]]
+        set_to = {name: low + (high - low) * float(value) for (name, (low, high)), value in pairs}
+        return set_to | {self.task.reward: self._arms[index].expected(values)}
+
     def _refresh(self) -> None:
         rewards = [past.reward for past in self.history]
         spread, mean = float(np.std(rewards)), float(np.mean(rewards))
@@ -319,6 +328,10 @@ class Arm(ABC):
     @abstractmethod
     def estimates(self) -> np.ndarray:
         """Posterior means of the actions played, in their order."""
+
+    @abstractmethod
+    def expected(self, values: np.ndarray) -> float:
+        """The posterior mean of an action with these ``values``, that need not have been played."""
 
     def expectations(self) -> np.ndarray:
         """The same before their rewards were seen; of the empty set, whose rewards are observations, with them."""
@@ -368,6 +381,9 @@ class EmptySetArm(Arm):
 
     def estimates(self) -> np.ndarray:
         return np.full(len(self._rewards), self._mean)
+
+    def expected(self, values: np.ndarray) -> float:
+        return self._mean
 
     def act(self) -> Action:
         """The action that sets nothing."""
@@ -429,6 +445,11 @@ class SetArm(Arm):
     def estimates(self) -> np.ndarray:
         with torch.no_grad():
             return self._gp.fitted().cpu().numpy()
+
+    def expected(self, values: np.ndarray) -> float:
+        own = torch.as_tensor(values[self._members]).to(self._candidates)
+        with torch.no_grad():
+            return float(self._gp.predict(own[None], self._effect(own[None]))[0])
 
     def expectations(self) -> np.ndarray:
         return self._gp.prior_means().cpu().numpy()

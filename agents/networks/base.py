@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -58,6 +58,9 @@ class NetworkAgent(Agent):
             return found
         action = self.choose(played, best, seed)
         return action if self.exploration is None else self.exploration.instead_of(action, played, best, seed)
+
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        return self.network.expected_nodes(action)
 
     def estimated_rewards(self) -> np.ndarray:
         if self._estimates is None:  # else a recommendation and the next action would both compute them

@@ -41,10 +41,11 @@ from cbo_gym.agents.surrogates.gp.kernels import LogVariances, SquaredExponentia
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, Numbers
 from cbo_gym.agents.surrogates.gp.prediction import Conditional, against
 from cbo_gym.scm.noise import GaussianMixture
-from cbo_gym.task import HardTask, SoftTask
+from cbo_gym.task import Action, HardTask, SoftTask
 
 MIN_STD = 0.01  # of a mixture's component, in units of the exogenous variable's own standard deviation
 REFIT_ITERATIONS = 8
+BELIEF_SAMPLES = 16  # of the exogenous variables, for what is expected of an action
 CANDIDATES = (1, 2, 3, 4)  # numbers of components among which the BIC chooses
 
 MixtureSize = int | str
@@ -428,6 +429,12 @@ class ExogenousNetwork(GPNetwork):
             return self.exogenous[node].decode_mean(points, half[node])
 
         return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
+
+    def expected_nodes(self, action: Action) -> dict[str, float]:
+        """The reward under an action; the other nodes are known by their decoders alone."""
+        inputs = self.features.inputs(self.features.encode(action)).to(self.inputs)
+        with torch.no_grad():
+            return {self.task.reward: float(self.estimates(inputs[None], self.draw(BELIEF_SAMPLES, seed=0))[0])}
 
     def _bounds(self, node: str, points: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of a node's mechanism, its inputs ``b x s x d`` to ``b x s``."""

@@ -39,6 +39,9 @@ RecommendOption = Annotated[
         "two and the last, or at the [b]end[/b]. It costs some of them a fit, and counts among their seconds."
     ),
 ]
+BatchOption = Annotated[
+    int, typer.Option(min=1, help="Actions that an agent chooses at a time, before it is told the outcome of any.")
+]
 
 
 @app.command()
@@ -50,6 +53,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Of the noise, the initial data and the agent.")] = 0,
     horizon: Horizon = None,
     recommend: RecommendOption = "every",
+    batch: BatchOption = 1,
     out: Annotated[Path | None, typer.Option(help="Also write the rounds to this Parquet file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -74,7 +78,8 @@ def run(
             seed,
             horizon=horizon,
             recommend=cast("Recommend", recommend),  # which it checks
-            on_round=lambda done, total: progress.update(bar, completed=done, total=total),
+            batch=batch,
+            callbacks=[lambda played: progress.update(bar, completed=played.round, total=played.horizon)],
         )
     if out is not None:
         save_run(out, result)
@@ -134,6 +139,7 @@ def sweep(
         str | None, typer.Option(help="Of the Dask scheduler: [b]tcp://host:8786[/b]. Its workers run what you name.")
     ] = None,
     recommend: RecommendOption = "every",
+    batch: BatchOption = 1,
     beyond: Annotated[
         Path | None,
         typer.Option(
@@ -181,7 +187,8 @@ def sweep(
     when = cast("Recommend", recommend)  # which the sweep checks, as it does the backend
     chosen, counted = grid(suite, envs, seeds)
     if dry_run:
-        _print_plan(agents, chosen, counted, out, horizon, when, beyond, blind, None if backend == "dask" else jobs)
+        jobs_at_a_time = None if backend == "dask" else jobs
+        _print_plan(agents, chosen, counted, out, horizon, when, beyond, blind, batch, jobs_at_a_time)
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
@@ -211,6 +218,7 @@ def sweep(
                 time_limit=time_limit,
                 memory_limit=memory_limit,
                 blind=blind,
+                batch=batch,
                 on_start=start,
                 on_run=end,
             )
@@ -243,6 +251,7 @@ def _print_plan(
     recommend: Recommend,
     beyond: Path | None,
     blind: str | None,
+    batch: int,
     jobs: int | None,
 ) -> None:
     from cbo_gym.evaluation.play.forecast import forecast
@@ -250,7 +259,7 @@ def _print_plan(
     from cbo_gym.evaluation.store.published import is_published
 
     store = beyond or next((place for place in [Path("results")] if is_published(place)), None)
-    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond, blind), store)
+    planned = forecast(plan(agents, envs, seeds, folder, horizon, recommend, beyond, blind, batch), store)
     header = ["agent", "environment", "runs", "there", "to play", "s a run", "guessed from"]
     rows = [_planned_row(pair) for pair in planned.pairs if pair.plays]
     left_out(print_table("", header, rows, droppable=["guessed from"]), "a wider terminal or a pipe shows it")

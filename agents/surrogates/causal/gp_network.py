@@ -130,6 +130,13 @@ class GPNetwork:
                 inputs += [action[index] for index in self.actions[node]]
                 self.surrogates[node].add(inputs or [0.0], values[self._place[node]])
 
+    def expected_nodes(self, action: Action) -> dict[str, float]:
+        """Each modelled node under an action, pushed through the posterior means without noise."""
+        inputs = self.features.inputs(self.features.encode(action)).to(self.inputs)
+        with torch.no_grad():
+            values = self._pass(inputs[None], self.nodes, self._mean)
+        return {node: float(values[node].reshape(-1)[0]) for node in self.nodes}
+
     def draw_noise(self, count: int, seed: int) -> dict[str, Tensor]:
         """Quasi-random noise of the noisy nodes, less its mean (which is part of f): each of shape ``(count,)``."""
         noisy = self.noisy

@@ -69,7 +69,7 @@ class Job:
     """One cell of the grid, and what follows from it.
 
     Attributes:
-        recommend: as of :func:`sweep`.
+        recommend, batch: as of :func:`sweep`.
         mode: the environment's feedback mode.
         sources: name and stamp of the code it is played with, see
             :func:`cbo_gym.evaluation.runs.provenance.sources`.
@@ -96,12 +96,13 @@ class Job:
     secret: str = ""
     recorded: Recorded | None = None
     handed: Handed | None = None
+    batch: int = 1
 
     @property
     def path(self) -> Path:
         """The file of its run."""
         what = (str(self.agent), str(self.env), self.seed, self.horizon, self.recommend, dict(self.sources))
-        return self.folder / run_name(*what)
+        return self.folder / run_name(*what, self.batch)
 
 
 def plan(
@@ -113,6 +114,7 @@ def plan(
     recommend: Recommend = "every",
     beyond: Path | str | None = None,
     blind: str | None = None,
+    batch: int = 1,
 ) -> list[Job]:
     """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
     if isinstance(envs, Suite):
@@ -124,21 +126,22 @@ def plan(
     env_specs = _environments(envs, horizon)
     seed_list = seeds_in(seeds)
     asked_after(recommend, 1)  # raises for another word
+    whole_number("batch", batch, at_least=1)
     forget_sources()  # they may have been edited since the last sweep
     players = _players(agents)
     if not (players and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
     there = _cells_of(beyond)
     return [
-        job_of(agent, player, cell, recommend, folder)
+        job_of(agent, player, cell, recommend, folder, batch)
         for cells in _cells(env_specs, seed_list, horizon, blind)
         for agent, player in players.items()
         for cell in cells
-        if (str(agent), str(cell.env), cell.seed, cell.horizon, recommend) not in there
+        if (str(agent), str(cell.env), cell.seed, cell.horizon, recommend, batch) not in there
     ]
 
 
-def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder: Path) -> Job:
+def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder: Path, batch: int = 1) -> Job:
     """The job of an agent in a cell."""
     code = sources(player.modules, cell.problem) | dict(player.handed.stamps if player.handed else ())
     return Job(
@@ -155,6 +158,7 @@ def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder
         leaves_no_trace=is_our_own(cell.problem) and (player.isolated or set(code) <= set(OWN)),
         secret=cell.secret,
         handed=player.handed,
+        batch=batch,
     )
 
 
@@ -228,19 +232,20 @@ def _environments(named: Any, horizon: int | None) -> list[Spec]:
     for one in named:
         texts = expand([one], lambda: known, ENVS_LISTED_BY) if isinstance(one, str) else [one]
         specs += map(env_spec, texts)
-        if horizon is None and (own := rounds_of(one)) not in (None, gym.spec(specs[-1].name).max_episode_steps):
+        own = rounds_of(one)
+        if horizon is None and own is not None and own != gym.spec(specs[-1].name).max_episode_steps:
             raise ArgumentError(f"{specs[-1]} was made with {own} rounds; give all runs of the sweep a horizon={own}")
     return specs
 
 
-def _cells_of(beyond: Path | str | None) -> set[tuple[str, str, int, int, str]]:
+def _cells_of(beyond: Path | str | None) -> set[tuple[str, str, int, int, str, int]]:
     """The cells of grids that published results have; those that failed there are played again."""
     if beyond is None:
         return set()
     from cbo_gym.evaluation.store.published import load_published  # late: slow to import, and needed only here
 
     runs = [run for run in load_published(beyond) if run.status != "failed"]
-    return {(run.agent, run.env, run.seed, run.horizon, run.recommend) for run in runs}
+    return {(run.agent, run.env, run.seed, run.horizon, run.recommend, run.batch) for run in runs}
 
 
 def cell_of(env: Spec, seed: int, horizon: int | None, secret: str = "") -> Cell:

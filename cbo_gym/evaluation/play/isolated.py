@@ -66,6 +66,9 @@ class IsolatedAgent:
     def act(self, observation: Observation) -> Action:
         return self._ask("act", observation=to_plain(observation))
 
+    def act_batch(self, observation: Observation, count: int) -> list[Action]:
+        return list(self._ask("act_batch", observation=to_plain(observation), count=count))
+
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         self._ask(
             "update",

@@ -87,13 +87,21 @@ class Worker:
         self._lock = threading.Lock()
         self._closed = False
 
-    def call(self, function: Callable[[Item], Result], item: Item, *, keep: bool = True) -> Result:
+    def call(
+        self,
+        function: Callable[[Item], Result],
+        item: Item,
+        *,
+        keep: bool = True,
+        hear: Callable[[Any], object] | None = None,
+    ) -> Result:
         """``function(item)``, both importable or picklable in a fresh interpreter.
 
         Args:
             function: what is called.
             item: its argument.
             keep: whether the process is kept for the next call, with whatever this one changes in it.
+            hear: called with what the call says by :func:`say` while it is made; what it raises ends the process.
 
         Raises:
             DiedError: if the process ends first, by itself or for a limit, or gives an answer that is none.
@@ -105,18 +113,25 @@ class Worker:
         try:
             with suppress(OSError), watch:
                 send(process.stdin, pickle.dumps((function, item)))
-                answer = receive(process.stdout)
+                while (answer := receive(process.stdout)) is not None and isinstance(
+                    told := pickle.loads(answer), Said
+                ):
+                    if hear is not None:
+                        hear(told.thing)
         except GarbledError as garbled:
             self._end()
             raise DiedError(str(garbled)) from garbled
+        except BaseException:  # of whoever hears
+            self._end()
+            raise
         if answer is None:
             with suppress(subprocess.TimeoutExpired):  # its streams end shortly before it does
                 process.wait(timeout=PATIENCE)
             self._end()
             if used and watch.for_memory:
-                return self.call(function, item, keep=keep)
+                return self.call(function, item, keep=keep, hear=hear)
             raise DiedError(watch.reason or how_it_ended(process.wait()))
-        result, error = pickle.loads(answer)
+        result, error = told
         most = self._limits.memory_limit
         if error or not keep or (most is not None and _resident(process.pid) > HELD * most):
             self._end()
@@ -144,6 +159,24 @@ class Worker:
         with self._lock:
             self._process, ending = None, self._ending
         ending()  # a second time it does nothing
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a call says before its answer."""
+
+    thing: Any
+
+
+def say(thing: Any) -> None:
+    """In a call that a worker makes: let whoever asked for it hear something."""
+    send(_Saying.stream, pickle.dumps(Said(thing)))
+
+
+class _Saying:
+    """Where the answers of this process go, if it is a worker's."""
+
+    stream: BinaryIO
 
 
 def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
@@ -280,6 +313,7 @@ def serve() -> None:
     """In a worker: make the calls that come on the standard input until it ends, which the caller's death does too."""
     die_with_parent()
     calls, answers = own_streams()
+    _Saying.stream = answers
     waiting: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
     while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from time import perf_counter
@@ -16,9 +16,10 @@ from cbo_gym.agent_finder import agent_of
 from cbo_gym.arguments import whole_number
 from cbo_gym.envs.making import env_spec, rounds_of
 from cbo_gym.envs.tasks import make_task
-from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, text_of
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, UnsupportedModeError, text_of
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.play.blind import Seeds, anonymous, seeds_of
+from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound
 from cbo_gym.evaluation.play.isolated import IsolatedAgent, PlayerError
 from cbo_gym.evaluation.runs.provenance import modules_of, played_with, sources
 from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Recommend, Run, asked_after
@@ -40,9 +41,10 @@ def evaluate(
     *,
     horizon: int | None = None,
     recommend: Recommend = "every",
+    batch: int = 1,
     label: str | None = None,
     secret: str = "",
-    on_round: Callable[[int, int], None] | None = None,
+    callbacks: Iterable[Callback] = (),
     **env_parameters: Any,
 ) -> Run:
     """Let an agent play one experiment and score it.
@@ -59,9 +61,12 @@ def evaluate(
         horizon: number of rounds; None for the environment's own.
         recommend: after which rounds the agent is asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or the last alone, ``"end"``. Some agents fit their model for it.
+        batch: how many actions the agent chooses at a time, by its ``act_batch``, before it is told the outcome of any
+            of them; the last batch is smaller where the horizon is no multiple. ``Run.by_batch`` has a row for each.
         label: what the results call the agent; None for its name with its parameters, or its class.
         secret: of blind play, see :mod:`cbo_gym.evaluation.play.blind`; empty for play that tells the environment's id.
-        on_round: called after every round with its number and the horizon.
+        callbacks: each is called after every round with a :class:`PlayedRound`, in the order of the rounds, once the
+            agent has learned from it, and of a batch from all of it.
         env_parameters: more keyword arguments of the environment.
 
     Returns:
@@ -69,7 +74,8 @@ def evaluate(
 
     Raises:
         ArgumentError: for an unknown agent or environment, or bad parameters.
-        UnsupportedModeError: if the agent does not play the environment's mode.
+        UnsupportedModeError: if the agent does not play the environment's mode, or no batches, or in this mode actions
+            cannot be chosen together, since what is best depends on the round.
         AgentError: if the agent raises, or returns an action that the environment rejects.
     """
     spec = env_spec(env, env_parameters)
@@ -83,9 +89,12 @@ def evaluate(
         task = make_task(made, seeds.data)
         modules = agent.modules if isinstance(agent, IsolatedAgent) else modules_of(agent, named)
         code = sources(modules, problem_of(made))
-        asked = asked_after(recommend, task.horizon)
+        asked = asked_after(recommend, task.horizon, whole_number("batch", batch, at_least=1))
+        if batch > 1:
+            _require_batches(agent, label, made)
+        hear = _hearing(list(callbacks), label, str(spec), int(seed), task.horizon)
         told = anonymous(task) if secret else task
-        played = _play(agent, f"{label} on {task.env_id}, seed {seed}", made, told, seeds, asked, on_round)
+        played = _play(agent, f"{label} on {task.env_id}, seed {seed}", made, told, seeds, asked, batch, hear)
         oracle = oracle_of(made)
         table = _score(played, asked, oracle)
         optimum = oracle.optimum
@@ -98,6 +107,7 @@ def evaluate(
         seed=int(seed),
         horizon=task.horizon,
         recommend=recommend,
+        batch=batch,
         mode=str(task.mode),
         sources=code,
         **played_with(),
@@ -119,6 +129,30 @@ def _refuse_the_truth(env: gym.Env[Observation, Action]) -> None:
         raise ArgumentError(f"{env} tells expected rewards; agents that are evaluated may not see them")
 
 
+def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) -> None:
+    feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
+    if feedback.remembers or feedback.looks_ahead:
+        raise UnsupportedModeError(
+            f"what is best in {feedback.mode} mode depends on what is seen before each round, so that several actions "
+            "cannot be chosen together; leave batch at 1"
+        )
+    if not callable(getattr(agent, "act_batch", None)):
+        raise UnsupportedModeError(
+            f"{label} chooses one action at a time; give it act_batch(observation, count), or derive it from "
+            "cbo_gym.Agent, which has one"
+        )
+
+
+def _hearing(callbacks: Sequence[Callback], agent: str, env: str, seed: int, horizon: int) -> Callable[..., None]:
+    """Tells a round to each callback."""
+
+    def hear(*round_and_after: Any) -> None:
+        for callback in callbacks:
+            callback(PlayedRound(agent, env, seed, round_and_after[0], horizon, *round_and_after[1:]))
+
+    return hear
+
+
 def _play(
     agent: Any,
     where: str,
@@ -126,7 +160,8 @@ def _play(
     task: Task,
     seeds: Seeds,
     asked: frozenset[int],
-    on_round: Callable[[int, int], None] | None,
+    batch: int,
+    hear: Callable[..., None],
 ) -> dict[str, list[Any]]:
     """The rounds as lists, one entry a round; of what is ``seen`` before one, one more: after the last round.
 
@@ -143,34 +178,39 @@ def _play(
     names = ("action", "recommended", "nodes", "reward", "cost", *SECONDS, "seen")
     played: dict[str, list[Any]] = {name: [] for name in names} | {"reset_seconds": [reset_seconds]}
     played["seen"].append(observation)
-    recommended = None
-    for round_number in range(1, task.horizon + 1):
-        with _blaming(f"{where}, round {round_number}"):
+    for first in range(1, task.horizon + 1, batch):
+        last = min(first + batch - 1, task.horizon)
+        with _blaming(f"{where}, round {first}"):
             shown = deepcopy(observation)
             start = perf_counter()
-            handed = agent.act(shown)
-            chosen = perf_counter()
-            action = feedback.read(handed)
-        observation, reward, _, _, info = env.step(action)
-        with _blaming(f"{where}, round {round_number}"):
-            copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
-            stepped = perf_counter()
-            agent.update(*copies)
-            learned = perf_counter()
-            named = agent.recommend() if round_number in asked else None
-            answered = perf_counter()
-            if round_number in asked:
-                recommended = feedback.read(named)
-        played["action"].append(action)
-        played["recommended"].append(recommended)
-        played["nodes"].append(observation["nodes"].tolist())
-        played["seen"].append(observation)
-        played["reward"].append(reward)
-        played["cost"].append(info.get("cost"))
-        for name, seconds in zip(SECONDS, (chosen - start, learned - stepped, answered - learned), strict=True):
-            played[name].append(seconds)
-        if on_round:
-            on_round(round_number, task.horizon)
+            handed = [agent.act(shown)] if batch == 1 else agent.act_batch(shown, last - first + 1)
+            choosing = (perf_counter() - start) / (last - first + 1)
+            actions = [feedback.read(one) for one in handed]
+            if len(actions) != last - first + 1:
+                raise ValueError(f"act_batch gave {len(actions)} actions; asked for {last - first + 1}")
+        steps = [env.step(action) for action in actions]
+        for round_number, action, step in zip(range(first, last + 1), actions, steps, strict=True):
+            observation, reward, _, _, info = step
+            with _blaming(f"{where}, round {round_number}"):
+                copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
+                stepped = perf_counter()
+                agent.update(*copies)
+                learned = perf_counter()
+                named = agent.recommend() if round_number in asked else None
+                answered = perf_counter()
+                recommended = feedback.read(named) if round_number in asked else None
+            played["action"].append(action)
+            played["recommended"].append(recommended)
+            played["nodes"].append(observation["nodes"].tolist())
+            played["seen"].append(observation)
+            played["reward"].append(reward)
+            played["cost"].append(info.get("cost"))
+            for name, seconds in zip(SECONDS, (choosing, learned - stepped, answered - learned), strict=True):
+                played[name].append(seconds)
+        for round_number, action, (observation, reward, _, _, info) in zip(
+            range(first, last + 1), actions, steps, strict=True
+        ):
+            hear(round_number, action, observation, reward, info, played["recommended"][round_number - 1])
     return played
 
 

@@ -20,13 +20,15 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any, Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
 from cbo_gym.evaluation.play.isolated import IsolatedAgent, guard_memory
-from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker
+from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker, say
 from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import locked
@@ -55,6 +57,8 @@ def sweep(
     time_limit: float | None = None,
     memory_limit: float | None = None,
     blind: str | None = None,
+    batch: int = 1,
+    callbacks: Iterable[Callback] = (),
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
@@ -93,6 +97,9 @@ def sweep(
         memory_limit: resident memory of a run's process, in MiB; None for any. One that takes more is stored as failed.
         blind: words that nobody but a referee knows, for blind play: instances of the environments and all noise
             follow from them, and tasks name no id; see :mod:`cbo_gym.evaluation.play.blind`. None for play as usual.
+        batch: how many actions agents choose at a time, see :func:`cbo_gym.evaluation.evaluate`.
+        callbacks: each is called in this process with every :class:`PlayedRound` of all runs, one at a time; the rounds
+            of runs that are played at once come as they end. What one raises ends the sweep.
         on_start: called once with the number of runs in the grid and of those still to do.
         on_run: called with each run that ends, in the order of ending.
 
@@ -112,11 +119,16 @@ def sweep(
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
     seeds = None if seeds is None else seeds_in(seeds)
-    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond, blind)
+    hearing = list(callbacks)
+    if hearing and address is not None:
+        raise ArgumentError("callbacks are called in this process, of which the workers of a cluster know nothing")
+    jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond, blind, batch)
     if isinstance(envs, Suite) and blind is None:
         warn_of_others(envs, Path(folder), {job.path for job in jobs}, seeds, horizon)
     limits = Limits(time_limit, memory_limit)
-    return run_jobs(jobs, n_jobs=n_jobs, address=address, limits=limits, on_start=on_start, on_run=on_run)
+    return run_jobs(
+        jobs, n_jobs=n_jobs, address=address, limits=limits, callbacks=hearing, on_start=on_start, on_run=on_run
+    )
 
 
 def run_jobs(
@@ -125,6 +137,7 @@ def run_jobs(
     n_jobs: int = -1,
     address: str | None = None,
     limits: Limits = NO_LIMITS,
+    callbacks: Sequence[Callback] = (),
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
@@ -138,7 +151,8 @@ def run_jobs(
         on_start(len(jobs), len(to_do))
     count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
     count.update(status for status in stored.values() if status != "failed")
-    play = partial(_on_cluster, address=address) if address is not None else partial(_on_this_machine, count=at_a_time)
+    here = partial(_on_this_machine, count=at_a_time, callbacks=callbacks)
+    play = here if address is None else partial(_on_cluster, address=address)
     others = 0
     with closing(play(to_do, limits=limits)) as ended:
         for job, played in ended:
@@ -174,16 +188,25 @@ def _store(job: Job, run: Run) -> Run:
         ) from error
 
 
-def _on_this_machine(jobs: Sequence[Job], *, count: int, limits: Limits) -> Generator[tuple[Job, Run]]:
+def _on_this_machine(
+    jobs: Sequence[Job], *, count: int, limits: Limits, callbacks: Sequence[Callback]
+) -> Generator[tuple[Job, Run]]:
     workers = [Worker(limits) for _ in range(min(count, len(jobs)))]
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
 
+    speaking = Lock()
+
+    def hear(played: PlayedRound) -> None:
+        with speaking:  # a callback need not bear to be called by two threads
+            for callback in callbacks:
+                callback(replace(played))  # which makes copies
+
     def play(job: Job) -> tuple[Job, Run]:
         worker = idle.get()
         try:
-            return job, _outcome(worker, job)
+            return job, _outcome(worker, job, hear if callbacks else None)
         finally:
             idle.put(worker)
 
@@ -195,7 +218,7 @@ def _on_this_machine(jobs: Sequence[Job], *, count: int, limits: Limits) -> Gene
             if job not in here:
                 pool.submit(play, job).add_done_callback(ended.put)
         for job in here:
-            yield job, run_job(job)
+            yield job, run_job(job, [hear] if callbacks else [])
         for _ in range(len(jobs) - len(here)):
             yield _next_of(ended).result()
     finally:
@@ -215,9 +238,9 @@ def _next_of(ended: SimpleQueue[Future[tuple[Job, Run]]]) -> Future[tuple[Job, R
             return ended.get(timeout=STEP)
 
 
-def _outcome(worker: Worker, job: Job) -> Run:
+def _outcome(worker: Worker, job: Job, hear: Callable[[Any], None] | None = None) -> Run:
     try:
-        return worker.call(run_job, job, keep=job.leaves_no_trace)
+        return worker.call(run_heard if hear else run_job, job, keep=job.leaves_no_trace, hear=hear)
     except DiedError as error:
         return _unfinished(job, "failed", str(error))
 
@@ -247,7 +270,12 @@ def _kept_worker(limits: Limits, sources: object) -> Worker:
     return Worker(limits)
 
 
-def run_job(job: Job) -> Run:
+def run_heard(job: Job) -> Run:
+    """The same, telling each round to whoever asked for it."""
+    return run_job(job, [say])
+
+
+def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
     """Play one job; called in a worker process."""
     try:
         with _agent(job) as agent:
@@ -257,8 +285,10 @@ def run_job(job: Job) -> Run:
                 job.seed,
                 horizon=job.horizon,
                 recommend=job.recommend,
+                batch=job.batch,
                 label=str(job.agent),
                 secret=job.secret,
+                callbacks=callbacks,
             )
         return run if job.handed is None else replace(run, sources=run.sources | dict(job.handed.stamps))
     except UnsupportedModeError as error:
@@ -285,6 +315,7 @@ def _unfinished(job: Job, status: Status, error: str) -> Run:
         seed=job.seed,
         horizon=job.horizon,
         recommend=job.recommend,
+        batch=job.batch,
         mode=job.mode,
         status=status,
         error=readable(error),

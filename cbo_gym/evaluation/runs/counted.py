@@ -20,8 +20,13 @@ def newest(runs: Iterable[Run]) -> list[Run]:
     by_age = sorted(
         runs, key=lambda run: (not run.unverified, Version(run.version), run.status == "finished", run.date)
     )
-    kept = {(run.env, run.horizon, run.agent, run.seed): run for run in by_age}
+    kept = {identity(run): run for run in by_age}
     return [kept[what] for what in sorted(kept)]
+
+
+def identity(run: Run) -> tuple[str, int, int, str, int]:
+    """What is the same of runs of which one counts: environment, horizon, batch, agent and seed."""
+    return run.env, run.horizon, run.batch, run.agent, run.seed
 
 
 def env_label(run: Run) -> str:
@@ -29,8 +34,9 @@ def env_label(run: Run) -> str:
 
     Of blind runs the instance is left out: each has its own.
     """
+    together = f" in batches of {run.batch}" if run.batch > 1 else ""
     if not run.secret:
-        return f"{run.env}, T={run.horizon}"
+        return f"{run.env}, T={run.horizon}{together}"
     spec = Spec.told(run.env)
     others = tuple(pair for pair in spec.parameters if pair[0] != INSTANCE_KEYWORD)
-    return f"{Spec(spec.name, others)}, T={run.horizon}, blind"
+    return f"{Spec(spec.name, others)}, T={run.horizon}{together}, blind"

@@ -72,7 +72,7 @@ def recorded(run: Run) -> Recorded:
     table = run.table
     chosen = table["choice"].to_list() if "choice" in table.columns else [None] * table.height
     if run.actions or run.recommendations:
-        asked = sorted(asked_after(run.recommend, run.horizon))
+        asked = sorted(asked_after(run.recommend, run.horizon, run.batch))
         advised = dict(zip(asked, _unpacked(run.recommendations, len(asked)), strict=True))
         actions, said = _unpacked(run.actions, run.horizon), [advised.get(t) for t in range(1, run.horizon + 1)]
     elif {"action", "recommended"} <= set(table.columns) and table["action"].null_count() == 0:

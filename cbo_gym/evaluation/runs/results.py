@@ -112,6 +112,7 @@ class Run:
         error: the traceback of a failed run, or why the pair was skipped.
         recommend: after which rounds the agent was asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
+        batch: how many actions were chosen before the outcome of any of them was told.
         sources: name -> version and fingerprint of the code that was run: ``"unreleased+5f2c1e0b9a77"``. Code that lies
             in no file is ``"unreleased+interactive"``, or in a notebook ``"unreleased+interactive.5f2c1e0b9a77"``.
         version: of cbo-gym.
@@ -148,6 +149,7 @@ class Run:
     status: Status = "finished"
     error: str = ""
     recommend: Recommend = "every"
+    batch: PositiveInt = 1
     sources: dict[str, str] = field(default_factory=dict)
     version: str = __version__
     date: str = ""
@@ -180,6 +182,26 @@ class Run:
     def curve(self, name: str) -> np.ndarray:
         """One column of the table as an array, without the others; null is NaN."""
         return stacked([self], [name])[name][0]
+
+    @property
+    def by_batch(self) -> pl.DataFrame:
+        """A row for each batch of actions: what they earned together, and where the run stood after them.
+
+        Columns are ``batch``, from 1; ``actions`` in it; the mean ``reward`` and ``expected_reward``, and the best of
+        the latter, ``best_expected_reward``; and after its last action ``cumulative_regret``, ``average_regret``,
+        ``best_so_far_regret`` and ``simple_regret``.
+        """
+        after = ("cumulative_regret", "average_regret", "best_so_far_regret", "simple_regret")
+        return (
+            self.table.with_columns(batch=(pl.col("round") - 1) // self.batch + 1)
+            .group_by("batch", maintain_order=True)
+            .agg(
+                pl.len().cast(pl.Int64).alias("actions"),
+                pl.col("reward", "expected_reward").mean(),
+                pl.col("expected_reward").max().alias("best_expected_reward"),
+                pl.col(*after).last(),
+            )
+        )
 
     @property
     def seconds(self) -> np.ndarray:
@@ -252,15 +274,18 @@ def last_line(error: str) -> str:
     return shown if len(shown) <= LONGEST_REASON else f"{shown[:LONGEST_REASON]}..."
 
 
-def run_name(agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str]) -> str:
+def run_name(
+    agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str], batch: int = 1
+) -> str:
     """The name of a run's file: a hash of all that determines the run, the sources included."""
-    what = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items())])
+    together = [batch] if batch > 1 else []
+    what = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items()), *together])
     return f"{hashlib.sha256(what.encode()).hexdigest()[:24]}.parquet"
 
 
 def name_of(run: Run) -> str:
     """The name of the file that a run belongs in."""
-    return run_name(run.agent, run.env, run.seed, run.horizon, run.recommend, run.sources)
+    return run_name(run.agent, run.env, run.seed, run.horizon, run.recommend, run.sources, run.batch)
 
 
 def save_run(path: Path, run: Run) -> None:
@@ -461,15 +486,14 @@ def _require_table(stored: Mapping[str, Any], rows: int, schema: Mapping[str, An
         raise ArgumentError(f"its table has {rows} rows; at most {MOST_ROUNDS} are read")
 
 
-def asked_after(recommend: Recommend, horizon: int) -> frozenset[int]:
-    """The rounds after which an agent is asked for its recommendation; the last one always.
+def asked_after(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset[int]:
+    """The rounds after which an agent is asked for its recommendation; the last one always, and of a batch the last.
 
     Raises:
         ArgumentError: for another word than ``"every"``, ``"powers"`` or ``"end"``.
     """
     if recommend not in get_args(Recommend):
         raise ArgumentError(f"recommend is one of {', '.join(get_args(Recommend))}; given {recommend!r}")
-    if recommend == "every":
-        return frozenset(range(1, horizon + 1))
     powers = (2**k for k in range(horizon.bit_length())) if recommend == "powers" else ()
-    return frozenset(powers) | {horizon}
+    rounds = range(1, horizon + 1) if recommend == "every" else [*powers, horizon]
+    return frozenset(min(horizon, -(-number // batch) * batch) for number in rounds)

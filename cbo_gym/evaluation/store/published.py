@@ -38,7 +38,7 @@ from pydantic import ValidationError
 from cbo_gym.errors import ArgumentError, OperationError, shown
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.metrics.gap import gaps_of
-from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.counted import identity, newest
 from cbo_gym.evaluation.runs.folder import load_runs, run_files, stored_run
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.parquet import Contents, metadata_of
@@ -172,13 +172,10 @@ def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: 
     path = store / f"{name}.parquet"
     old = read_part(path) if path.exists() else []
     if overrule:
-        theirs = {(run.env, run.horizon, run.agent, run.seed) for run in new}
+        theirs = set(map(identity, new))
         blind = {(run.agent, _id(run)) for run in new if run.secret}
         old = [
-            run
-            for run in old
-            if (run.env, run.horizon, run.agent, run.seed) not in theirs
-            and not (run.secret and (run.agent, _id(run)) in blind)
+            run for run in old if identity(run) not in theirs and not (run.secret and (run.agent, _id(run)) in blind)
         ]
     kept = newest([*new, *old])  # of two that are equally new the last counts
     content = _sealed(name, kept)

@@ -92,7 +92,7 @@ def _scoring(run: Run, cells: Cells, folder: Path) -> Job | str:
     """The job that plays a run's own actions, or why there is none."""
     try:
         cell = cells(admitted_env(run.env), run.seed, run.horizon, run.secret)
-        job = job_of(Spec.parse(run.agent), NOBODY, cell, run.recommend, folder)
+        job = job_of(Spec.parse(run.agent), NOBODY, cell, run.recommend, folder, run.batch)
         return replace(job, recorded=recorded(run))
     except ArgumentError as error:
         return str(error)

@@ -113,7 +113,9 @@ def _job(
     """The job of a run, or why it cannot be played here."""
     try:
         agent, env = admitted(run, allow)
-        return job_of(agent, players(agent), cells(env, run.seed, run.horizon, run.secret), run.recommend, folder)
+        return job_of(
+            agent, players(agent), cells(env, run.seed, run.horizon, run.secret), run.recommend, folder, run.batch
+        )
     except CBOGymError as error:
         return str(error)
 

@@ -1,0 +1,56 @@
+"""What whoever plays may hear of a run while it is played: each round, after it was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.task import Action, Observation
+
+READ_ONLY = ("action", "observation", "info", "recommended")
+
+
+@dataclass(frozen=True)
+class PlayedRound:
+    """One round of a run, with copies of its own: nothing that is done to it reaches the run.
+
+    Args:
+        agent, env: labels.
+        seed: of the run.
+        round: its number, from 1.
+        horizon: how many there are.
+        action: what was played.
+        observation: what came back; arrays can be read, not written.
+        reward: the observed one.
+        info: what ``step`` told beside them.
+        recommended: what the agent would deploy after this round; None where it was not asked.
+    """
+
+    agent: str
+    env: str
+    seed: int
+    round: int
+    horizon: int
+    action: Action
+    observation: Observation
+    reward: float
+    info: Mapping[str, Any]
+    recommended: Action | None
+
+    def __post_init__(self) -> None:
+        for name in READ_ONLY:
+            object.__setattr__(self, name, _copy(getattr(self, name)))
+
+
+Callback = Callable[[PlayedRound], object]
+
+
+def _copy(thing: Any) -> Any:
+    if isinstance(thing, np.ndarray):
+        own = thing.copy()
+        own.setflags(write=False)
+        return own
+    return {name: _copy(value) for name, value in thing.items()} if isinstance(thing, Mapping) else thing
