@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from cbo_gym.agent_state import pack, unpack
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
+from cbo_gym.files import write_bytes
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 __all__ = ["Agent", "UnsupportedModeError"]
@@ -178,6 +181,39 @@ class Agent(ABC):
         Shape ``(len(history),)``; zeros of an agent that heeds no constraints.
         """
         return np.zeros(len(self.history))
+
+    def state(self) -> bytes:
+        """All that the agent is at this moment, see :mod:`cbo_gym.agent_state`; what it shares with its task apart.
+
+        Raises:
+            StateError: naming the attribute that cannot be kept, as a thread or another library's optimiser.
+        """
+        return pack(self, self.task, whole=True)
+
+    def restore(self, state: bytes, task: Task) -> None:
+        """Become the agent of :meth:`state`, with its parameters, and go on as it would have.
+
+        Args:
+            state: of an agent of the same class.
+            task: the one that it plays.
+
+        Raises:
+            ArgumentError: if it is no such state; the agent is then as it was.
+        """
+        unpack(state, task, {kind.__module__.partition(".")[0] for kind in type(self).__mro__}, into=self)
+
+    def save(self, path: Path | str) -> None:
+        """Write :meth:`state` to a file, in one step: arrays and JSON, nothing that runs when it is read.
+
+        Raises:
+            StateError: as :meth:`state`.
+            OperationError: if the file cannot be written.
+        """
+        write_bytes(Path(path), self.state())
+
+    def load(self, path: Path | str, task: Task) -> None:
+        """:meth:`restore` what :meth:`save` wrote; raises as it does, or OSError if the file cannot be read."""
+        self.restore(Path(path).read_bytes(), task)
 
 
 def _has_estimates(agent: Agent) -> bool:

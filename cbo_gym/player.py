@@ -7,7 +7,7 @@ directions; see :mod:`cbo_gym.plain`.
 from __future__ import annotations
 
 import traceback
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -67,6 +67,14 @@ class Player:
     def update(self, action: Any, observation: Message, reward: Any, info: Message) -> None:
         self._agent.update(from_plain(action), from_plain(observation), from_plain(reward), from_plain(info))
 
+    def state(self) -> str:
+        return b64encode(self._agent.state()).decode()
+
+    def restore(self, state: str, task: Message) -> None:
+        told = task_of(task)
+        self._agent.restore(b64decode(state), told)
+        self._space = told.action_space
+
     def recommend(self) -> Any:
         return action_to_plain(self._space, self._agent.recommend())
 
@@ -78,7 +86,7 @@ def serve() -> None:
     player = Player()
     methods: Mapping[str, Callable[..., Any]] = {
         name: getattr(player, name)
-        for name in ("card", "make", "take", "act_batch", "reset", "act", "update", "recommend")
+        for name in ("card", "make", "take", "act_batch", "state", "restore", "reset", "act", "update", "recommend")
     }
     while (message := receive(calls)) is not None:
         name, arguments = read_message(message)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -108,9 +109,7 @@ class MultiTaskGPs(GaussianProcess):
 
     def __init__(self, names: Sequence[str], dim: int, effects: Sequence[Effect], device: str = "cpu") -> None:
         self._count = len(names)
-        super().__init__(
-            ", ".join(names), dim + 2, covariance=lambda d: CoregionKernel(d - 2, self._count), device=device
-        )
+        super().__init__(", ".join(names), dim + 2, covariance=partial(_coregion, len(names)), device=device)
         self._effects = effects
         self._units = self.outputs.new_ones(self._count)
         self._values = self.inputs[:, :dim]
@@ -162,6 +161,11 @@ class MultiTaskGPs(GaussianProcess):
 
     def _make_noise(self) -> Noise:
         return NoiseLevels(self._count)
+
+
+def _coregion(count: int, dim: int) -> CoregionKernel:
+    """The kernel of ``count`` outcomes for all inputs of their GP."""
+    return CoregionKernel(dim - 2, count)
 
 
 class CoregionKernel(Kernel):

@@ -165,6 +165,9 @@ class DecoderGP(GaussianProcess):
     _of: tuple[Tensor, Conditional] | None = None  # draws and model that _combined belongs to
     _combined: Conditional
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_of", "_combined")}
+
     def learn(self, inputs: Tensor, outputs: Tensor, error: Tensor) -> None:
         """Put observations in the place of all so far, as :meth:`replace`.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent, UnsupportedModeError
 from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.values import Composition
 from cbo_gym.task import Action, Info, MaskedTask, Mode, Observation
 
 MAX_SUPER_ARMS = 200_000  # what a table with a row a super arm can hold in a gigabyte
@@ -29,7 +31,11 @@ def payoff_of(task: MaskedTask) -> Callable[[np.ndarray], np.ndarray]:
     """h of a separable task: from nodes of shape ``(..., N)`` to payoffs of shape ``(...)``."""
     names, composition = task.nodes[:-1], task.composition
     assert composition is not None
-    return lambda nodes: composition({name: nodes[..., i] for i, name in enumerate(names)})
+    return partial(_composed, composition, names)
+
+
+def _composed(composition: Composition, names: Sequence[str], nodes: np.ndarray) -> np.ndarray:
+    return np.asarray(composition({name: nodes[..., i] for i, name in enumerate(names)}))
 
 
 class SuperArmAgent(Agent):

@@ -55,11 +55,11 @@ class METS(SuperArmAgent):
         self._likelihoods = np.zeros((count, PARTICLES))
         self._counts = np.zeros(count)
         self._payoff = payoff_of(self.task)
-        self.model = SeparableModel(
-            lambda _, exogenous, nodes: fit_jointly(
-                exogenous, nodes, self.task.components, self.task.graph.is_acyclic, self.model.system
-            )
-        )
+        self.model = SeparableModel(self._fit)
+
+    def _fit(self, _: object, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
+        """The system that explains all rounds best, searched for from the last one."""
+        return fit_jointly(exogenous, nodes, self.task.components, self.task.graph.is_acyclic, self.model.system)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)

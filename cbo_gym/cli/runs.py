@@ -146,6 +146,10 @@ def sweep(
             metavar="PATH", help="Published results: leave out what they have, to add seeds to a store bit by bit."
         ),
     ] = None,
+    checkpoint_every: Annotated[
+        int | None,
+        typer.Option(min=1, help="Rounds after which a run is written down, to go on there if it is cut short."),
+    ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds that a run may take; one that takes longer counts as failed.")
     ] = None,
@@ -219,6 +223,7 @@ def sweep(
                 memory_limit=memory_limit,
                 blind=blind,
                 batch=batch,
+                checkpoint_every=checkpoint_every,
                 on_start=start,
                 on_run=end,
             )

@@ -4,7 +4,9 @@ from cbo_gym.errors import naming_the_extra
 
 with naming_the_extra("cbo_gym.evaluation"):
     from cbo_gym.evaluation.compare.leaderboard import Leaderboard, leaderboard
-    from cbo_gym.evaluation.play.runner import AgentError, evaluate
+    from cbo_gym.evaluation.play.callbacks import PlayedRound
+    from cbo_gym.evaluation.play.playing import AgentError
+    from cbo_gym.evaluation.play.runner import evaluate
     from cbo_gym.evaluation.play.sweep import sweep
     from cbo_gym.evaluation.runs.folder import DamagedRunWarning, load_runs
     from cbo_gym.evaluation.runs.results import Run, load_run
@@ -14,6 +16,7 @@ __all__ = [
     "AgentError",
     "DamagedRunWarning",
     "Leaderboard",
+    "PlayedRound",
     "Run",
     "evaluate",
     "leaderboard",

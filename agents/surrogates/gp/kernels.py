@@ -270,16 +270,22 @@ class VarianceKernel(Kernel):
         self.register_prior(
             "variances_prior",
             GammaPrior(SHAPE, RATE),
-            lambda kernel: kernel.variances,
-            lambda kernel, value: kernel.initialize(
-                raw_variances=kernel.raw_variances_constraint.inverse_transform(value)
-            ),
+            _variances,
+            _set_variances,
         )
 
     @property
     def variances(self) -> Tensor:
         """Shape ``(terms,)``."""
         return self.raw_variances_constraint.transform(self.raw_variances)
+
+
+def _variances(kernel: VarianceKernel) -> Tensor:
+    return kernel.variances
+
+
+def _set_variances(kernel: VarianceKernel, value: Tensor) -> None:
+    kernel.initialize(raw_variances=kernel.raw_variances_constraint.inverse_transform(value))
 
 
 class LogVariances(Hyperparameters):

@@ -164,6 +164,18 @@ class GaussianProcess:
         self._points = self.inputs  # those that the model knows, rescaled: the first ones added
         self._given: Conditional
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the functions that follow from the kernel and the points."""
+        kept = dict(self.__dict__)
+        if "_given" in kept:
+            kept["_given"] = {name: value for name, value in vars(self._given).items() if name != "against"}
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        if "_given" in kept:
+            self._given = Conditional(against(self.kernel, self._points), **kept["_given"])
+
     def __len__(self) -> int:
         """Number of observations added."""
         return len(self.outputs)

@@ -37,6 +37,13 @@ class Stack:
         self._gps = gps
         self._states: list[State] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_gps": self._gps}  # the rest follows from their states
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        self._states = []
+
     def can_predict(self, count: int) -> bool:
         """Whether all have equally many data, and few enough for ``count`` points."""
         sizes = {len(gp) for gp in self._gps}

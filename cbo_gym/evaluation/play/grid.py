@@ -69,7 +69,7 @@ class Job:
     """One cell of the grid, and what follows from it.
 
     Attributes:
-        recommend, batch: as of :func:`sweep`.
+        recommend, batch, checkpoint_every: as of :func:`sweep`.
         mode: the environment's feedback mode.
         sources: name and stamp of the code it is played with, see
             :func:`cbo_gym.evaluation.runs.provenance.sources`.
@@ -97,6 +97,7 @@ class Job:
     recorded: Recorded | None = None
     handed: Handed | None = None
     batch: int = 1
+    checkpoint_every: int | None = None
 
     @property
     def path(self) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -77,6 +77,12 @@ class IsolatedAgent:
             reward=to_plain(reward),
             info=to_plain(info),
         )
+
+    def state(self) -> bytes:
+        return b64decode(self._ask("state"), validate=True)
+
+    def restore(self, state: bytes, task: Task) -> None:
+        self._ask("restore", state=b64encode(state).decode(), task=task_to_plain(task))
 
     def recommend(self) -> Action:
         return self._ask("recommend")

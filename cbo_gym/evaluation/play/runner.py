@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
-from time import perf_counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -16,11 +14,12 @@ from cbo_gym.agent_finder import agent_of
 from cbo_gym.arguments import whole_number
 from cbo_gym.envs.making import env_spec, rounds_of
 from cbo_gym.envs.tasks import make_task
-from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, UnsupportedModeError, text_of
+from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation.metrics import regret
-from cbo_gym.evaluation.play.blind import Seeds, anonymous, seeds_of
+from cbo_gym.evaluation.play.blind import anonymous, seeds_of
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound
-from cbo_gym.evaluation.play.isolated import IsolatedAgent, PlayerError
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.evaluation.play.playing import Checkpoint, Playing
 from cbo_gym.evaluation.runs.provenance import modules_of, played_with, sources
 from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Recommend, Run, asked_after
 from cbo_gym.feedback import Feedback
@@ -28,10 +27,6 @@ from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.specs import Spec, make_env
 from cbo_gym.task import Action, Observation, Task
 from cbo_gym.wrappers import OracleInfo, wrappers_of
-
-
-class AgentError(OperationError):
-    """An agent failed in a run; the message says which, where and in what round. The cause is chained."""
 
 
 def evaluate(
@@ -45,6 +40,8 @@ def evaluate(
     label: str | None = None,
     secret: str = "",
     callbacks: Iterable[Callback] = (),
+    checkpoint: Path | str | None = None,
+    checkpoint_every: int = 100,
     **env_parameters: Any,
 ) -> Run:
     """Let an agent play one experiment and score it.
@@ -67,6 +64,9 @@ def evaluate(
         secret: of blind play, see :mod:`cbo_gym.evaluation.play.blind`; empty for play that tells the environment's id.
         callbacks: each is called after every round with a :class:`PlayedRound`, in the order of the rounds, once the
             agent has learned from it, and of a batch from all of it.
+        checkpoint: a file from which the run goes on if it is there, and to which it is written now and then; it is
+            removed when the run has ended. None for none.
+        checkpoint_every: rounds between two of them, at least 1; each takes a part of a second.
         env_parameters: more keyword arguments of the environment.
 
     Returns:
@@ -77,6 +77,8 @@ def evaluate(
         UnsupportedModeError: if the agent does not play the environment's mode, or no batches, or in this mode actions
             cannot be chosen together, since what is best depends on the round.
         AgentError: if the agent raises, or returns an action that the environment rejects.
+        StateError: before the first round, if a checkpoint is wanted and the agent cannot be kept.
+        OperationError: if a checkpoint is of another run, or does not play as it did, or cannot be written.
     """
     spec = env_spec(env, env_parameters)
     named = Spec.parse(agent) if isinstance(agent, str) else agent if isinstance(agent, Spec) else None
@@ -94,7 +96,14 @@ def evaluate(
             _require_batches(agent, label, made)
         hear = _hearing(list(callbacks), label, str(spec), int(seed), task.horizon)
         told = anonymous(task) if secret else task
-        played = _play(agent, f"{label} on {task.env_id}, seed {seed}", made, told, seeds, asked, batch, hear)
+        where = f"{label} on {task.env_id}, seed {seed}"
+        playing = Playing(agent, where, made, told, seeds, asked, batch, hear)
+        kept = (
+            None
+            if checkpoint is None
+            else Checkpoint(Path(checkpoint), checkpoint_every, _about(label, spec, seed, task, recommend, batch, code))
+        )
+        played = playing.play(kept)
         oracle = oracle_of(made)
         table = _score(played, asked, oracle)
         optimum = oracle.optimum
@@ -143,6 +152,21 @@ def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) 
         )
 
 
+def _about(
+    label: str, spec: Spec, seed: int, task: Task, recommend: str, batch: int, code: dict[str, str]
+) -> dict[str, Any]:
+    """What tells a run from others."""
+    return {
+        "agent": label,
+        "env": str(spec),
+        "seed": int(seed),
+        "horizon": task.horizon,
+        "recommend": recommend,
+        "batch": batch,
+        "sources": dict(code),
+    }
+
+
 def _hearing(callbacks: Sequence[Callback], agent: str, env: str, seed: int, horizon: int) -> Callable[..., None]:
     """Tells a round to each callback."""
 
@@ -151,79 +175,6 @@ def _hearing(callbacks: Sequence[Callback], agent: str, env: str, seed: int, hor
             callback(PlayedRound(agent, env, seed, round_and_after[0], horizon, *round_and_after[1:]))
 
     return hear
-
-
-def _play(
-    agent: Any,
-    where: str,
-    env: gym.Env[Observation, Action],
-    task: Task,
-    seeds: Seeds,
-    asked: frozenset[int],
-    batch: int,
-    hear: Callable[..., None],
-) -> dict[str, list[Any]]:
-    """The rounds as lists, one entry a round; of what is ``seen`` before one, one more: after the last round.
-
-    The environment, the agent and the record each own their data: what an agent hands over is read once, and what it
-    is handed is its own copy.
-    """
-    feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
-    observation, _ = env.reset(seed=seeds.noise)
-    with _blaming(f"{where}, reset", CBOGymError):  # the task is none that it plays, or lacks what it needs
-        own = deepcopy(task)
-        start = perf_counter()
-        agent.reset(own, seed=seeds.agent)
-        reset_seconds = perf_counter() - start
-    names = ("action", "recommended", "nodes", "reward", "cost", *SECONDS, "seen")
-    played: dict[str, list[Any]] = {name: [] for name in names} | {"reset_seconds": [reset_seconds]}
-    played["seen"].append(observation)
-    for first in range(1, task.horizon + 1, batch):
-        last = min(first + batch - 1, task.horizon)
-        with _blaming(f"{where}, round {first}"):
-            shown = deepcopy(observation)
-            start = perf_counter()
-            handed = [agent.act(shown)] if batch == 1 else agent.act_batch(shown, last - first + 1)
-            choosing = (perf_counter() - start) / (last - first + 1)
-            actions = [feedback.read(one) for one in handed]
-            if len(actions) != last - first + 1:
-                raise ValueError(f"act_batch gave {len(actions)} actions; asked for {last - first + 1}")
-        steps = [env.step(action) for action in actions]
-        for round_number, action, step in zip(range(first, last + 1), actions, steps, strict=True):
-            observation, reward, _, _, info = step
-            with _blaming(f"{where}, round {round_number}"):
-                copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
-                stepped = perf_counter()
-                agent.update(*copies)
-                learned = perf_counter()
-                named = agent.recommend() if round_number in asked else None
-                answered = perf_counter()
-                recommended = feedback.read(named) if round_number in asked else None
-            played["action"].append(action)
-            played["recommended"].append(recommended)
-            played["nodes"].append(observation["nodes"].tolist())
-            played["seen"].append(observation)
-            played["reward"].append(reward)
-            played["cost"].append(info.get("cost"))
-            for name, seconds in zip(SECONDS, (choosing, learned - stepped, answered - learned), strict=True):
-                played[name].append(seconds)
-        for round_number, action, (observation, reward, _, _, info) in zip(
-            range(first, last + 1), actions, steps, strict=True
-        ):
-            hear(round_number, action, observation, reward, info, played["recommended"][round_number - 1])
-    return played
-
-
-@contextmanager
-def _blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
-    """Whatever an agent raises becomes an AgentError; a request to end the process too, which is not its to make."""
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, (KeyboardInterrupt, *let_pass)):
-            raise
-        said = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {text_of(error)}"
-        raise AgentError(f"{where}: {said}") from error
 
 
 def problem_of(env: gym.Env[Observation, Action]) -> object:

@@ -24,6 +24,7 @@ from threading import Lock
 from typing import Any, Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
+from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
@@ -58,6 +59,7 @@ def sweep(
     memory_limit: float | None = None,
     blind: str | None = None,
     batch: int = 1,
+    checkpoint_every: int | None = None,
     callbacks: Iterable[Callback] = (),
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
@@ -98,6 +100,8 @@ def sweep(
         blind: words that nobody but a referee knows, for blind play: instances of the environments and all noise
             follow from them, and tasks name no id; see :mod:`cbo_gym.evaluation.play.blind`. None for play as usual.
         batch: how many actions agents choose at a time, see :func:`cbo_gym.evaluation.evaluate`.
+        checkpoint_every: rounds after which a run is written down, beside its file to come, so that one that is cut
+            short goes on there when the same sweep is started again. None for runs that begin anew.
         callbacks: each is called in this process with every :class:`PlayedRound` of all runs, one at a time; the rounds
             of runs that are played at once come as they end. What one raises ends the sweep.
         on_start: called once with the number of runs in the grid and of those still to do.
@@ -122,7 +126,14 @@ def sweep(
     hearing = list(callbacks)
     if hearing and address is not None:
         raise ArgumentError("callbacks are called in this process, of which the workers of a cluster know nothing")
+    if checkpoint_every is not None:
+        whole_number("checkpoint_every", checkpoint_every, at_least=1)
+        if address is not None:
+            raise ArgumentError(
+                "checkpoints are written where a run is played, and a cluster's workers share no folder"
+            )
     jobs = plan(agents, envs, seeds, Path(folder), horizon, recommend, beyond, blind, batch)
+    jobs = [replace(job, checkpoint_every=checkpoint_every) for job in jobs]
     if isinstance(envs, Suite) and blind is None:
         warn_of_others(envs, Path(folder), {job.path for job in jobs}, seeds, horizon)
     limits = Limits(time_limit, memory_limit)
@@ -289,12 +300,19 @@ def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
                 label=str(job.agent),
                 secret=job.secret,
                 callbacks=callbacks,
+                **_checkpoint(job),
             )
         return run if job.handed is None else replace(run, sources=run.sources | dict(job.handed.stamps))
     except UnsupportedModeError as error:
         return _unfinished(job, "skipped", str(error))
     except BaseException:  # an agent's module may raise anything, requests to end the process too
         return _unfinished(job, "failed", traceback.format_exc())
+
+
+def _checkpoint(job: Job) -> dict[str, Any]:
+    if job.checkpoint_every is None:
+        return {}
+    return {"checkpoint": job.path.with_suffix(".checkpoint"), "checkpoint_every": job.checkpoint_every}
 
 
 @contextmanager

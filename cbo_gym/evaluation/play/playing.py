@@ -1,0 +1,211 @@
+"""The rounds of one run: who hands what to whom, and how a run that was cut short goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from cbo_gym.agent_state import StateError, pack, unpack
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import CBOGymError, OperationError, text_of
+from cbo_gym.evaluation.play.blind import Seeds
+from cbo_gym.evaluation.play.isolated import PlayerError
+from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym.feedback import Feedback
+from cbo_gym.files import write_bytes
+from cbo_gym.task import Action, Observation, Task
+
+KEPT = ("action", "recommended", "reward", *SECONDS)  # columns that cannot be played again, and what they are held to
+Columns = dict[str, list[Any]]
+
+
+class AgentError(OperationError):
+    """An agent failed in a run; the message says which, where and in what round. The cause is chained."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file of a run that has not ended.
+
+    Args:
+        path: where it is.
+        every: rounds between two writings, at least 1.
+        about: what the run is; that of another is not taken.
+
+    Raises:
+        ArgumentError: if ``every`` is no whole number of at least 1.
+    """
+
+    path: Path
+    every: int
+    about: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        whole_number("checkpoint_every", self.every, at_least=1)
+
+    def write(self, columns: Columns, agent: bytes) -> None:
+        """The rounds so far, and the agent after them, in one step."""
+        kept = {name: columns[name] for name in (*KEPT, "reset_seconds")}
+        write_bytes(self.path, pack({"about": dict(self.about), "columns": kept, "agent": agent}))
+
+    def read(self) -> tuple[Columns, bytes] | None:
+        """What was written; None where nothing is.
+
+        Raises:
+            OperationError: if that is of another run, or of other code.
+        """
+        if not self.path.exists():
+            return None
+        kept = unpack(self.path.read_bytes())
+        if other := [name for name, value in self.about.items() if kept["about"].get(name) != value]:
+            raise OperationError(
+                f"{self.path} is the checkpoint of a run with another {', '.join(other)}; remove it, or name another "
+                "file"
+            )
+        return kept["columns"], kept["agent"]
+
+
+class Playing:
+    """A run that is being played.
+
+    The environment, the agent and the record each own their data: what an agent hands over is read once, and what it
+    is handed is its own copy.
+
+    Args:
+        agent: who plays.
+        where: what messages call the run.
+        env: where it plays.
+        task: what the agent is told.
+        seeds: of the run.
+        asked: the rounds after which it is asked for its recommendation.
+        batch: how many actions it chooses at a time.
+        hear: told of each round once the agent has learned from it.
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        where: str,
+        env: gym.Env[Observation, Action],
+        task: Task,
+        seeds: Seeds,
+        asked: frozenset[int],
+        batch: int,
+        hear: Callable[..., None],
+    ) -> None:
+        self._agent, self._where, self._env, self._task = agent, where, env, task
+        self._seeds, self._asked, self._batch, self._hear = seeds, asked, batch, hear
+        self._feedback: Feedback = env.unwrapped.feedback  # type: ignore[attr-defined]
+        names = ("action", "recommended", "nodes", "reward", "cost", *SECONDS, "seen", "reset_seconds")
+        self._columns: Columns = {name: [] for name in names}
+        self._recommended: Action | None = None
+
+    def play(self, checkpoint: Checkpoint | None = None) -> Columns:
+        """The rounds as lists, one entry a round; of what is ``seen`` before one, one more: after the last round."""
+        kept = None if checkpoint is None else checkpoint.read()
+        observation, _ = self._env.reset(seed=self._seeds.noise)
+        self._columns["seen"].append(observation)
+        if kept is None:
+            self._reset()
+            if checkpoint is not None:
+                self._state()  # which tells at once if there can be none
+        else:
+            self._go_on(*kept)
+        while (done := len(self._columns["action"])) < self._task.horizon:
+            self._play_batch(done + 1, min(done + self._batch, self._task.horizon))
+            now = len(self._columns["action"])
+            if (
+                checkpoint is not None
+                and now // checkpoint.every > done // checkpoint.every
+                and now < self._task.horizon
+            ):
+                checkpoint.write(self._columns, self._state())
+        if checkpoint is not None:
+            checkpoint.path.unlink(missing_ok=True)
+        return self._columns
+
+    def _reset(self) -> None:
+        with blaming(f"{self._where}, reset", CBOGymError):  # the task is none that it plays, or lacks what it needs
+            own = deepcopy(self._task)
+            start = perf_counter()
+            self._agent.reset(own, seed=self._seeds.agent)
+            self._columns["reset_seconds"].append(perf_counter() - start)
+
+    def _state(self) -> bytes:
+        if not callable(getattr(self._agent, "state", None)):
+            raise StateError(f"{self._where}: the agent has no state() to be kept; derive it from cbo_gym.Agent")
+        with blaming(f"{self._where}, state", StateError):
+            return bytes(self._agent.state())
+
+    def _go_on(self, columns: Columns, agent: bytes) -> None:
+        """Play the rounds of a checkpoint again, and wake the agent as it was after them."""
+        for place, action in enumerate(columns["action"]):
+            self._record(action, self._env.step(action), columns["recommended"][place])
+            if self._columns["reward"][place] != columns["reward"][place]:
+                raise OperationError(f"{self._where}: round {place + 1} of the checkpoint does not play as it did")
+        for name in (*SECONDS, "reset_seconds"):
+            self._columns[name] = list(columns[name])
+        self._recommended = columns["recommended"][-1] if columns["action"] else None
+        with blaming(f"{self._where}, restore", CBOGymError):
+            self._agent.restore(agent, deepcopy(self._task))
+
+    def _play_batch(self, first: int, last: int) -> None:
+        """Rounds whose actions are chosen together."""
+        rounds, count = range(first, last + 1), last - first + 1
+        with blaming(f"{self._where}, round {first}"):
+            shown = deepcopy(self._columns["seen"][-1])
+            start = perf_counter()
+            handed = [self._agent.act(shown)] if self._batch == 1 else self._agent.act_batch(shown, count)
+            choosing = (perf_counter() - start) / count
+            actions = [self._feedback.read(one) for one in handed]
+            if len(actions) != count:
+                raise ValueError(f"act_batch gave {len(actions)} actions; asked for {count}")
+        steps = [self._env.step(action) for action in actions]
+        for number, action, step in zip(rounds, actions, steps, strict=True):
+            learning, answering = self._teach(number, action, step)
+            self._record(action, step, self._recommended)
+            for name, seconds in zip(SECONDS, (choosing, learning, answering), strict=True):
+                self._columns[name].append(seconds)
+        for number, action, (observation, reward, _, _, info) in zip(rounds, actions, steps, strict=True):
+            advised = self._columns["recommended"][number - 1] if number in self._asked else None
+            self._hear(number, action, observation, reward, info, advised)
+
+    def _teach(self, number: int, action: Action, step: tuple[Any, ...]) -> tuple[float, float]:
+        """Tell the agent of a round, and ask it; the seconds that each took."""
+        observation, reward, _, _, info = step
+        with blaming(f"{self._where}, round {number}"):
+            copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
+            start = perf_counter()
+            self._agent.update(*copies)
+            learned = perf_counter()
+            named = self._agent.recommend() if number in self._asked else None
+            answered = perf_counter()
+            if number in self._asked:
+                self._recommended = self._feedback.read(named)
+        return learned - start, answered - learned
+
+    def _record(self, action: Action, step: tuple[Any, ...], recommended: Action | None) -> None:
+        observation, reward, _, _, info = step
+        entry = (action, recommended, np.asarray(observation["nodes"]).tolist(), reward, info.get("cost"), observation)
+        for name, value in zip(("action", "recommended", "nodes", "reward", "cost", "seen"), entry, strict=True):
+            self._columns[name].append(value)
+
+
+@contextmanager
+def blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
+    """Whatever an agent raises becomes an AgentError; a request to end the process too, which is not its to make."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, (KeyboardInterrupt, *let_pass)):
+            raise
+        said = str(error) if isinstance(error, PlayerError) else f"{type(error).__name__}: {text_of(error)}"
+        raise AgentError(f"{where}: {said}") from error

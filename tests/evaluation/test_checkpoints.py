@@ -1,0 +1,186 @@
+"""Runs that are cut short go on where they were, bit for bit; what an agent is can be kept without pickle."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from copy import deepcopy
+from io import BytesIO
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import pytest
+
+from cbo_gym import evaluate, make_task, sweep
+from cbo_gym.agent_state import StateError, pack, unpack
+from cbo_gym.agents import GPUCB
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.evaluation import load_runs
+from cbo_gym.specs import Spec, create_agent, find_agent, make_env, modes_of
+from tests.evaluation.test_batches import ALONE, TOGETHER, rounds_alike
+from tests.helpers import Centre
+
+ENV = "CBO/Dropwave-v0"
+OF_MODE = TOGETHER | {
+    "contextual": "CBO/PSAContextual2-v0",
+    "dynamic": "CBO/DCBOStat-v0",
+    "adversarial": "CBO/Dropwave-Penny-v0",
+}
+OF_LIBRARIES = ("Optuna", "StableBaselines3")  # what these hold cannot be kept
+KILLED = """
+import os, signal, sys
+import cbo_gym
+
+def stop(played):
+    if played.round == 28:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+how = {"horizon": 40, "checkpoint": sys.argv[1], "checkpoint_every": 7}
+cbo_gym.evaluate("GP-UCB", "CBO/ToyGraph-v0", 100, **how, callbacks=[stop])
+"""
+
+
+class StopError(Exception):
+    pass
+
+
+def stop_at(number):
+    def stop(played):
+        if played.round == number:
+            raise StopError
+
+    return stop
+
+
+def play(agent, env, observation, rounds):
+    found = []
+    for _ in range(rounds):
+        action = agent.act(observation)
+        observation, reward, _, _, info = env.step(action)
+        agent.update(deepcopy(action), deepcopy(observation), reward, info)
+        found.append((str(action), reward))
+    return observation, found
+
+
+@pytest.mark.parametrize("name", [name for name in zoo() if name not in OF_LIBRARIES])
+def test_an_agent_that_was_kept_goes_on_as_it_would_have(name, tmp_path):
+    env = make_env(Spec(ALONE.get(name, OF_MODE[modes_of(find_agent(name))[0]])), 9)
+    task = make_task(env, 100)
+    observation, _ = env.reset(seed=100)
+    agent = create_agent(name)
+    agent.reset(deepcopy(task), 5)
+    observation, _ = play(agent, env, observation, 4)
+    agent.save(tmp_path / "kept")
+    other_env, seen = deepcopy(env), deepcopy(observation)
+    other = create_agent(name)
+    other.load(tmp_path / "kept", deepcopy(task))
+    assert play(other, other_env, seen, 3)[1] == play(agent, env, observation, 3)[1]
+    assert str(other.recommend()) == str(agent.recommend())
+
+
+@pytest.mark.parametrize("name", OF_LIBRARIES)
+def test_what_cannot_be_kept_is_named(name, tmp_path):
+    with pytest.raises(StateError):
+        evaluate(name, ENV, 100, horizon=3, checkpoint=tmp_path / "kept")
+    agent = Centre()
+    agent.lock = Lock()
+    with pytest.raises(StateError, match="lock is a function or a class without a name, _thread:lock"):
+        evaluate(agent, ENV, 100, horizon=3, checkpoint=tmp_path / "kept")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "batch"),
+    [
+        ("GP-UCB", "CBO/ToyGraph-v0", 1),
+        ("TS", "CBO/XYZWSTBandit-v0", 1),
+        ("EIFN", ENV, 2),
+        ("CoCaBO", "CBO/PSAContextual2-v0", 1),
+        ("DCBO", "CBO/DCBOStat-v0", 1),
+    ],
+)
+def test_a_run_that_was_cut_short_goes_on_bit_for_bit(agent, env, batch, tmp_path):
+    path = tmp_path / "kept"
+    how = {"horizon": 12, "batch": batch, "recommend": "powers"}
+    with pytest.raises(StopError):
+        evaluate(agent, env, 100, **how, checkpoint=path, checkpoint_every=4, callbacks=[stop_at(11)])
+    heard = []
+    again = evaluate(agent, env, 100, **how, checkpoint=path, checkpoint_every=4, callbacks=[heard.append])
+    assert [played.round for played in heard] == [9, 10, 11, 12]
+    assert rounds_alike(again, evaluate(agent, env, 100, **how))
+    assert not path.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_a_run_that_was_killed_goes_on(tmp_path):
+    path = tmp_path / "kept"
+    done = subprocess.run([sys.executable, "-c", KILLED, path], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    rounds = []
+    run = evaluate("GP-UCB", "CBO/ToyGraph-v0", 100, horizon=40, checkpoint=path, callbacks=[rounds.append])
+    assert rounds[0].round == 22  # the fourth checkpoint, after round 28, was not yet written
+    assert rounds_alike(run, evaluate("GP-UCB", "CBO/ToyGraph-v0", 100, horizon=40))
+
+
+def test_a_checkpoint_is_of_one_run(tmp_path):
+    path = tmp_path / "kept"
+    with pytest.raises(StopError):
+        evaluate("Random", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=2, callbacks=[stop_at(5)])
+    with pytest.raises(OperationError, match="the checkpoint of a run with another seed; remove it"):
+        evaluate("Random", ENV, 101, horizon=6, checkpoint=path)
+    with pytest.raises(ArgumentError, match="checkpoint_every must be at least 1"):
+        evaluate("Random", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=0)
+    path.write_bytes(b"something else")
+    with pytest.raises(ArgumentError, match=r"this is no state"):
+        evaluate("Random", ENV, 100, horizon=6, checkpoint=path)
+
+
+@pytest.mark.parametrize("agent", ["Random", Centre()])
+def test_a_sweep_goes_on_at_its_checkpoints(tmp_path, agent):
+    sweep(agent, ENV, 1, tmp_path / "whole", horizon=500)
+    with pytest.raises(StopError):
+        sweep(agent, ENV, 1, tmp_path / "cut", horizon=500, checkpoint_every=2, callbacks=[stop_at(5)])
+    assert len(list(Path(tmp_path, "cut").glob("*.checkpoint"))) == 1
+    heard = []
+    sweep(agent, ENV, 1, tmp_path / "cut", horizon=500, checkpoint_every=2, callbacks=[heard.append])
+    assert 3 <= heard[0].round < 500
+    assert heard[0].round % 2 == 1
+    (one,), (other,) = (list(load_runs(tmp_path / name)) for name in ("whole", "cut"))
+    assert rounds_alike(one, other)
+    assert not list(Path(tmp_path, "cut").glob("*.checkpoint"))
+    with pytest.raises(ArgumentError, match="a cluster's workers share no folder"):
+        sweep("Random", ENV, 1, tmp_path, checkpoint_every=2, backend="dask", address="tcp://127.0.0.1:9")
+
+
+def test_a_state_names_no_class_of_another_package_and_holds_no_pickle():
+    content = pack(
+        {"rng": np.random.default_rng(3), "numbers": np.arange(3.0), "shared": (shared := [1.5]), "again": shared}
+    )
+    found = unpack(content)
+    assert found["rng"].random() == np.random.default_rng(3).random()
+    assert found["shared"] is found["again"]
+    with np.load(BytesIO(content), allow_pickle=False) as arrays:
+        state = json.loads(bytes(arrays["state"]))
+        others = {name: arrays[name] for name in arrays.files if name != "state"}
+    for thing in (
+        ["name", "os:system"],
+        ["object", "subprocess:Popen", {}],
+        ["partial", {"at": 0}, {"at": 0}, {"at": 0}],
+    ):
+        forged = BytesIO()
+        state["things"][0] = thing
+        np.savez(forged, state=np.frombuffer(json.dumps(state).encode(), dtype=np.uint8), **others)
+        with pytest.raises(ArgumentError, match=r"of a package that the agent is not from|this is no state"):
+            unpack(forged.getvalue())
+
+
+def test_a_state_that_cannot_be_read_leaves_the_agent_as_it_was():
+    agent = GPUCB()
+    evaluate(agent, ENV, 100, horizon=3)
+    history = list(agent.history)
+    with pytest.raises(ArgumentError, match="no state of an agent"):
+        agent.restore(b"nothing", agent.task)
+    assert agent.history == history
