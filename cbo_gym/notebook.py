@@ -1,4 +1,4 @@
-"""In notebooks: what is shown of an environment, whatever Gymnasium has put round it."""
+"""In notebooks: what is shown of an environment, whatever Gymnasium has put round it, and of a figure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from typing import Any
 
 import gymnasium as gym
+
+from cbo_gym.drawing.html import svg_of
 
 
 def show_wrapped(env: gym.Env[Any, Any]) -> str | None:
@@ -15,8 +17,13 @@ def show_wrapped(env: gym.Env[Any, Any]) -> str | None:
 
 
 def register_display() -> None:
-    """Let a notebook show environments in their wrappers, which hide what begins with an underscore."""
+    """Let a notebook show environments in their wrappers, which hide what begins with an underscore, and figures.
+
+    Those that belong to no window are shown once pyplot was imported, in its way, which takes the place of this one.
+    """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:
-        shell.display_formatter.formatters["text/html"].for_type(gym.Wrapper, show_wrapped)
+        formatters = shell.display_formatter.formatters
+        formatters["text/html"].for_type(gym.Wrapper, show_wrapped)
+        formatters["image/svg+xml"].for_type_by_name("matplotlib.figure", "Figure", svg_of)

@@ -2,20 +2,72 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
-from cbo_gym.agents.baselines.optuna import coordinates
+from cbo_gym.actions.codec import ArmCodec, CellCodec, ChoiceCodec, Codec, SuperArmCodec
 from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError
 from cbo_gym.exchange.opening import opened, require_function
+from cbo_gym.task import Action
+
+SET = "set"  # the parameter that chooses the variables, or the arm
+POINT = "point"  # the user attribute that holds the action's point
+
+
+@singledispatch
+def suggested(codec: Codec, trial: Any) -> Action:
+    """The action of a trial, whose parameters have the system's names and native units.
+
+    A box has a number for each of its coordinates. A cell has two, ``"a0, one end"`` and ``"a0, other end"``; a target
+    set is the word ``"set"``, and the values of the variables in it; an arm is that word alone; a base arm is True or
+    False by its name, and beyond the limit the first ones count.
+    """
+    return codec.to_action(
+        np.array([_unit(codec, place, trial, name) for place, name in enumerate(codec.domains.names)])
+    )
+
+
+@suggested.register
+def _cell(codec: CellCodec, trial: Any) -> Action:
+    ends = [
+        [_unit(codec, place, trial, f"{name}, {end}") for place, name in enumerate(codec.domains.names)]
+        for end in ("one end", "other end")
+    ]
+    return codec.to_action(np.ravel(ends))
+
+
+@suggested.register
+def _super_arm(codec: SuperArmCodec, trial: Any) -> Action:
+    chosen = [trial.suggest_categorical(name, [False, True]) for name in codec.arms]
+    return codec.to_action(np.array(chosen, dtype=np.float64))
+
+
+@suggested.register
+def _choice(codec: ChoiceCodec, trial: Any) -> Action:
+    members = codec.sets[codec.choices.index(trial.suggest_categorical(SET, list(codec.choices)))]
+    pairs = zip(codec.domains.names, codec.domains.intervals, strict=True)
+    return codec.from_record({name: trial.suggest_float(name, *ends) for name, ends in pairs if name in members})
+
+
+@suggested.register
+def _arm(codec: ArmCodec, trial: Any) -> Action:
+    texts = [codec.to_text(dict(arm)) for arm in codec.arms]
+    return texts.index(trial.suggest_categorical(SET, texts))
+
+
+def _unit(codec: Codec, place: int, trial: Any, name: str) -> float:
+    native = trial.suggest_float(name, *codec.domains.intervals[place])
+    return float(np.clip(codec.domains.scales[place].to_unit(native), 0.0, 1.0))
 
 
 class OptunaObjective:
     """Called with a trial, plays one round and returns its reward.
 
-    The trial's parameters ``x000``, ``x001``, ... are a point of the codec's unit box; what was played is the trial's
-    user attribute ``action``, in words and native units. For one thread.
+    The trial's parameters are those of the system by name, in native units, see :func:`suggested`; what was played is
+    the trial's user attribute ``action``, in words. For one thread.
 
     Args:
         env: environment id, also with parameters, or an environment, which is reset.
@@ -36,21 +88,46 @@ class OptunaObjective:
         require_function(self.env.feedback)
         self.env.reset(seed=whole_number("seed", seed, at_least=0))
         self._codec = self.env.feedback.codec
-        self._names = coordinates(self._codec.dim)
 
     def __call__(self, trial: Any) -> float:
-        point = np.array([trial.suggest_float(name, 0.0, 1.0) for name in self._names])
-        action = self._codec.to_action(point)
+        action = suggested(self._codec, trial)
         _, reward, *_ = self.env.step(action)
         trial.set_user_attr("action", self._codec.to_text(self._codec.to_record(action)))
+        trial.set_user_attr(POINT, self._codec.to_point(action).tolist())
         return reward
+
+    def recommend(self, study: Any) -> Action:
+        """The action to deploy: of a study's trials, the one with the best posterior mean of a Gaussian process.
+
+        ``study.best_trial`` is the luckiest round, which where there is noise need not be a good one.
+
+        Args:
+            study: of trials of this objective.
+
+        Raises:
+            ArgumentError: if none of them has ended.
+            MissingExtraError: without the extra ``agents``.
+        """
+        from cbo_gym.agents.surrogates.gp.model import GaussianProcess  # late: a study need not ask
+
+        ended = [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]
+        points = np.array([trial.user_attrs[POINT] for trial in ended if POINT in trial.user_attrs])
+        if not len(points):
+            raise ArgumentError("no trial of this objective has ended, so there is nothing to recommend")
+        rewards = np.array([trial.value for trial in ended if POINT in trial.user_attrs])
+        model = GaussianProcess("reward", points.shape[1])
+        model.add(points, rewards)
+        best = int(model.mean(model.inputs).argmax())
+        return self._codec.to_action(points[best])
 
 
 def optuna_objective(env: Any, seed: int = 0, **env_parameters: Any) -> OptunaObjective:
     """What a study of Optuna maximises::
 
+        objective = cbo_gym.optuna_objective("CBO/Alpine2-v0")
         study = optuna.create_study(direction="maximize")
-        study.optimize(cbo_gym.optuna_objective("CBO/Alpine2-v0"), n_trials=50)
+        study.optimize(objective, n_trials=50)
+        print(objective.recommend(study))
 
     Arguments and errors are those of :class:`OptunaObjective`. On the leaderboard, Optuna's samplers are the agent
     :class:`~cbo_gym.agents.baselines.optuna.Optuna`.

@@ -1,0 +1,125 @@
+"""Yours beside theirs on the command line, JSON of a run, and guesses from published runs."""
+
+import json
+import warnings
+
+import pytest
+from typer.testing import CliRunner
+
+from cbo_gym import leaderboard, sweep
+from cbo_gym.cli import app
+from cbo_gym.evaluation import load_run, publish
+from cbo_gym.evaluation.play.forecast import PUBLISHED, SAME, forecast
+from cbo_gym.evaluation.play.sweep import plan
+
+ENV, OTHER = "CBO/Dropwave-v0", "CBO/ToyGraph-v0"
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A folder of mine, one of others on more environments, and these published."""
+    folder = tmp_path_factory.mktemp("places")
+    mine, theirs, store = folder / "mine", folder / "theirs", folder / "store"
+    sweep("tests.helpers:Centre", ENV, 2, mine, horizon=3)
+    sweep("Random", [ENV, OTHER], 2, theirs, horizon=3)
+    sweep("Random", ENV, 1, theirs, horizon=5)
+    publish(theirs, store, "others")
+    return mine, theirs, store
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_theirs_are_compared_on_my_environments(places, which):
+    mine, other = places[0], places[which]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        board = leaderboard(mine, beside=other)
+    rows = board.per_env.select("env", "agent").rows()
+    assert (f"{ENV}, T=3", "Random") in rows
+    assert (f"{ENV}, T=3", "tests.helpers:Centre") in rows
+    assert not any(OTHER in env for env, _ in rows)
+    done = call("leaderboard", mine, "--with", other, "--json")
+    assert {row["agent"] for row in json.loads(done.stdout)["overall"]} == {"Random", "tests.helpers:Centre"}
+
+
+def test_what_differs_is_said(places, tmp_path):
+    mine, theirs, _ = places
+    sweep("tests.helpers:Centre", ENV, 1, tmp_path / "longer", horizon=4)
+    with pytest.warns(UserWarning, match=rf"{ENV} \(3 or 5 there, 4 here\); play yours with the horizon that is there"):
+        leaderboard(tmp_path / "longer", beside=[theirs])
+    run = load_run(next(theirs.glob("*.parquet")))
+    from dataclasses import replace
+
+    elsewhere = [replace(run, sources=run.sources | {"cbo_gym": "0.1.0+other"})]
+    with pytest.warns(UserWarning, match=r"other code of cbo_gym: .* there, 0.1.0\+other here; cbo-gym verify"):
+        leaderboard(elsewhere, beside=theirs)
+    with pytest.warns(UserWarning, match="no finished run on any of the 1 environments"):
+        leaderboard([replace(run, env="CBO/Ackley-v0")], beside=mine)
+
+
+def test_a_run_is_one_json_document(tmp_path):
+    done = call("run", "Random", ENV, "--horizon", 3, "--batch", 2, "--json")
+    assert done.exit_code == 0
+    document = json.loads(done.stdout)
+    assert (document["agent"], document["env"], document["batch"], document["horizon"]) == ("Random", ENV, 2, 3)
+    assert [row["round"] for row in document["rounds"]] == [1, 2, 3]
+    assert document["seconds_a_round"] > 0.0
+
+
+def test_a_dry_run_guesses_from_published_runs(places, tmp_path, monkeypatch):
+    _, _, store = places
+    jobs = plan("Random", ENV, 2, tmp_path / "new", 7)
+    assert forecast(jobs).unknown == 2
+    (pair,) = forecast(jobs, store).pairs
+    assert pair.source == f"{SAME}{PUBLISHED}"
+    assert pair.seconds > 0.0
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").symlink_to(store)
+    done = call("sweep", "new", "-a", "Random", "-e", ENV, "--seeds", 2, "--dry-run")
+    assert "same environment, published" in done.stdout
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_checkpointed_sweep_from_the_command_line(tmp_path):
+    done = call(
+        "sweep",
+        tmp_path,
+        "-a",
+        "Random",
+        "-e",
+        ENV,
+        "--seeds",
+        1,
+        "--horizon",
+        6,
+        "--checkpoint-every",
+        2,
+        "--batch",
+        2,
+    )
+    assert done.exit_code == 0
+    assert [path.suffix for path in tmp_path.iterdir() if path.name[0] != "."] == [".parquet"]
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (["run", "MCBOO", ENV], "did you mean 'MCBO'"),
+        (["run", "Random", "CBO/Dropwav-v0"], "did you mean 'CBO/Dropwave-v0'"),
+        (["agents", "EIF"], "did you mean 'EIFN'"),
+    ],
+)
+def test_what_was_meant_comes_before_where_the_list_is(words, first):
+    said = " ".join(call(*words).stderr.split())
+    assert said.index(first) < said.index("cbo-gym ")
+
+
+def test_help_names_every_mode():
+    from cbo_gym.task import Mode
+
+    for command in ("list", "agents", "leaderboard"):
+        text = call(command, "--help").stdout
+        assert all(mode in text for mode in Mode)
