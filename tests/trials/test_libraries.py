@@ -1,0 +1,56 @@
+"""Other libraries, used as their users would from the documentation alone: each script of tests/trials/libraries runs.
+
+Each has a virtual environment of its own on top of this one, into which pip installs what the script requires.
+"""
+
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = sorted((Path(__file__).parent / "libraries").glob("*.py"))
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "guide" / "libraries.md"
+
+
+def facts(script):
+    """What it requires, what it does, and how many lines that takes."""
+    text = script.read_text(encoding="utf-8")
+    required, task = (re.search(rf"^# {word}: (.*)$", text, flags=re.MULTILINE)[1] for word in ("requires", "task"))
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return required, task, len(lines)
+
+
+def test_the_guide_lists_every_script_with_its_lines():
+    page = GUIDE.read_text(encoding="utf-8")
+    for script in SCRIPTS:
+        assert "| {} | {} | {} |".format(*facts(script)) in page, script.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_a_library_is_used(script, tmp_path):
+    required, task, lines = facts(script)
+    venv.create(tmp_path / "env", with_pip=True)
+    python = str(tmp_path / "env" / "bin" / "python")
+    below = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    Path(site, "below.pth").write_text(below, encoding="utf-8")
+    installed = subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", *required.split()], capture_output=True, text=True, check=False
+    )
+    if installed.returncode:
+        pytest.skip(f"{required} cannot be installed here: {installed.stderr.strip().splitlines()[-1]}")
+    done = subprocess.run(
+        [python, "-W", "ignore", str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    print(f"\n{required}: {task}, {lines} lines, worked on Python {sys.version.partition(' ')[0]}")
