@@ -2,9 +2,11 @@
 
 Numbers, texts and containers are JSON, arrays and tensors NumPy's. Other objects are the name of their class and their
 attributes; a class is one of those that agents are made of (:data:`PACKAGES`) or of the packages that the agent itself
-is from, and is made without a call of anything but ``__new__``. What the agent shares with its task is known by its
-place there, so that a state is of no use without the task. Threads, open files, and functions without a name cannot be
-kept.
+is from, and is made without a call of anything but ``__new__``. A function that an agent holds is its name, and whoever
+writes a file chooses among the functions of these packages what the agent calls later: load what you have saved.
+
+What the agent shares with its task is known by its place there, so that a state is of no use without the task. Threads,
+open files, and functions without a name cannot be kept.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from gymnasium.spaces import Space
 
 from cbo_gym.errors import ArgumentError, OperationError, shortened
 
-PACKAGES = ("cbo_gym", "torch", "gpytorch", "linear_operator", "botorch", "numpy", "scipy", "sklearn", "builtins",
-            "collections", "functools", "operator", "math", "gymnasium", "networkx")  # fmt: skip
+PACKAGES = ("cbo_gym", "torch", "gpytorch", "linear_operator", "botorch", "numpy", "scipy", "sklearn", "collections",
+            "functools", "operator", "math", "gymnasium", "networkx")  # fmt: skip
+PYTHONS = ("bool", "int", "float", "str", "list", "tuple", "dict", "set", "frozenset", "object", "NoneType")
 SCALARS = (bool, int, float, str, type(None))
 SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", deque: "deque"}
 MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered"}
@@ -254,7 +257,8 @@ class _Reader:
         return found
 
     def _class(self, path: str) -> Any:
-        if path.partition(":")[0].partition(".")[0] not in self._packages:
+        module, _, name = path.partition(":")
+        if module.partition(".")[0] not in self._packages and not (module == "builtins" and name in PYTHONS):
             raise ArgumentError(f"the state names {path}, of a package that the agent is not from")
         return _found(path)
 

@@ -167,6 +167,7 @@ def test_a_state_names_no_class_of_another_package_and_holds_no_pickle():
         others = {name: arrays[name] for name in arrays.files if name != "state"}
     for thing in (
         ["name", "os:system"],
+        ["name", "builtins:eval"],
         ["object", "subprocess:Popen", {}],
         ["partial", {"at": 0}, {"at": 0}, {"at": 0}],
     ):
