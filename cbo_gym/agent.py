@@ -63,6 +63,8 @@ class Agent(ABC):
     """
 
     modes: ClassVar[frozenset[Mode]]
+    #: whether rounds may lack variables, which are not a number then; all others need them all
+    takes_missing: ClassVar[bool] = False
 
     task: Task
     rng: np.random.Generator
@@ -104,22 +106,35 @@ class Agent(ABC):
     def act_batch(self, observation: Observation, count: int) -> list[Action]:
         """Choose several actions that are played before any of their outcomes is told.
 
-        The first is that of :meth:`act`. Each of the others is chosen by a copy of the agent that has been told what
-        this one expects of those before it, see :meth:`believed`, so that they do not all look in one place.
+        The first is that of :meth:`act`, the others are those of :meth:`act_beside` it.
 
         Args:
             observation: as of :meth:`act`.
             count: how many, at least 1.
         """
-        actions = [self.act(observation)]
-        if count == 1:
-            return actions
+        first = self.act(observation)
+        return [first, *(self.act_beside(observation, [first], count - 1) if count > 1 else [])]
+
+    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
+        """Choose actions while others are played whose outcomes are not known yet.
+
+        Each is chosen by a copy of the agent that has been told what this one expects of those before it, see
+        :meth:`believed`, so that they do not all look in one place.
+
+        Args:
+            observation: as of :meth:`act`.
+            pending: the others, at least one.
+            count: how many to choose, at least 1.
+        """
         believer = deepcopy(self, {id(self.task): self.task})
-        believer.rng = self.rng.spawn(1)[0]  # else the next batch would draw what this one did
-        while len(actions) < count:
-            believer.update(actions[-1], *believer.believed(actions[-1]), {})
-            actions.append(believer.act(observation))
-        return actions
+        believer.rng = self.rng.spawn(1)[0]  # else the next time it would draw what it did this time
+        told, chosen = list(pending), []
+        for _ in range(count):
+            for action in told:
+                believer.update(action, *believer.believed(action), {})
+            chosen.append(believer.act(observation))
+            told = chosen[-1:]
+        return chosen
 
     def believed(self, action: Action) -> tuple[Observation, float]:
         """What the agent expects to observe, and to earn, under an action.

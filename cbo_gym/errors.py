@@ -68,6 +68,7 @@ EXTRA_OF = {
     "distributed": "dask",
     "pandas": "pandas",
     "pyarrow": "pandas",
+    "sqlalchemy": "study",
 }
 
 

@@ -55,6 +55,7 @@ LAYERS = (
     ("specs", "suites"),
     ("exchange",),
     ("evaluation.runs",),
+    ("study",),
     ("evaluation.metrics",),
     ("evaluation.store", "evaluation.compare"),
     ("evaluation.play", "evaluation.report"),

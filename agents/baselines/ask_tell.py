@@ -15,7 +15,6 @@ told is in ``self.points`` and ``self.rewards``.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
 
 import numpy as np
 
@@ -32,9 +31,10 @@ class AskTell(Agent):
     """
 
     modes = frozenset(Mode)
+    takes_missing = True
 
     def setup(self, seed: int) -> None:
-        self._asked: deque[np.ndarray] = deque()  # and not yet told
+        self._asked: list[np.ndarray] = []  # and not yet told
         self._points: list[np.ndarray] = []
         self.start(self.task.codec.dim, seed)
 
@@ -63,6 +63,14 @@ class AskTell(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         # The optimiser hears of the very point that it proposed, not of another one that means the same action.
-        point = self._asked.popleft() if self._asked else self.task.codec.to_point(action)
+        point = self._proposed(action)
         self._points.append(point)
         self.tell(point, float(reward))
+
+    def _proposed(self, action: Action) -> np.ndarray:
+        """The point that became this action; of one that nobody asked for, that by which the codec knows it."""
+        point = self.task.codec.to_point(action)
+        for place, asked in enumerate(self._asked):
+            if np.array_equal(self.task.codec.to_point(self.task.codec.to_action(asked)), point):
+                return self._asked.pop(place)
+        return np.clip(point, 0.0, 1.0)

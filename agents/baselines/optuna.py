@@ -12,7 +12,7 @@ Departures:
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,20 +62,23 @@ class Optuna(AskTell):
         self._box: dict[str, Any] = {
             name: self._optuna.distributions.FloatDistribution(0.0, 1.0) for name in coordinates(dim)
         }
-        self._trials: deque[Any] = deque()  # those that were asked for and not yet told
+        self._trials: dict[bytes, Any] = {}  # those that were asked for and not yet told, by their points
 
-    def act_batch(self, observation: Observation, count: int) -> list[Action]:
+    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
         """Trials that run at once, as Optuna has them."""
         return [self.act(observation) for _ in range(count)]
 
     def ask(self) -> np.ndarray:
-        self._trials.append(self._study.ask(self._box))
-        return np.array([self._trials[-1].params[name] for name in self._box])
+        trial = self._study.ask(self._box)
+        point = np.array([trial.params[name] for name in self._box])
+        self._trials[point.tobytes()] = trial
+        return point
 
     def tell(self, point: np.ndarray, reward: float) -> None:
-        if not self._trials:  # one of the initial data
+        trial = self._trials.pop(point.tobytes(), None)
+        if trial is None:  # one of the initial data
             parameters = dict(zip(self._box, point.tolist(), strict=True))
             past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)
             self._study.add_trial(past)
         else:
-            self._study.tell(self._trials.popleft(), reward)
+            self._study.tell(trial, reward)

@@ -8,6 +8,8 @@ Departures: none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.task import Action, Mode, Observation
@@ -17,6 +19,7 @@ class Random(Agent):
     """Uniformly random actions, in every mode; it recommends the action with the best reward seen."""
 
     modes = frozenset(Mode)
+    takes_missing = True
 
     def setup(self, seed: int) -> None:
         self._space = seeded_copy(self.task.action_space, seed)
@@ -24,5 +27,5 @@ class Random(Agent):
     def act(self, observation: Observation) -> Action:
         return self._space.sample()
 
-    def act_batch(self, observation: Observation, count: int) -> list[Action]:
+    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
         return [self.act(observation) for _ in range(count)]

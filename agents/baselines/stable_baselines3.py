@@ -20,7 +20,7 @@ Departures:
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread
@@ -108,6 +108,7 @@ class StableBaselines3(Agent):
     """
 
     modes = frozenset(Mode)
+    takes_missing = True
 
     def __init__(self, algorithm: str = "PPO", actions: int = 64, device: str = "cpu", **parameters: Any) -> None:
         require_word("algorithm", algorithm, SHORT_RUN)
@@ -141,12 +142,12 @@ class StableBaselines3(Agent):
             raise chosen
         return self._actions.to_action(chosen)
 
-    def act_batch(self, observation: Observation, count: int) -> list[Action]:
-        """One action, played several times: the algorithm learns from each before it chooses another.
+    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
+        """The action that is played, once more: the algorithm learns from it before it chooses another.
 
         What it learns from is the last of them.
         """
-        return [self.act(observation)] * count
+        return [pending[-1]] * count
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)

@@ -54,6 +54,7 @@ class GPUCB(Agent):
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.ADVERSARIAL})
+    takes_missing = True
 
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess
 

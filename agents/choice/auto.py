@@ -11,6 +11,7 @@ problem; these are written by hand, and few.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -84,8 +85,11 @@ class Auto(Agent):
     def act(self, observation: Observation) -> Action:
         return self.player.act(observation)
 
-    def act_batch(self, observation: Observation, count: int) -> list[Action]:
-        return self.player.act_batch(observation, count)
+    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
+        return self.player.act_beside(observation, pending, count)
+
+    def believed(self, action: Action) -> tuple[Observation, float]:
+        return self.player.believed(action)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         self.player.update(action, observation, reward, info)

@@ -52,6 +52,8 @@ class EIFN(NetworkAgent):
         ArgumentError: if an argument is out of range.
     """
 
+    takes_missing = True
+
     def __init__(self, samples: int = 128, explore: bool = True, device: str = "cpu") -> None:
         self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
         require_truth_value("explore", explore)

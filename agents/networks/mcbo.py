@@ -100,6 +100,8 @@ class MCBO(NetworkAgent):
         ArgumentError: if an argument is out of range.
     """
 
+    takes_missing = True
+
     def __init__(self, beta: float | None = None, samples: int = 32, restarts: int = 16, device: str = "cpu") -> None:
         if beta is not None:
             require_not_negative("beta", beta)

@@ -1,8 +1,8 @@
 """The command line: list, show, optimum, suites, agents, run, sweep, leaderboard, compare, choose, publish, verify,
-check-submission."""
+check-submission, study."""
 
 # they add their commands, in this order
-from cbo_gym.cli import environments, suites, agents, runs, comparisons, published  # noqa: F401, I001
+from cbo_gym.cli import environments, suites, agents, runs, comparisons, published, studies  # noqa: F401, I001
 from cbo_gym.cli.application import app
 
 __all__ = ["app"]

@@ -39,7 +39,7 @@ Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered
 Names = TypeVar("Names", str, list[str], None)
 
 
-class _Group(typer.core.TyperGroup):
+class Group(typer.core.TyperGroup):
     """Shows errors that the user can mend as one line, with exit status 2; anything else is a bug and its traceback."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
@@ -81,7 +81,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     _say("[yellow]Warning:[/yellow]", str(message))
 
 
-app = typer.Typer(cls=_Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -57,10 +59,32 @@ def make_task(
     horizon = whole_number("horizon", horizon, at_least=1)
     feedback = base.feedback
     sizes = initial_data or _sizes(base)
+    drawn = feedback.drawn_fields(_generator(seed), sizes.observational)
+    env_id = spec.id if spec else base.problem.name
+    return task_of(feedback, env_id, horizon, _draw_initial_data(feedback, seed, sizes), drawn)
+
+
+def task_of(
+    feedback: Feedback,
+    env_id: str,
+    horizon: int,
+    initial_data: tuple[Round, ...],
+    drawn: Mapping[str, Any] | None = None,
+) -> Task:
+    """What an agent may know of a feedback, with rounds that it is given before it acts.
+
+    Args:
+        feedback: of any mode.
+        env_id: what the task calls itself.
+        horizon: number of rounds.
+        initial_data: the rounds.
+        drawn: more fields of the mode's task, as :meth:`Feedback.drawn_fields` gives them.
+    """
+    problem = feedback.problem
     noise = feedback.exogenous()
     told = {name: noise[name] for name in feedback.nodes if name in noise}
     task = feedback.task_class(
-        env_id=spec.id if spec else base.problem.name,
+        env_id=env_id,
         mode=feedback.mode,
         graph=feedback.told,
         nodes=feedback.nodes,
@@ -69,12 +93,12 @@ def make_task(
         action_space=feedback.action_space,
         observation_space=feedback.observation_space,
         codec=feedback.codec,
-        noise=told if base.problem.noise_known else None,
-        initial_data=_draw_initial_data(feedback, seed, sizes),
+        noise=told if problem.noise_known else None,
+        initial_data=initial_data,
         costs=feedback.costs,
-        constraints=base.problem.outcomes.constraints,
+        constraints=problem.outcomes.constraints,
         **feedback.task_fields(),
-        **feedback.drawn_fields(_generator(seed), sizes.observational),
+        **(drawn or {}),
     )
     return deepcopy(task)  # nothing that an agent does to it reaches the environment
 

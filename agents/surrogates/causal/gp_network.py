@@ -119,13 +119,14 @@ class GPNetwork:
         return tuple(node for node in self.nodes if known is None or not isinstance(known[node], Zero))
 
     def add(self, action: Action, observation: Observation) -> None:
-        """Learn from a round: every node that was not set."""
+        """Learn from a round: every node that was not set, and was measured with its parents."""
         played = self.features.inputs(self.features.encode(action)).to(self.inputs)
         self.inputs = torch.cat([self.inputs, played[None]])
         values = observation["nodes"]
         target = self._targets[int(action["target"])] if self._targets else frozenset()
         for node in self.nodes:
-            if node not in target:
+            measured = not np.isnan([values[self._place[name]] for name in (node, *self.parents[node])]).any()
+            if node not in target and measured:
                 inputs = [self._in_domain(parent, values[self._place[parent]]) for parent in self.parents[node]]
                 inputs += [action[index] for index in self.actions[node]]
                 self.surrogates[node].add(inputs or [0.0], values[self._place[node]])

@@ -1,0 +1,247 @@
+"""study: what to try next on a system of one's own, from a file that remembers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cbo_gym.cli.application import Group, app
+from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
+from cbo_gym.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from cbo_gym.study import Study, Trial
+
+JSON_HAS_THEM = "--json has them"
+Database = Annotated[
+    str, typer.Argument(metavar="DATABASE", help="The study's SQLite file, or a database's URL of SQLAlchemy.")
+]
+NameOption = Annotated[str | None, typer.Option("--study", help="Which study, where the database has several.")]
+TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]
+Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help="The values of variables, in their units.")]
+DidOption = Annotated[
+    list[str] | None,
+    typer.Option("--did", metavar="NAME=NUMBER", help="What was really set, where it differs. Repeat for more."),
+]
+ContextOption = Annotated[
+    list[str] | None,
+    typer.Option("--context", metavar="NAME=NUMBER", help="What was seen before, in contextual mode. Repeat for more."),
+]
+
+studies = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
+app.add_typer(studies, name="study", help="Ask an agent what to try next on a system of your own, and tell what came.")
+
+
+def _study(database: str, name: str | None) -> Study:
+    from cbo_gym.study import load_study
+
+    return load_study(name, storage=database)
+
+
+def _numbers(pairs: Sequence[str] | None) -> dict[str, float]:
+    """``["ph=6.8"]`` as a mapping.
+
+    Raises:
+        ArgumentError: naming the pair that is none.
+    """
+    found = {}
+    for pair in pairs or ():
+        name, sign, value = pair.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            sign = ""
+        if not sign or not name.strip():
+            raise ArgumentError(f"cannot read {pair!r}; write NAME=NUMBER, as in ph=6.8") from None
+    return found
+
+
+@studies.command()
+def create(
+    description: Annotated[Path, typer.Argument(metavar="YAML", help="What the study is about, see the guide.")],
+    database: Database,
+) -> None:
+    """Create a study from a YAML file: diagram, variables with bounds and units, constraints, costs, agent.
+
+    Example: [b]cbo-gym study create fermenter.yaml fermenter.db[/b]
+    """
+    from cbo_gym.study import create_study
+    from cbo_gym.yaml_files import read_yaml
+
+    fields = read_yaml(description)
+    if not isinstance(fields, dict):
+        raise ArgumentError(f"{description} must be a mapping of fields: name, reward, diagram, settable, agent, ...")
+    if "storage" in fields:
+        raise ArgumentError(f"{description}: the database is given on the command line, not as storage")
+    try:
+        made = create_study(fields.pop("name", description.stem), storage=database, **fields)
+    except ArgumentError as error:
+        raise ArgumentError(f"{description}: {error}") from error
+    say(f"Created {made.name} in {database}; next: cbo-gym study ask {database}", whole=True)
+
+
+@studies.command("import")
+def import_data(
+    database: Database,
+    data: Annotated[Path, typer.Argument(metavar="CSV", help="A column for each variable, do(X) for what was set.")],
+    study: NameOption = None,
+) -> None:
+    """Add past observations and experiments from a CSV file.
+
+    Example: [b]cbo-gym study import fermenter.db past.csv[/b]
+    """
+    import polars as pl
+
+    try:
+        rows = pl.read_csv(data)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ArgumentError(f"cannot read {data}: {error}") from error
+    try:
+        count = _study(database, study).add_data(rows)
+    except ArgumentError as error:
+        raise ArgumentError(f"{data}: {error}") from error
+    say(f"{count} rounds were added.")
+
+
+@studies.command()
+def ask(
+    database: Database,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Trials that are run at once.")] = 1,
+    context: ContextOption = None,
+    study: NameOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask what to try next. What was asked for and not told of counts as running.
+
+    Example: [b]cbo-gym study ask fermenter.db -n 2[/b]
+    """
+    trials: list[Trial] = _study(database, study).ask(count, context=_numbers(context) or None)
+    if as_json:
+        print_json([{"number": one.number, "do": one.do, "why": one.why} for one in trials])
+    else:
+        print_table("", ["trial", "set", "why"], [[str(one.number), _in_words(one.do), one.why] for one in trials])
+
+
+def _in_words(do: Any) -> str:
+    """``ph = 6.8``; nothing is to only observe."""
+    if not do:
+        return "nothing, observe"
+    return ", ".join(f"{name} = {_number(value)}" for name, value in do.items())
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(f"{end:.6g}" for end in value) + "]"
+
+
+@studies.command()
+def tell(
+    database: Database, trial: TrialNumber, values: Pairs, did: DidOption = None, study: NameOption = None
+) -> None:
+    """Tell what came of a trial; variables that were not measured are left out.
+
+    Example: [b]cbo-gym study tell fermenter.db 7 biomass=2.2 titre=0.79 --did ph=6.75[/b]
+    """
+    _study(database, study).tell(trial, _numbers(values), did=_numbers(did) or None)
+    say(f"Trial {trial} was told.")
+
+
+@studies.command()
+def correct(
+    database: Database, trial: TrialNumber, values: Pairs, did: DidOption = None, study: NameOption = None
+) -> None:
+    """Correct what was told of a trial; the agent learns anew.
+
+    Example: [b]cbo-gym study correct fermenter.db 7 biomass=2.2 titre=0.97[/b]
+    """
+    _study(database, study).correct(trial, _numbers(values), did=_numbers(did) or None)
+    say(f"Trial {trial} was corrected.")
+
+
+@studies.command()
+def fail(
+    database: Database,
+    trial: TrialNumber,
+    reason: Annotated[str, typer.Argument(help="Why, for the record.")] = "",
+    study: NameOption = None,
+) -> None:
+    """Say that a trial came to nothing.
+
+    Example: [b]cbo-gym study fail fermenter.db 8 "the pump broke"[/b]
+    """
+    _study(database, study).fail(trial, reason)
+    say(f"Trial {trial} is recorded as failed.")
+
+
+@studies.command()
+def show(database: Database, study: NameOption = None, as_json: JsonOption = False) -> None:
+    """Show the trials of a study.
+
+    Example: [b]cbo-gym study show fermenter.db[/b]
+    """
+    frame = _study(database, study).to_frame()
+    if as_json:
+        print_json(frame.to_dicts())
+        return
+    expendable = ["asked", "ended", "why", "reason"]
+    left_out(print_table("", frame.columns, _cells(frame), droppable=expendable), JSON_HAS_THEM)
+
+
+def _cells(frame: pl.DataFrame) -> list[list[str]]:
+    def cell(value: Any) -> str:
+        if value is None:
+            return ""
+        return _number(value) if isinstance(value, float | list) else str(value)
+
+    return [[cell(value) for value in row] for row in frame.iter_rows()]
+
+
+@studies.command()
+def recommend(database: Database, study: NameOption = None, as_json: JsonOption = False) -> None:
+    """Say what to deploy by now.
+
+    Example: [b]cbo-gym study recommend fermenter.db[/b]
+    """
+    found = _study(database, study).recommendation()
+    if as_json:
+        print_json(found)
+    else:
+        say(_in_words(found))
+
+
+@studies.command("what-if")
+def what_if(database: Database, do: Pairs, study: NameOption = None, as_json: JsonOption = False) -> None:
+    """Say what the agent expects under an action.
+
+    Example: [b]cbo-gym study what-if fermenter.db ph=7[/b]
+    """
+    expected = _study(database, study).what_if(_numbers(do))
+    if as_json:
+        print_json(expected)
+    else:
+        print_table("", ["variable", "expected"], [[name, f"{value:.5g}"] for name, value in expected.items()])
+
+
+@studies.command()
+def export(database: Database, study: NameOption = None) -> None:
+    """Print the trials as CSV.
+
+    Example: [b]cbo-gym study export fermenter.db > trials.csv[/b]
+    """
+    import polars as pl
+
+    from cbo_gym.files import csv_text
+
+    frame = _study(database, study).to_frame()
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.Float64)]
+    plain = frame.with_columns(
+        *(pl.col(name).map_elements(csv_text, return_dtype=pl.String) for name in texts),
+        *(pl.col(name).map_elements(lambda ends: str(list(ends)), return_dtype=pl.String) for name in lists),
+    )
+    sys.stdout.write(plain.write_csv())

@@ -1,0 +1,9 @@
+"""Studies: agents on systems that nobody simulates. A study says what to try, is told what came of it, keeps all."""
+
+from cbo_gym.errors import naming_the_extra
+
+with naming_the_extra("cbo_gym.study"):
+    from cbo_gym.study.description import Description
+    from cbo_gym.study.study import Study, Trial, create_study, load_study, studies_in
+
+__all__ = ["Description", "Study", "Trial", "create_study", "load_study", "studies_in"]

@@ -1,0 +1,74 @@
+"""What a study is about: variables, what may be set, what counts, and who suggests; no mechanism."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from cbo_gym.validation import StrictModel
+
+MODES = ("hard", "soft", "contextual", "discrete", "aggregated")
+MOST_VARIABLES = 200
+Bounds = tuple[float, float]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Parameter(StrictModel):
+    """A soft parameter: the node whose mechanism it enters, its bounds, and its value where nothing is done."""
+
+    node: Name
+    bounds: Bounds
+    null: float | None = None
+
+
+class Description(StrictModel):
+    """All that is said of a study when it is created; it never changes.
+
+    Args:
+        name: of the study.
+        mode: what an action is: ``"hard"``: a set of variables and the values that they are set to; ``"soft"``: all
+            parameters; ``"contextual"``: as hard, after something was seen; ``"discrete"``: one of a list;
+            ``"aggregated"``: an interval of each parameter.
+        reward: the variable that counts.
+        direction: whether much or little of it is good.
+        variables: the observed ones, in the order in which they are shown; None for the diagram's.
+        diagram: in DAGitty's language; None where it is not known.
+        candidates: diagrams of which one should be the true one; empty where there is no such list.
+        settable: variable -> bounds, in its units.
+        parameters: of the soft and the aggregated mode.
+        targets: the sets that may be set, the empty one, to only observe, among them; None for the minimal ones.
+        contexts: what is seen before a trial.
+        scopes: what may be set by what, see :func:`cbo_gym.custom_problem`; None for the usual ones.
+        arms: what may be tried, each a mapping from variables to values, ``{}`` to only observe.
+        reward_range: in which the reward lies, for the discrete mode, whose methods ask for one.
+        constraints: ``"biomass >= 2"``, on expected values.
+        costs: of setting things, by name, or as :meth:`cbo_gym.actions.Costs.read` takes them.
+        noise: variable -> standard deviation of its own noise, where all of them are known; None where not.
+        units: variable or parameter -> its unit.
+        agent: label of who suggests.
+        horizon: number of trials that are planned; some methods need it.
+        seed: of the agent.
+    """
+
+    name: Name
+    mode: Literal["hard", "soft", "contextual", "discrete", "aggregated"] = "hard"
+    reward: Name
+    direction: Literal["maximize", "minimize"] = "maximize"
+    variables: Annotated[list[Name], Field(max_length=MOST_VARIABLES)] | None = None
+    diagram: str | None = None
+    candidates: list[str] = []
+    settable: dict[Name, Bounds] = {}
+    parameters: dict[Name, Parameter] = {}
+    targets: list[list[str]] | None = None
+    contexts: list[str] = []
+    scopes: list[dict[str, list[str]]] | None = None
+    arms: list[dict[str, float]] = []
+    reward_range: Bounds | None = None
+    constraints: list[str] = []
+    costs: Any = None
+    noise: dict[str, float] | None = None
+    units: dict[str, str] = {}
+    agent: str
+    horizon: PositiveInt = 100
+    seed: NonNegativeInt = 0

@@ -1,0 +1,391 @@
+"""Study: ask, tell, fail, correct; what was said is kept before it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.scm import CausalDiagram
+from cbo_gym.study.description import Description
+from cbo_gym.study.log import TRIES, Log
+from cbo_gym.study.suggesting import Suggester
+from cbo_gym.study.trials import Entry, Trials
+from cbo_gym.study.units import Done, Units
+from cbo_gym.study.unknown import feedback_of
+from cbo_gym.validation import field_errors
+
+LONGEST_REASON = 10_000  # characters
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What to try.
+
+    Attributes:
+        number: by which it is told of.
+        do: what to set, by name, in the study's units; empty to only observe.
+        why: in words.
+        context: what was seen before.
+    """
+
+    number: int
+    do: Mapping[str, Any]
+    why: str
+    context: Mapping[str, float] | None = None
+
+
+class Study:
+    """A study in a database. Several processes may work on it at once.
+
+    Args:
+        log: the database.
+        name: of the study; None for the only one.
+        agent: who suggests; None for the one that the study names.
+
+    Raises:
+        ArgumentError: if there is none of this name.
+        OperationError: if the database cannot be read.
+    """
+
+    def __init__(self, log: Log, name: str | None = None, agent: Any = None) -> None:
+        self._log = log
+        self._number, text = log.find(name)
+        self.about = Description.model_validate_json(text)
+        self._feedback = feedback_of(self.about)
+        self._units = Units(self.about, self._feedback)
+        self._suggester = Suggester(log, self._number, self._units, agent)
+        self._trials = Trials()
+
+    @property
+    def name(self) -> str:
+        return self.about.name
+
+    @property
+    def diagram(self) -> CausalDiagram | None:
+        """What is known of the causal diagram; None where it is not known, or there are candidates."""
+        return self._feedback.told.diagram
+
+    @property
+    def trials(self) -> list[Entry]:
+        """All of them, as they stand now."""
+        return list(self._now().entries.values())
+
+    def add_data(self, rounds: Any, *, do: Done | Sequence[Done] | None = None) -> int:
+        """Data from before, or from elsewhere: observations and experiments.
+
+        Args:
+            rounds: a data frame (of Polars or pandas) or a list of mappings, a row a round, with a column for each
+                variable, and ``do(X)`` for each that was set, empty where it was not.
+            do: what was set, for all rounds alike or one by one, in place of such columns.
+
+        Returns:
+            the number of rounds.
+
+        Raises:
+            ArgumentError: naming the row and what is wrong in it; nothing is stored then.
+        """
+        read = [self._round(number, row) for number, row in enumerate(_rows(rounds, do), start=1)]
+        if not read:
+            raise ArgumentError("there is no row of data")
+        self._append(lambda _: [("data", {"rounds": read})])
+        return len(read)
+
+    def _round(self, number: int, row: tuple[Mapping[str, Any], Done]) -> dict[str, Any]:
+        values, done = row
+        try:
+            seen = {name: values[name] for name in self.about.contexts if name in values}
+            context = seen if self.about.mode == "contextual" else None
+            self._units.context(context)
+            action = self._units.flat(self._units.action(done))
+            return {"action": action, "values": self._units.values(values), "context": context}
+        except ArgumentError as error:
+            raise ArgumentError(f"row {number}: {error}") from error
+
+    def ask(self, count: int | None = None, *, context: Mapping[str, float] | None = None) -> Any:
+        """What to try next: one trial, or a list of so many that are run at once.
+
+        Trials that were asked for and not yet told of count by what the agent expects of them, whoever asked.
+
+        Args:
+            count: how many; None for one, which is not in a list.
+            context: what was seen, in contextual mode.
+
+        Raises:
+            ArgumentError: for a wrong context, or where the agent cannot suggest now.
+            OperationError: if it cannot be written; nothing was asked then.
+        """
+        many = 1 if count is None else whole_number("count", count, at_least=1)
+        self._units.context(context)
+        for _ in range(TRIES):
+            self._suggester.catch_up()
+            trials = self._now()
+            actions = self._suggester.suggest(many, context)
+            first = max(trials.entries, default=0) + 1
+            asked: list[dict[str, Any]] = [
+                {"number": first + place, "action": self._units.flat(action), "why": self._suggester.why(action)}
+                for place, action in enumerate(actions)
+            ]
+            payload = {"trials": asked, "context": None if context is None else dict(context)}
+            if self._log.append(self._number, self._suggester.number, [("asked", payload)]):
+                self._suggester.heard_own(asked, payload["context"])
+                self._suggester.keep()
+                made = [self._trial(number) for number in range(first, first + many)]
+                return made[0] if count is None else made
+            self._suggester.begin_anew()
+        raise self._busy()
+
+    def _trial(self, number: int) -> Trial:
+        entry = self._now().entries[number]
+        return Trial(number, self._units.words(self._units.read(entry.flat)), entry.why, entry.context)
+
+    def tell(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
+        """What came of a trial.
+
+        Args:
+            trial: it, or its number.
+            values: variable -> number, in its units; variables that were not measured are left out. The reward is
+                needed.
+            did: what was really set, where that is not what was asked; it may lie outside of the bounds.
+
+        Raises:
+            ArgumentError: for an unknown trial, one that has ended, or values that do not fit; nothing is stored then.
+        """
+        number, read = _number(trial), self._units.values(values)
+        self._append(lambda trials: [("told", self._outcome(trials, number, read, did, ("pending",)))])
+
+    def correct(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
+        """What really came of a trial that was told of wrongly; the agent learns anew.
+
+        Arguments and errors are those of :meth:`tell`.
+        """
+        number, read = _number(trial), self._units.values(values)
+        self._append(lambda trials: [("corrected", self._outcome(trials, number, read, did, ("told",)))])
+
+    def _outcome(
+        self, trials: Trials, number: int, values: Mapping[str, Any], did: Done | None, wanted: tuple[str, ...]
+    ) -> dict[str, Any]:
+        entry = self._require(trials, number, wanted)
+        suggested = self._units.read(entry.flat)
+        done = None if did is None else self._units.flat(self._units.action(did, suggested))
+        return {"trial": number, "values": dict(values), "done": done}
+
+    def fail(self, trial: Trial | int, reason: str = "") -> None:
+        """A trial came to nothing; it is not learned from.
+
+        Raises:
+            ArgumentError: for an unknown trial, one that has ended, or a reason of more than 10,000 characters.
+        """
+        number = _number(trial)
+        if not isinstance(reason, str) or len(reason) > LONGEST_REASON:
+            raise ArgumentError(f"the reason is a text of at most {LONGEST_REASON} characters")
+
+        def failed(trials: Trials) -> list[tuple[str, dict[str, Any]]]:
+            self._require(trials, number, ("pending",))
+            return [("failed", {"trial": number, "reason": reason})]
+
+        self._append(failed)
+
+    def _require(self, trials: Trials, number: int, wanted: tuple[str, ...]) -> Entry:
+        if number not in trials.entries:
+            raise ArgumentError(f"there is no trial {number}; there are {len(trials.entries)}")
+        entry = trials.entries[number]
+        if entry.status not in wanted:
+            advice = "; correct() changes what was told" if entry.status == "told" else ""
+            raise ArgumentError(f"trial {number} is {entry.status}, not {' or '.join(wanted)}{advice}")
+        return entry
+
+    def recommendation(self) -> dict[str, Any]:
+        """What to deploy, by the agent, in the study's units.
+
+        Raises:
+            ArgumentError: if nothing has been told yet.
+        """
+        self._suggester.catch_up()
+        return self._units.words(self._suggester.recommend())
+
+    def what_if(self, do: Done) -> dict[str, float]:
+        """What the agent expects of the variables that it has a model of, the reward among them.
+
+        Raises:
+            ArgumentError: if it cannot be done, or nothing is known yet.
+        """
+        self._suggester.catch_up()
+        return self._suggester.expect(self._units.action(do))
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row a trial: ``number``, ``status``, ``do(X)`` as it was done, the variables, why, the reason, times."""
+        entries = self.trials
+        settable = list(self._feedback.codec.domains.names) or sorted({n for arm in self.about.arms for n in arm})
+        rows = []
+        for entry in entries:
+            action = self._units.read(entry.flat if entry.done is None else entry.done)
+            done = self._done(action)
+            rows.append(
+                {
+                    "number": entry.number,
+                    "status": entry.status,
+                    **{f"do({name})": done.get(name) for name in settable},
+                    **{name: entry.values.get(name) for name in self._feedback.nodes},
+                    "why": entry.why,
+                    "reason": entry.reason,
+                    "asked": entry.asked,
+                    "ended": entry.ended,
+                }
+            )
+        kind: Any = pl.List(pl.Float64) if self.about.mode == "aggregated" else pl.Float64
+        schema = {"number": pl.Int64, "status": pl.String, **{f"do({name})": kind for name in settable}}
+        schema |= dict.fromkeys(self._feedback.nodes, pl.Float64)
+        schema |= dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
+        return pl.DataFrame(rows, schema=schema)
+
+    def _done(self, action: Any) -> dict[str, Any]:
+        """In words, also of what lies outside of the bounds."""
+        codec: Any = self._feedback.codec
+        if isinstance(action, dict):
+            members = codec.sets[int(action[codec.key])]
+            native = zip(codec.domains.names, codec.domains.to_native(action["values"].tolist()), strict=True)
+            return {name: float(value) for name, value in native if name in members}
+        if self.about.mode == "soft":
+            return dict(zip(codec.domains.names, codec.domains.to_native(action.tolist()), strict=True))
+        return self._units.words(action)
+
+    def _now(self) -> Trials:
+        self._trials.hear(self._log.events(self._number, self._trials.number))
+        return self._trials
+
+    def _append(self, entries: Any) -> None:
+        """Write what follows from the trials as they stand; again, where others were before."""
+        for _ in range(TRIES):
+            trials = self._now()
+            if self._log.append(self._number, trials.number, entries(trials)):
+                self._now()
+                return
+        raise self._busy()
+
+    def _busy(self) -> OperationError:
+        return OperationError(f"{self._log.storage}: others were faster {TRIES} times; try again")
+
+
+def _number(trial: Trial | int) -> int:
+    return trial.number if isinstance(trial, Trial) else whole_number("trial", trial, at_least=1)
+
+
+def _rows(rounds: Any, do: Any) -> list[tuple[dict[str, Any], Done]]:
+    """Pairs of the variables' values and what was set."""
+    if hasattr(rounds, "to_dicts"):
+        rows = rounds.to_dicts()
+    elif hasattr(rounds, "to_dict") and hasattr(rounds, "columns"):
+        rows = rounds.to_dict(orient="records")
+    else:
+        rows = [rounds] if isinstance(rounds, Mapping) else list(rounds)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise ArgumentError("data are a data frame, or a list of mappings from variables to numbers")
+    dones: list[Any] = [do] * len(rows) if isinstance(do, Mapping) else list(do or [{}] * len(rows))
+    if len(dones) != len(rows):
+        raise ArgumentError(f"do has {len(dones)} entries for {len(rows)} rows")
+    return [_split(row, done) for row, done in zip(rows, dones, strict=True)]
+
+
+def _split(row: Mapping[str, Any], done: Done) -> tuple[dict[str, Any], Done]:
+    values, set_to = {}, dict(done)
+    for name, value in row.items():
+        empty = value is None or (isinstance(value, float) and value != value)
+        if name.startswith("do(") and name.endswith(")"):
+            set_to |= {} if empty else {name[3:-1]: value}
+        else:
+            values[name] = None if empty else value
+    return values, set_to
+
+
+def create_study(
+    name: str,
+    *,
+    storage: Path | str,
+    diagram: Any = None,
+    candidates: Iterable[Any] = (),
+    agent: Any = None,
+    **about: Any,
+) -> Study:
+    """A new study in a database.
+
+    Args:
+        name: by which it is found there.
+        storage: path of a SQLite file, or any URL of SQLAlchemy.
+        diagram: the causal diagram: a CausalDiagram, a networkx graph, or a text of DAGitty or DOT; None where it is
+            not known.
+        candidates: diagrams of which one should be the true one.
+        agent: a label, ``"CBO"``; or an agent object, which is then given to :func:`load_study` too. None for Auto.
+        about: the other fields of :class:`~cbo_gym.study.description.Description`.
+
+    Raises:
+        ArgumentError: naming what is missing, unknown or does not fit together; nothing is stored then.
+        OperationError: if the database cannot be written.
+    """
+    label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
+    given = {
+        "name": name,
+        "diagram": None if diagram is None else _dagitty(diagram),
+        "candidates": [_dagitty(one) for one in candidates],
+        "agent": label,
+        **about,
+    }
+    try:
+        description = Description.model_validate(given)
+    except ValidationError as error:
+        raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
+    own = agent if agent is not None and not isinstance(agent, str) else None
+    _require_player(description, own)
+    log = Log(storage)
+    log.create(description.name, description.model_dump_json())
+    return Study(log, description.name, own)
+
+
+def _require_player(about: Description, agent: Any) -> None:
+    """The description fits together, and the agent plays it."""
+    units = Units(about, feedback_of(about))
+    suggester = Suggester(None, 0, units, agent)  # type: ignore[arg-type]  # which nothing is read from
+    if not about.contexts or about.mode != "contextual":
+        _ = suggester.agent
+
+
+def _dagitty(diagram: Any) -> str:
+    if isinstance(diagram, CausalDiagram):
+        return diagram.to_dagitty()
+    if isinstance(diagram, str):
+        read = (
+            CausalDiagram.from_dagitty
+            if diagram.lstrip().lower().startswith(("dag", "pdag"))
+            else CausalDiagram.from_dot
+        )
+        return read(diagram).to_dagitty()
+    return CausalDiagram.from_networkx(diagram).to_dagitty()
+
+
+def load_study(name: str | None = None, *, storage: Path | str, agent: Any = None) -> Study:
+    """A study that was created.
+
+    Args:
+        name: of it; None for the only one of the database.
+        storage: as of :func:`create_study`.
+        agent: the agent object that it was created with, if it was one; else another than the one that it names.
+
+    Raises:
+        ArgumentError: if there is no such study or database.
+    """
+    if "://" not in str(storage) and not Path(storage).is_file():
+        raise ArgumentError(f"there is no file {storage}; create_study makes one")
+    return Study(Log(storage), name, agent)
+
+
+def studies_in(storage: Path | str) -> list[str]:
+    """The names of the studies in a database."""
+    if "://" not in str(storage) and not Path(storage).is_file():
+        raise ArgumentError(f"there is no file {storage}; create_study makes one")
+    return Log(storage).names()

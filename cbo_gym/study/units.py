@@ -1,0 +1,191 @@
+"""Between a study's words and an agent's: what is done, in native units by name, and what is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.error import InvalidAction
+
+from cbo_gym.actions.codec import UNSET, ArmCodec, CellCodec, ChoiceCodec
+from cbo_gym.arguments import is_finite_number
+from cbo_gym.errors import ArgumentError, did_you_mean, shown
+from cbo_gym.feedback import Feedback
+from cbo_gym.study.description import Description
+from cbo_gym.task import Action, Observation
+
+Done = Mapping[str, Any]  # name -> value, or (low, high) of a cell
+
+
+class Units:
+    """Reads and writes what people say of a study's trials.
+
+    Args:
+        about: the study.
+        feedback: of its system.
+    """
+
+    def __init__(self, about: Description, feedback: Feedback) -> None:
+        self.about, self.feedback, self.codec = about, feedback, feedback.codec
+        self._sign = -1.0 if about.direction == "minimize" else 1.0
+        if about.mode == "discrete" and about.reward_range is None:
+            raise ArgumentError("the methods of the discrete mode need to know where rewards lie: give reward_range")
+
+    def words(self, action: Action) -> dict[str, Any]:
+        """What an action does, by name, in native units."""
+        described = self.feedback.describe(self.feedback.decode(action))
+        return {name: _plain(value) for name, value in described.items()}
+
+    def action(self, done: Done, asked: Action | None = None) -> Action:
+        """The action of what was done.
+
+        Args:
+            done: by name; values may lie outside of their bounds, for what was done was done.
+            asked: what was suggested, which counts where ``done`` says nothing; None for what nobody suggested.
+
+        Raises:
+            ArgumentError: naming what cannot be done in this study.
+        """
+        if not isinstance(done, Mapping):
+            raise ArgumentError(f"what was done is a mapping from names to values; given {shown(done)}")
+        whole = dict(done) if asked is None else {**self.words(asked), **done}
+        if isinstance(self.codec, ArmCodec):
+            return self._arm(whole)
+        if isinstance(self.codec, ChoiceCodec):
+            return self._choice(whole, asked)
+        names = self.codec.domains.names
+        self._require_known(whole, names)
+        null = self.feedback.problem.null_action
+        if isinstance(self.codec, CellCodec):
+            return self._cell(whole)
+        return np.array(
+            [self._unit(place, name, whole[name]) if name in whole else null[place] for place, name in enumerate(names)]
+        )
+
+    def _arm(self, whole: Done) -> int:
+        arms = [dict(arm) for arm in self.codec.arms]  # type: ignore[attr-defined]
+        if dict(whole) not in arms:
+            raise ArgumentError(f"none of the {len(arms)} arms is {shown(dict(whole))}")
+        return arms.index(dict(whole))
+
+    def _choice(self, whole: Done, asked: Action | None) -> Action:
+        codec: Any = self.codec
+        self._require_known(whole, codec.domains.names)
+        if asked is not None and frozenset(whole) == codec.sets[int(asked[codec.key])]:
+            chosen = int(asked[codec.key])  # of several scopes that set the same
+        elif frozenset(whole) in codec.sets:
+            chosen = codec.sets.index(frozenset(whole))
+        else:
+            raise ArgumentError(
+                f"{sorted(whole)} is none of the sets that this study knows: {', '.join(codec.choices)}; name them as "
+                "targets when the study is created"
+            )
+        values = np.full(len(codec.domains), UNSET)
+        for name, value in whole.items():
+            place = codec.domains.names.index(name)
+            values[place] = self._unit(place, name, value)
+        return {codec.key: np.int64(chosen), "values": values}
+
+    def _cell(self, whole: Done) -> np.ndarray:
+        names = self.codec.domains.names
+        if missing := [name for name in names if name not in whole]:
+            raise ArgumentError(f"give an interval for each parameter; {missing} are missing")
+        ends = [[self._unit(place, name, end) for end in whole[name]] for place, name in enumerate(names)]
+        return np.array(ends).T
+
+    def _unit(self, place: int, name: str, native: object) -> float:
+        if not is_finite_number(native):
+            raise ArgumentError(f"the value of {name} must be a finite number; given {shown(native)}")
+        return float(self.codec.domains.scales[place].to_unit(float(native)))  # type: ignore[arg-type]
+
+    def _require_known(self, given: Done, known: tuple[str, ...]) -> None:
+        for name in given:
+            if name not in known:
+                raise ArgumentError(f"{name!r} cannot be set{did_you_mean(name, known)}; what can be is {list(known)}")
+
+    def values(self, given: Mapping[str, Any]) -> dict[str, float | None]:
+        """The values of all variables, None for those that were not measured.
+
+        Raises:
+            ArgumentError: for an unknown variable, what is no finite number, or without the reward.
+        """
+        if not isinstance(given, Mapping):
+            raise ArgumentError(f"values are a mapping from variables to numbers; given {shown(given)}")
+        nodes = self.feedback.nodes
+        for name, value in given.items():
+            if name not in nodes:
+                raise ArgumentError(
+                    f"no variable is called {name!r}{did_you_mean(name, nodes)}; they are {list(nodes)}"
+                )
+            if value is not None and not is_finite_number(value):
+                raise ArgumentError(f"the value of {name} must be a finite number; given {shown(value)}")
+        found = {name: None if given.get(name) is None else float(given[name]) for name in nodes}
+        if found[self.about.reward] is None:
+            raise ArgumentError(f"the reward {self.about.reward} is missing; without it, say that the trial failed")
+        self.reward(found)  # which may lie out of its range
+        return found
+
+    def reward(self, values: Mapping[str, float | None]) -> float:
+        """As the agent is told it: to be maximised, in [0, 1] where its mode asks for that."""
+        value = values[self.about.reward]
+        assert value is not None
+        if self.about.mode != "discrete" or self.about.reward_range is None:
+            return self._sign * value
+        low, high = self.about.reward_range
+        if not low <= value <= high:
+            raise ArgumentError(f"the reward {self.about.reward} must lie in [{low:g}, {high:g}]; given {value:g}")
+        share = (value - low) / (high - low)
+        return 1.0 - share if self._sign < 0 else share
+
+    def native_reward(self, told: float) -> float:
+        """The reward, in its own units, that an agent knows as this number."""
+        if self.about.mode != "discrete" or self.about.reward_range is None:
+            return self._sign * told
+        low, high = self.about.reward_range
+        return low + (high - low) * (1.0 - told if self._sign < 0 else told)
+
+    def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
+        """What the agent sees of a round; what was not measured is not a number there."""
+        nodes = np.array(
+            [np.nan if values[name] is None else values[name] for name in self.feedback.nodes], dtype=float
+        )
+        nodes[-1] = self.reward(values)
+        seen: Observation = {"nodes": nodes}
+        if self.about.mode == "aggregated":
+            seen["aggregate"] = nodes.copy()
+        return seen | self.context(context)
+
+    def context(self, given: Mapping[str, float] | None) -> Observation:
+        """What is seen before a round.
+
+        Raises:
+            ArgumentError: unless it is what the study's mode asks for.
+        """
+        names = self.about.contexts if self.about.mode == "contextual" else []
+        if set(given or {}) != set(names) or not all(is_finite_number(value) for value in (given or {}).values()):
+            raise ArgumentError(f"the context must give a number for each of {names}; given {shown(given)}")
+        return {"context": np.array([float((given or {})[name]) for name in names])} if names else {}
+
+    def flat(self, action: Action) -> list[float]:
+        """The action as the log keeps it."""
+        return [float(number) for number in self.codec.to_flat(action)]
+
+    def read(self, flat: list[float]) -> Action:
+        """An action of the log."""
+        return self.codec.from_flat(flat)
+
+    def require_valid(self, action: Action) -> Action:
+        """A copy of what an agent suggests.
+
+        Raises:
+            ArgumentError: if it cannot be done.
+        """
+        try:
+            return self.feedback.read(action)
+        except InvalidAction as error:
+            raise ArgumentError(f"{self.about.agent} suggests what cannot be done: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    return [float(part) for part in value] if np.ndim(value) else float(value)

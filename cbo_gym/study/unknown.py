@@ -1,0 +1,159 @@
+"""From a description to what an agent is told: the feedback of a system whose mechanisms nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, combinations
+from typing import Any, NoReturn
+
+from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.feedback import Feedback, make_feedback
+from cbo_gym.problems.base import MOST_TARGETS, Problem, gaussian_noise, minimal_targets
+from cbo_gym.problems.modes.contextual import Contexts
+from cbo_gym.problems.modes.discrete import Arms
+from cbo_gym.problems.own.custom import read_scopes
+from cbo_gym.scm import CausalDiagram, Normal, StructuralCausalModel, Variable
+from cbo_gym.study.description import Description
+from cbo_gym.task import ToldGraph
+
+UNKNOWN = Normal(0.0, 1.0)  # stands where noise is, for none of it is told
+
+
+def feedback_of(about: Description) -> Feedback:
+    """The feedback of a study: its spaces, codec and task; it cannot be played.
+
+    Raises:
+        ArgumentError: naming what does not fit together.
+    """
+    diagrams = _diagrams(about)
+    variables = _variables(about, diagrams)
+    given = _in_order(diagrams[0], variables) if about.diagram is not None else None
+    scm = StructuralCausalModel(list(_unknown(about, given, variables)), about.reward)
+    problem = Problem(
+        name=about.name,
+        scm=scm,
+        description="",
+        citation="your own",
+        action_domains=[one.bounds for one in about.parameters.values()],
+        action_names=list(about.parameters),
+        null_action=_null_action(about),
+        manipulable=about.settable,
+        targets=_targets(about, scm, diagrams, variables) if about.settable and about.mode != "discrete" else (),
+        noise_known=about.noise is not None,
+        told=None if given is not None else ToldGraph(tuple(variables), None, tuple(diagrams)),
+        modes=list(_mode_data(about, scm)),
+    )
+    asked: dict[str, Any] = {"constraints": about.constraints} if about.constraints else {}
+    if about.costs is not None:
+        asked["costs"] = about.costs
+    return make_feedback(problem, about.mode, **asked)
+
+
+def _diagrams(about: Description) -> list[CausalDiagram]:
+    if about.diagram is not None and about.candidates:
+        raise ArgumentError("give one diagram, or candidates; both were given")
+    texts = [about.diagram] if about.diagram is not None else about.candidates
+    return [CausalDiagram.from_dagitty(text) for text in texts]
+
+
+def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[str]:
+    """The observed variables, the reward last."""
+    names = about.variables or (list(diagrams[0].nodes) if diagrams else [])
+    if not names:
+        raise ArgumentError("give a diagram, or the names of the variables")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"variables must be different; given {names}")
+    for diagram in diagrams:
+        if set(diagram.nodes) != set(names):
+            raise ArgumentError(f"variables are {sorted(names)}, and those of a diagram {sorted(diagram.nodes)}")
+    mentioned = {
+        "reward": [about.reward],
+        "settable": about.settable,
+        "contexts": about.contexts,
+        "parameters": [one.node for one in about.parameters.values()],
+        "targets": chain.from_iterable(about.targets or ()),
+        "noise": about.noise or (),
+    }
+    for what, used in mentioned.items():
+        if unknown := sorted(set(used) - set(names)):
+            raise ArgumentError(f"{what} names {unknown}; the variables are {names}")
+    return [*(name for name in names if name != about.reward), about.reward]
+
+
+def _in_order(diagram: CausalDiagram, variables: Sequence[str]) -> CausalDiagram:
+    return CausalDiagram(variables, diagram.directed, [(min(pair), max(pair)) for pair in diagram.bidirected])
+
+
+def _unknown(about: Description, diagram: CausalDiagram | None, variables: Sequence[str]) -> Iterator[Variable]:
+    """Variables whose mechanisms say that nobody knows them; a bidirected edge is a latent cause."""
+    pairs = [tuple(sorted(pair)) for pair in diagram.bidirected] if diagram else []
+    latent = {pair: f"latent cause of {' and '.join(pair)}" for pair in sorted(pairs)}
+    for pair in latent:
+        yield Variable(latent[pair], partial(_nobody_knows, " and ".join(pair)), noise=UNKNOWN, observed=False)
+    places = list(about.parameters)
+    for name in variables:
+        hidden = tuple(cause for pair, cause in latent.items() if name in pair)
+        own = tuple(place for place, one in enumerate(places) if about.parameters[one].node == name)
+        noise = UNKNOWN if about.noise is None else gaussian_noise(about.noise.get(name, 0.0), f"the noise of {name}")
+        parents = (*(diagram.parents(name) if diagram else ()), *hidden)
+        yield Variable(name, partial(_nobody_knows, name), parents=parents, actions=own, noise=noise)
+
+
+def _nobody_knows(name: str, *_: object) -> NoReturn:
+    raise OperationError(f"nobody knows the mechanism of {name}; a study is told what came of a trial")
+
+
+def _null_action(about: Description) -> list[float]:
+    found = []
+    for name, one in about.parameters.items():
+        low, high = one.bounds
+        null = low if one.null is None else one.null
+        if not low <= null <= high:
+            raise ArgumentError(f"the null value of {name} must lie in [{low:g}, {high:g}]; given {null:g}")
+        found.append((null - low) / (high - low) if high > low else 0.0)
+    return found
+
+
+def _targets(
+    about: Description, scm: StructuralCausalModel, diagrams: Sequence[CausalDiagram], variables: Sequence[str]
+) -> list[frozenset[str]]:
+    """Those that are given, else the minimal ones of what is told; where that is names alone, all sets."""
+    if about.targets is not None:
+        return list(map(frozenset, about.targets))
+    limited = [text.split()[0] for text in about.constraints]
+    if about.diagram is not None:
+        return minimal_targets(scm, about.settable, limited)
+    if diagrams:
+        systems = [
+            StructuralCausalModel(list(_unknown(about, _in_order(one, variables), variables)), about.reward)
+            for one in diagrams
+        ]
+        return list(
+            dict.fromkeys(chain.from_iterable(minimal_targets(one, about.settable, limited) for one in systems))
+        )
+    return _all_sets(list(about.settable))
+
+
+def _all_sets(names: Sequence[str]) -> list[frozenset[str]]:
+    if 2 ** len(names) > MOST_TARGETS:
+        raise ArgumentError(
+            f"{len(names)} variables have {2 ** len(names)} sets, more than {MOST_TARGETS}; give the targets that may "
+            "be set, or a diagram, which leaves few"
+        )
+    sizes: Iterable[int] = range(len(names) + 1)
+    return [frozenset(chosen) for size in sizes for chosen in combinations(names, size)]
+
+
+def _mode_data(about: Description, scm: StructuralCausalModel) -> Iterator[Any]:
+    if about.arms:
+        yield Arms(about.arms)
+    if about.contexts:
+        sets = minimal_targets(scm, about.settable)
+        free = [(target, sorted(set(about.contexts) - scm.diagram.descendants(target))) for target in sets]
+        usual = [dict.fromkeys(target, followed) for target, followed in free]
+        yield Contexts(tuple(about.contexts), read_scopes(about.scopes or usual), _no_noise)
+
+
+def _no_noise(*_: object) -> NoReturn:
+    raise OperationError("nobody knows the noise of a study")

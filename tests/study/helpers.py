@@ -1,0 +1,105 @@
+"""Studies that an environment feeds: what a robot would do, with a simulator in the place of the plant."""
+
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+
+from cbo_gym import make_task
+from cbo_gym.envs.making import make_env
+from cbo_gym.labels import Spec
+from cbo_gym.registry import custom_id
+from cbo_gym.study import create_study, load_study
+from cbo_gym.task import Mode
+
+#: a system of each mode that studies have, as an environment whose noise and composition nobody tells
+SYSTEMS = {
+    "soft": "CBO/Alpine2-Noisy-v0",
+    "hard": "CBO/ToyGraph-v0",
+    "contextual": "CBO/CoCaFig1-v0",
+    "discrete": "CBO/XYZWSTBandit-v0",
+    "aggregated": "CBO/GPBandit1-v0",
+}
+
+
+def untold(env_id):
+    """The problem of an environment, of whose noise, kernel and composition agents are told nothing."""
+    feedback = make_env(Spec.parse(env_id)).unwrapped.feedback
+    return replace(feedback.problem, noise_known=False, composition=None, kernel=None, name="plant")
+
+
+def described(task):
+    """What is said of a study that agents are to take for a task."""
+    said = {"reward": task.reward, "variables": list(task.nodes), "diagram": task.diagram, "mode": str(task.mode)}
+    if task.mode in (Mode.SOFT, Mode.AGGREGATED):
+        entering = {place: node for node, places in task.action_nodes.items() for place in places}
+        said["parameters"] = {
+            name: {"node": entering[place], "bounds": task.action_domains[place]}
+            for place, name in enumerate(task.action_names)
+        }
+    if task.mode in (Mode.HARD, Mode.CONTEXTUAL):
+        said["settable"] = dict(task.manipulable)
+    if task.mode == Mode.HARD:
+        said["targets"] = [sorted(target) for target in task.targets]
+    if task.mode == Mode.CONTEXTUAL:
+        said["contexts"] = list(task.contexts)
+        said["scopes"] = [{name: sorted(given) for name, given in scope} for scope in task.scopes]
+    if task.mode == Mode.DISCRETE:
+        said |= {"arms": [dict(arm) for arm in task.arms], "reward_range": (0.0, 1.0)}
+    return said
+
+
+class Robot:
+    """Feeds a study with what an environment gives.
+
+    Args:
+        mode: of both.
+        agent: label of who suggests.
+        storage: of the study.
+        rounds: planned.
+        seeds: of noise and initial data, and of the agent.
+        initial: sizes of the initial data are the mode's usual ones, or there are none.
+    """
+
+    def __init__(self, mode, agent, storage, rounds, seeds):
+        self.env = gym.make(custom_id(Mode(mode)), problem=untold(SYSTEMS[mode]), max_episode_steps=rounds)
+        self.storage, self.agent, self.mode = storage, agent, mode
+        task = make_task(self.env, seeds.data)
+        self.observation, _ = self.env.reset(seed=seeds.noise)
+        study = create_study("plant", storage=storage, agent=agent, horizon=rounds, seed=seeds.agent, **described(task))
+        units = study._units
+        rounds = [
+            {
+                "action": units.flat(past.action),  # in words, units would change the last digits
+                "values": dict(zip(task.nodes, past.observation["nodes"].tolist(), strict=True)),
+                "context": None,
+            }
+            for past in task.initial_data
+        ]
+        if rounds:
+            study._append(lambda _: [("data", {"rounds": rounds})])
+        self.names = task.nodes
+        self.study = study
+
+    def restart(self):
+        self.study = load_study(storage=self.storage)
+
+    def ask(self):
+        context = None
+        if self.mode == "contextual":
+            context = dict(zip(self.study.about.contexts, self.observation["context"].tolist(), strict=True))
+        return self.study.ask(context=context)
+
+    def play(self, trial):
+        """The values that the trial gives."""
+        action = self.study._units.read(self.study._now().entries[trial.number].flat)
+        self.observation, *_ = self.env.step(action)
+        return dict(zip(self.names, np.asarray(self.observation["nodes"]).tolist(), strict=True))
+
+    def round(self):
+        trial = self.ask()
+        self.study.tell(trial, self.play(trial))
+        return trial
+
+    def actions(self):
+        return [entry.flat for entry in self.study.trials]

@@ -1,0 +1,45 @@
+"""A study that an environment feeds suggests what ``evaluate`` plays, bit for bit, also after restarts."""
+
+import numpy as np
+import pytest
+
+from cbo_gym import evaluate
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.evaluation.play.blind import seeds_of
+from cbo_gym.registry import custom_id
+from cbo_gym.specs import find_agent, modes_of
+from cbo_gym.task import Mode
+from tests.study.helpers import SYSTEMS, Robot, untold
+
+ROUNDS = 5
+SEED = 100
+PAIRS = [
+    (name, mode)
+    for name in zoo()
+    for mode in modes_of(find_agent(name))
+    if mode in SYSTEMS and name not in ("ParallelBandit",)
+]
+NOT_KEPT = ("Optuna", "StableBaselines3")
+
+
+def played(agent, mode):
+    run = evaluate(agent, custom_id(Mode(mode)), SEED, horizon=ROUNDS, recommend="end", problem=untold(SYSTEMS[mode]))
+    return run.table
+
+
+@pytest.mark.parametrize(("agent", "mode"), PAIRS)
+def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
+    table = played(agent, mode)
+    for again in (False, True):  # a new process for every call
+        robot = Robot(mode, agent, tmp_path / f"{again}.db", ROUNDS, seeds_of(SEED, ""))
+        for _ in range(ROUNDS):
+            trial = robot.ask()
+            if again:
+                robot.restart()
+            robot.study.tell(trial, robot.play(trial))
+            if again:
+                robot.restart()
+        values = robot.study.to_frame()
+        np.testing.assert_array_equal(values[robot.names[-1]].to_numpy(), table["reward"].to_numpy())
+        if "choice" in table.columns and mode != "discrete":
+            np.testing.assert_array_equal([flat[0] for flat in robot.actions()], table["choice"].to_numpy())

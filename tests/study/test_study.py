@@ -1,0 +1,286 @@
+"""Studies: what is asked, told, failed and corrected, by one process or several."""
+
+import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.evaluation.play.blind import seeds_of
+from cbo_gym.study import create_study, load_study, studies_in
+from tests.study.helpers import Robot
+
+FERMENTER = {
+    "diagram": "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }",
+    "reward": "titre",
+    "settable": {"feed": (0.0, 5.0), "ph": (5.5, 7.5)},
+    "horizon": 40,
+}
+
+
+def fermenter(path, agent="CBO", **more):
+    return create_study("fermenter", storage=path, agent=agent, **{**FERMENTER, **more})
+
+
+def grown(do):
+    feed, ph = do.get("feed", 2.0), do.get("ph", 6.0)
+    biomass = 1.0 + math.tanh(feed)
+    return {"feed": feed, "ph": ph, "biomass": biomass, "titre": biomass * math.exp(-((ph - 6.8) ** 2))}
+
+
+def test_a_round_of_a_study(tmp_path):
+    study = fermenter(tmp_path / "f.db")
+    study.add_data(pl.DataFrame([grown({}) | {"do(ph)": None}, grown({"ph": 7.0}) | {"do(ph)": 7.0}]))
+    trial = study.ask()
+    assert trial.number == 1
+    assert set(trial.do) <= {"feed", "ph"}
+    assert "titre" in trial.why
+    study.tell(trial, grown(trial.do))
+    others = study.ask(3)
+    assert [other.number for other in others] == [2, 3, 4]
+    study.fail(others[0], "the pump broke")
+    study.tell(others[1], grown({"ph": 6.9}), did={"ph": 6.9} if "ph" in others[1].do else None)
+    frame = study.to_frame()
+    assert frame["status"].to_list() == ["told", "failed", "told", "pending"]
+    assert frame["reason"].to_list()[1] == "the pump broke"
+    assert set(study.recommendation()) <= {"feed", "ph"}
+    assert study.what_if({"ph": 6.8})["titre"] == pytest.approx(1.5, abs=1.5)
+    assert studies_in(tmp_path / "f.db") == ["fermenter"]
+    again = load_study(storage=tmp_path / "f.db")
+    assert again.to_frame().equals(frame)
+
+
+def test_what_was_set_may_differ_and_lie_outside_of_the_bounds(tmp_path):
+    study = fermenter(tmp_path / "f.db")
+    study.add_data([grown({"ph": 8.0})], do={"ph": 8.0})
+    while "ph" not in (trial := study.ask()).do:
+        study.tell(trial, grown(trial.do))
+    study.tell(trial, grown({**trial.do, "ph": 7.9}), did={"ph": 7.9})
+    assert study.to_frame()["do(ph)"].to_list()[-1] == pytest.approx(7.9)
+    for _ in range(5):
+        trial = study.ask()
+        assert 5.5 <= trial.do.get("ph", 6.0) <= 7.5
+        study.tell(trial, grown(trial.do))
+
+
+def test_little_can_be_good(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="GP-UCB", direction="minimize")
+    for _ in range(25):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do))
+    best = study.recommendation()
+    assert grown(best)["titre"] < 0.5
+    assert study.what_if(best)["titre"] < 0.8
+
+
+def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="GP-UCB")
+    for _ in range(3):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do))
+    asked = [entry.flat for entry in study.trials]
+    study.correct(2, grown({}) | {"titre": 50.0})
+    assert [entry.flat for entry in study.trials] == asked
+    expected = load_study(storage=tmp_path / "f.db").ask()
+    assert study.trials[1].values["titre"] == 50.0
+    study.tell(expected, grown(expected.do))
+    other = load_study(storage=tmp_path / "f.db")
+    second = study.to_frame().row(1, named=True)
+    done = {name: second[f"do({name})"] for name in ("feed", "ph") if second[f"do({name})"] is not None}
+    assert other.what_if(done)["titre"] > 5.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.tell(9, {"titre": 1.0}), "there is no trial 9; there are 2"),
+        (lambda s: s.tell(1, {"titre": 1.0}), r"trial 1 is told, not pending; correct\(\) changes what was told"),
+        (lambda s: s.tell(2, {"biomass": 1.0}), "the reward titre is missing; without it, say that the trial failed"),
+        (lambda s: s.tell(2, {"titre": math.nan}), "the value of titre must be a finite number"),
+        (lambda s: s.tell(2, {"titer": 1.0}), "no variable is called 'titer'; did you mean 'titre'"),
+        (lambda s: s.tell(2, {"titre": "7 g"}), "must be a finite number; given '7 g'"),
+        (lambda s: s.tell(2, {"titre": 1.0}, did={"pH": 6.0}), "'pH' cannot be set; did you mean 'ph'"),
+        (lambda s: s.fail(1), "trial 1 is told, not pending"),
+        (lambda s: s.fail(2, "x" * 20_000), "at most 10000 characters"),
+        (lambda s: s.correct(2, {"titre": 1.0}), "trial 2 is pending, not told"),
+        (lambda s: s.add_data([{"titre": 1.0}, {"titre": "?"}]), "row 2: the value of titre"),
+        (lambda s: s.add_data([{"titre": 1.0}], do={"biomass": 1.0}), "row 1: 'biomass' cannot be set"),
+        (lambda s: s.add_data([]), "there is no row of data"),
+        (lambda s: s.ask(0), "count must be at least 1"),
+        (lambda s: s.ask(context={"age": 3}), r"the context must give a number for each of \[\]"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_stored(tmp_path, call, message):
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    trial = study.ask()
+    study.tell(trial, grown(trial.do))
+    study.ask()
+    before = study._log.events(study._number)
+    with pytest.raises(ArgumentError, match=message):
+        call(study)
+    assert study._log.events(study._number) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reward": "titer"}, r"reward names \['titer'\]"),
+        ({"settable": {"feeed": (0, 1)}}, r"settable names \['feeed'\]"),
+        ({"settable": {"feed": (1, 0)}}, "low < high"),
+        ({"diagram": "dag { feed -> "}, "DAGitty|line"),
+        ({"diagram": "dag { feed -> titre; titre -> ph }"}, "titre"),
+        ({"agent": "CBOO"}, "did you mean"),
+        ({"agent": "GPOO"}, "GPOO plays aggregated"),
+        ({"modee": "hard"}, "did you mean 'mode'"),
+        ({"horizon": 0}, "horizon"),
+        ({"constraints": ["biomas >= 2"]}, "biomas"),
+        ({"mode": "contextual"}, "has no contexts"),
+        ({"diagram": None}, "give a diagram, or the names of the variables"),
+    ],
+)
+def test_a_study_that_does_not_fit_together_is_not_made(tmp_path, changes, message):
+    with pytest.raises(ArgumentError, match=message):
+        fermenter(tmp_path / "f.db", **changes)
+    assert not (tmp_path / "f.db").exists()
+
+
+def test_names_are_taken_once_and_studies_are_found(tmp_path):
+    path = tmp_path / "f.db"
+    fermenter(path)
+    with pytest.raises(ArgumentError, match="has a study 'fermenter' already"):
+        fermenter(path)
+    create_study("other", storage=path, agent="Random", **FERMENTER)
+    with pytest.raises(ArgumentError, match="name the study; it has fermenter, other"):
+        load_study(storage=path)
+    with pytest.raises(ArgumentError, match="no study is called 'othr'; did you mean 'other'"):
+        load_study("othr", storage=path)
+    with pytest.raises(ArgumentError, match="there is no file"):
+        load_study(storage=tmp_path / "nowhere.db")
+    (tmp_path / "damaged.db").write_bytes(b"SQLite format 3\0" + b"?" * 5000)
+    with pytest.raises(OperationError, match=r"damaged\.db"):
+        load_study(storage=tmp_path / "damaged.db")
+
+
+def test_what_was_not_measured_is_missing_not_zero(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="MCBO(samples=4, restarts=2)")
+    study.add_data([grown({}), grown({"ph": 6.5})], do=[{}, {"ph": 6.5}])
+    for place in range(4):
+        trial = study.ask()
+        values = grown(trial.do)
+        study.tell(trial, {name: value for name, value in values.items() if place % 2 or name != "biomass"})
+    assert study.to_frame()["biomass"].null_count() == 2
+    study.ask()
+    other = create_study("other", storage=tmp_path / "f.db", agent="CBO", **FERMENTER)
+    trial = other.ask()
+    other.tell(trial, {"feed": 1.0, "ph": 6.0, "titre": 1.0})
+    with pytest.raises(ArgumentError, match="CBO has to know all variables of a trial, and of one biomass was not"):
+        other.ask()
+    other.correct(trial, grown(trial.do))
+    assert other.ask().number == 2
+
+
+def test_a_graph_may_be_unknown_or_one_of_several(tmp_path):
+    hidden = create_study(
+        "hidden",
+        storage=tmp_path / "f.db",
+        agent="CBO-U",
+        variables=["feed", "ph", "biomass", "titre"],
+        **{**FERMENTER, "diagram": None},
+    )
+    assert hidden.diagram is None
+    candidates = create_study(
+        "several",
+        storage=tmp_path / "f.db",
+        agent="CEO",
+        candidates=["dag { feed -> titre; ph -> titre }", "dag { feed -> ph -> titre }"],
+        **{**FERMENTER, "diagram": None},
+    )
+    for study in (hidden, candidates):
+        names = study._feedback.nodes
+        study.add_data([{name: value for name, value in grown({}).items() if name in names} for _ in range(12)])
+        trial = study.ask()
+        study.tell(trial, {name: value for name, value in grown(trial.do).items() if name in names})
+
+
+# Several processes -------------------------------------------------------------------------------------------
+
+
+def work(path, count):
+    study = load_study(storage=path)
+    for _ in range(count):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do))
+
+
+def test_four_processes_on_one_file(tmp_path):
+    path = tmp_path / "f.db"
+    fermenter(path, agent="Random")
+    workers = [multiprocessing.get_context("spawn").Process(target=work, args=(path, 5)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    frame = load_study(storage=path).to_frame()
+    assert frame["number"].to_list() == list(range(1, 21))
+    assert set(frame["status"]) == {"told"}
+
+
+KILLED = """
+import sys, random
+from cbo_gym.study import load_study
+from tests.study.test_study import grown
+study = load_study(storage=sys.argv[1])
+while True:
+    trial = study.ask()
+    study.tell(trial, grown(trial.do))
+    print(trial.number, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills processes")
+def test_what_was_told_survives_kills(tmp_path):
+    path = tmp_path / "f.db"
+    fermenter(path, agent="GP-UCB")
+    said = set()
+    for place in range(4):
+        command = [sys.executable, "-W", "ignore", "-c", KILLED, path]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            said.add(int(process.stdout.readline()))
+            time.sleep(0.1 * place)
+            process.send_signal(signal.SIGKILL)
+            said |= {int(line) for line in process.stdout.read().split("\n") if line}
+    study = load_study(storage=path)
+    told = set(study.to_frame().filter(pl.col("status") == "told")["number"])
+    assert said <= told
+    trial = study.ask()
+    study.tell(trial, grown(trial.do))
+
+
+def test_a_suggestion_after_a_restart_is_that_of_an_undisturbed_process(tmp_path):
+    robots = [Robot("hard", "CBO", tmp_path / f"{place}.db", 8, seeds_of(100, "")) for place in range(2)]
+    for robot in robots:
+        for _ in range(3):
+            robot.round()
+    robots[1].restart()
+    robots[1].study._log.forget(robots[1].study._number)  # without what was kept the log alone tells
+    robots[1].restart()
+    assert robots[0].round().do == robots[1].round().do
+
+
+def test_a_pending_trial_counts(tmp_path):
+    robots = [Robot("hard", "GP-UCB", tmp_path / f"{place}.db", 12, seeds_of(100, "")) for place in range(2)]
+    for robot in robots:
+        for _ in range(4):
+            robot.round()
+    pending = [robots[0].ask() for _ in range(3)]
+    assert len({str(sorted(trial.do.items())) for trial in pending}) > 1
+    first = robots[1].ask()
+    robots[1].restart()
+    assert [first.do, robots[1].ask().do, robots[1].ask().do] == [trial.do for trial in pending]
