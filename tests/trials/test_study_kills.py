@@ -1,4 +1,4 @@
-"""Four processes ask and tell on one file and are killed forty times: nothing that was told is lost, nothing is double."""
+"""Four processes ask and tell on one file and are killed forty times: nothing told is lost, nothing is double."""
 
 import os
 import random
