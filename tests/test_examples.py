@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -228,6 +228,19 @@ def what_if(database: Database, do: Pairs, study: NameOption = None, as_json: Js
 
 
 @studies.command()
+def report(
+    database: Database,
+    out: Annotated[Path, typer.Argument(metavar="HTML", help="Where the page goes.")],
+    study: NameOption = None,
+) -> None:
+    """Write a page with the diagram, the curve, the recommendation and the trials; it needs no network.
+
+    Example: [b]cbo-gym study report fermenter.db fermenter.html[/b]
+    """
+    say(f"Report: {_study(database, study).report(out)}", whole=True)
+
+
+@studies.command()
 def export(database: Database, study: NameOption = None) -> None:
     """Print the trials as CSV.
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.feedback import Feedback
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import TRIES, Log
@@ -66,6 +67,17 @@ class Study:
     @property
     def name(self) -> str:
         return self.about.name
+
+    @property
+    def feedback(self) -> Feedback:
+        """Spaces and codec; it cannot be played."""
+        return self._feedback
+
+    def report(self, path: Path | str) -> Path:
+        """Write one HTML file that needs no network: the diagram, the curve, the recommendation, the trials."""
+        from cbo_gym.study.report import write_report  # late: it draws
+
+        return write_report(self, path)
 
     @property
     def diagram(self) -> CausalDiagram | None:

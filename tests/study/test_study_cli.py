@@ -1,6 +1,7 @@
 """Studies from a shell: one file of description, one database, one command a step."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,11 @@ def test_a_study_by_hand(tmp_path):
     assert shown[0]["titre"] == 1.25
     assert "fermenter" not in call("recommend", database).stdout
     assert "titre" in json.loads(call("what-if", database, "ph=7", "--json").stdout)
+    call("report", database, tmp_path / "page.html")
+    page = Path(tmp_path, "page.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert "the pump broke" in page
+    assert not re.search(r"<(script|link|img)|url\\(http", page)  # it needs no network
     exported = call("export", database).stdout.splitlines()
     assert exported[0].startswith("number,status,do(feed),do(ph),")
     assert len(exported) == 4
