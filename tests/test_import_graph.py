@@ -55,12 +55,12 @@ LAYERS = (
     ("specs", "suites"),
     ("exchange",),
     ("evaluation.runs",),
-    ("study",),
     ("evaluation.metrics",),
     ("evaluation.store", "evaluation.compare"),
     ("evaluation.play", "evaluation.report"),
     ("evaluation.verify",),
     ("evaluation",),
+    ("study",),
     ("testing", "cli", "notebook", "__main__"),
 )  # fmt: skip
 #: Agents know what the task tells and how to read it; of systems, problems and environments they know nothing.

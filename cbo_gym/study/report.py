@@ -97,8 +97,8 @@ def curve(study: Study) -> Figure:
     axis = figure.add_subplot()
     axis.plot(numbers, rewards, "o", color=GREY, label="trial")
     axis.step(numbers, best, where="post", color=BLUE, label="best so far")
-    axis.set(xlabel="Trial", ylabel=f"{about.reward}{_unit(study, about.reward)}")
     round_axis(axis)
+    axis.set(xlabel="Trial", ylabel=f"{about.reward}{_unit(study, about.reward)}", xlim=(0.5, numbers[-1] + 0.5))
     figure.legend(loc="outside upper right", ncols=2)
     return figure
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.feedback import Feedback
+from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import TRIES, Log
@@ -55,6 +56,11 @@ class Study:
         OperationError: if the database cannot be read.
     """
 
+    report = Later(
+        "cbo_gym.study.report:write_report",
+        "Write one HTML file that needs no network: the diagram, the curve, the recommendation, the trials.",
+    )
+
     def __init__(self, log: Log, name: str | None = None, agent: Any = None) -> None:
         self._log = log
         self._number, text = log.find(name)
@@ -72,12 +78,6 @@ class Study:
     def feedback(self) -> Feedback:
         """Spaces and codec; it cannot be played."""
         return self._feedback
-
-    def report(self, path: Path | str) -> Path:
-        """Write one HTML file that needs no network: the diagram, the curve, the recommendation, the trials."""
-        from cbo_gym.study.report import write_report  # late: it draws
-
-        return write_report(self, path)
 
     @property
     def diagram(self) -> CausalDiagram | None:
