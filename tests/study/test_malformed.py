@@ -1,0 +1,99 @@
+"""A thousand calls that are wrong in some way: each is an error that can be mended, and the log stays as it was."""
+
+import math
+import random
+
+import pytest
+
+from cbo_gym.errors import CBOGymError
+from cbo_gym.study import create_study
+from tests.study.test_study import FERMENTER, fermenter, grown
+
+CALLS = 1000
+SQL, HTML = "'; DROP TABLE events; --", "<script>alert(1)</script>"
+TEXTS = ["", "7 g", SQL, HTML, "nan", "titre", "\0", "x" * 5000, "日本語"]
+THINGS = [None, math.nan, math.inf, -math.inf, [], {}, [1.0], True, b"1", object(), *TEXTS]
+
+
+def values(draw):
+    """Values of a trial that are wrong in one place."""
+    good = grown({})
+    name = draw.choice(sorted(good))
+    wrong = draw.choice(
+        [
+            {**good, draw.choice([*TEXTS[1:4], "Titre", "feed "]): 1.0},
+            {**good, name: draw.choice([thing for thing in THINGS if thing is not None])},
+            {key: value for key, value in good.items() if key != "titre"},
+            {**good, "titre": draw.choice(THINGS)},
+            draw.choice(THINGS),
+        ]
+    )
+    return wrong
+
+
+def wrong_call(study, draw, told, pending):
+    kind = draw.randrange(7)
+    if kind == 0:
+        study.tell(pending, values(draw))
+    elif kind == 1:
+        study.tell(draw.choice([told, 99, -1, 0, 1.5, "1", None]), grown({}))
+    elif kind == 2:
+        study.tell(
+            pending, grown({}), did=draw.choice([{"titre": 1.0}, {"pH": 1.0}, {"ph": "6"}, {"ph": math.nan}, SQL, 3])
+        )
+    elif kind == 3:
+        study.correct(draw.choice([pending, 99]), grown({}))
+    elif kind == 4:
+        study.fail(draw.choice([told, 99, "2"]), draw.choice(["", SQL]))
+    elif kind == 5:
+        study.add_data([grown({}), values(draw)])
+    else:
+        study.ask(draw.choice([0, -1, 1.5, "2", math.nan]))
+
+
+def test_wrong_calls_change_nothing(tmp_path):
+    draw = random.Random(0)
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    told, pending = study.ask(2)
+    study.tell(told, grown({}))
+    before = study._log.events(study._number)
+    for _ in range(CALLS):
+        with pytest.raises(CBOGymError):
+            wrong_call(study, draw, told.number, pending.number)
+    assert study._log.events(study._number) == before
+
+
+def test_texts_are_kept_letter_by_letter(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    for reason in (SQL, HTML, "日本語", "=1+1"):
+        study.fail(study.ask(), reason)
+    assert study.to_frame()["reason"].to_list() == [SQL, HTML, "日本語", "=1+1"]
+    study.tell(study.ask(), grown({}))
+    page = study.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert HTML not in page
+    assert "&lt;script&gt;" in page
+
+
+WRONG = {
+    "reward": ["", SQL, 3, ["titre"]],
+    "settable": [{"feed": 3}, {"feed": ("a", "b")}, {SQL: (0, 1)}, {"feed": (0.0, math.inf)}, [1.0], {"titre": (0, 1)}],
+    "diagram": ["", "dag {", SQL, "dag { feed -> feed }", "dag { titre -> feed }"],
+    "targets": [[["biomass"]], [["titre"]], "feed", [[SQL]], [["feed"]]],
+    "mode": ["", "Hard", 3, SQL, "masked"],
+    "agent": ["", SQL, "MCBOO", "os:system", "GPOO"],
+    "horizon": [0, -1, math.nan, "many", 1.5],
+    "seed": [-1, math.nan, "x", 0.5],
+    "costs": [SQL, {"feed": -1.0}, {"nobody": 1.0}, {"feed": math.nan}, [1]],
+    "contexts": [SQL, ["nobody"]],
+    "constraints": ["biomass >= 2", ["biomass => 2"], ["titre >= 2"], [SQL]],
+    "candidates": [["dag { a -> b }"], [SQL]],
+}
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_a_wrong_field_makes_no_study(tmp_path, field):
+    for thing in WRONG[field]:
+        about = {**FERMENTER, "agent": "Random", field: thing}
+        with pytest.raises(CBOGymError):
+            create_study("study", storage=tmp_path / "f.db", **about)
+    assert not (tmp_path / "f.db").exists()
