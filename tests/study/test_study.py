@@ -249,7 +249,7 @@ def test_what_was_told_survives_kills(tmp_path):
     path = tmp_path / "f.db"
     fermenter(path, agent="GP-UCB")
     said = set()
-    for place in range(4):
+    for place in range(2):
         command = [sys.executable, "-W", "ignore", "-c", KILLED, path]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             said.add(int(process.stdout.readline()))
