@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cbo_gym.cli.application import Group, app
+from cbo_gym.cli.application import IMPORT_PATH_HELP, Group, app, look_here
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
 from cbo_gym.errors import ArgumentError
 
@@ -23,6 +23,14 @@ Database = Annotated[
     str, typer.Argument(metavar="DATABASE", help="The study's SQLite file, or a database's URL of SQLAlchemy.")
 ]
 NameOption = Annotated[str | None, typer.Option("--study", help="Which study, where the database has several.")]
+AgentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--agent",
+        help=f"Who suggests, where that is an import path, or another. {IMPORT_PATH_HELP}.",
+        callback=look_here,
+    ),
+]
 TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]
 Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help="The values of variables, in their units.")]
 DidOption = Annotated[
@@ -38,10 +46,10 @@ studies = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
 app.add_typer(studies, name="study", help="Ask an agent what to try next on a system of your own, and tell what came.")
 
 
-def _study(database: str, name: str | None) -> Study:
+def _study(database: str, name: str | None, agent: str | None = None) -> Study:
     from cbo_gym.study import load_study
 
-    return load_study(name, storage=database)
+    return load_study(name, storage=database, agent=agent)
 
 
 def _numbers(pairs: Sequence[str] | None) -> dict[str, float]:
@@ -66,6 +74,7 @@ def _numbers(pairs: Sequence[str] | None) -> dict[str, float]:
 def create(
     description: Annotated[Path, typer.Argument(metavar="YAML", help="What the study is about, see the guide.")],
     database: Database,
+    agent: AgentOption = None,
 ) -> None:
     """Create a study from a YAML file: diagram, variables with bounds and units, constraints, costs, agent.
 
@@ -77,10 +86,16 @@ def create(
     fields = read_yaml(description)
     if not isinstance(fields, dict):
         raise ArgumentError(f"{description} must be a mapping of fields: name, reward, diagram, settable, agent, ...")
+    named = str(fields.pop("agent", "Auto"))
+    if ":" in named and agent is None:
+        raise ArgumentError(
+            f"{description} names the agent {named!r}, an import path, whose code would be run; if you trust it, say "
+            f"so: --agent {named}"
+        )
     if "storage" in fields:
         raise ArgumentError(f"{description}: the database is given on the command line, not as storage")
     try:
-        made = create_study(fields.pop("name", description.stem), storage=database, **fields)
+        made = create_study(fields.pop("name", description.stem), storage=database, agent=agent or named, **fields)
     except ArgumentError as error:
         raise ArgumentError(f"{description}: {error}") from error
     say(f"Created {made.name} in {database}; next: cbo-gym study ask {database}", whole=True)
@@ -91,6 +106,7 @@ def import_data(
     database: Database,
     data: Annotated[Path, typer.Argument(metavar="CSV", help="A column for each variable, do(X) for what was set.")],
     study: NameOption = None,
+    agent: AgentOption = None,
 ) -> None:
     """Add past observations and experiments from a CSV file.
 
@@ -103,7 +119,7 @@ def import_data(
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ArgumentError(f"cannot read {data}: {error}") from error
     try:
-        count = _study(database, study).add_data(rows)
+        count = _study(database, study, agent).add_data(rows)
     except ArgumentError as error:
         raise ArgumentError(f"{data}: {error}") from error
     say(f"{count} rounds were added.")
@@ -115,13 +131,14 @@ def ask(
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Trials that are run at once.")] = 1,
     context: ContextOption = None,
     study: NameOption = None,
+    agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask what to try next. What was asked for and not told of counts as running.
 
     Example: [b]cbo-gym study ask fermenter.db -n 2[/b]
     """
-    trials: list[Trial] = _study(database, study).ask(count, context=_numbers(context) or None)
+    trials: list[Trial] = _study(database, study, agent).ask(count, context=_numbers(context) or None)
     if as_json:
         print_json([{"number": one.number, "do": one.do, "why": one.why} for one in trials])
     else:
@@ -141,25 +158,35 @@ def _number(value: Any) -> str:
 
 @studies.command()
 def tell(
-    database: Database, trial: TrialNumber, values: Pairs, did: DidOption = None, study: NameOption = None
+    database: Database,
+    trial: TrialNumber,
+    values: Pairs,
+    did: DidOption = None,
+    study: NameOption = None,
+    agent: AgentOption = None,
 ) -> None:
     """Tell what came of a trial; variables that were not measured are left out.
 
     Example: [b]cbo-gym study tell fermenter.db 7 biomass=2.2 titre=0.79 --did ph=6.75[/b]
     """
-    _study(database, study).tell(trial, _numbers(values), did=_numbers(did) or None)
+    _study(database, study, agent).tell(trial, _numbers(values), did=_numbers(did) or None)
     say(f"Trial {trial} was told.")
 
 
 @studies.command()
 def correct(
-    database: Database, trial: TrialNumber, values: Pairs, did: DidOption = None, study: NameOption = None
+    database: Database,
+    trial: TrialNumber,
+    values: Pairs,
+    did: DidOption = None,
+    study: NameOption = None,
+    agent: AgentOption = None,
 ) -> None:
     """Correct what was told of a trial; the agent learns anew.
 
     Example: [b]cbo-gym study correct fermenter.db 7 biomass=2.2 titre=0.97[/b]
     """
-    _study(database, study).correct(trial, _numbers(values), did=_numbers(did) or None)
+    _study(database, study, agent).correct(trial, _numbers(values), did=_numbers(did) or None)
     say(f"Trial {trial} was corrected.")
 
 
@@ -169,22 +196,23 @@ def fail(
     trial: TrialNumber,
     reason: Annotated[str, typer.Argument(help="Why, for the record.")] = "",
     study: NameOption = None,
+    agent: AgentOption = None,
 ) -> None:
     """Say that a trial came to nothing.
 
     Example: [b]cbo-gym study fail fermenter.db 8 "the pump broke"[/b]
     """
-    _study(database, study).fail(trial, reason)
+    _study(database, study, agent).fail(trial, reason)
     say(f"Trial {trial} is recorded as failed.")
 
 
 @studies.command()
-def show(database: Database, study: NameOption = None, as_json: JsonOption = False) -> None:
+def show(database: Database, study: NameOption = None, agent: AgentOption = None, as_json: JsonOption = False) -> None:
     """Show the trials of a study.
 
     Example: [b]cbo-gym study show fermenter.db[/b]
     """
-    frame = _study(database, study).to_frame()
+    frame = _study(database, study, agent).to_frame()
     if as_json:
         print_json(frame.to_dicts())
         return
@@ -202,12 +230,14 @@ def _cells(frame: pl.DataFrame) -> list[list[str]]:
 
 
 @studies.command()
-def recommend(database: Database, study: NameOption = None, as_json: JsonOption = False) -> None:
+def recommend(
+    database: Database, study: NameOption = None, agent: AgentOption = None, as_json: JsonOption = False
+) -> None:
     """Say what to deploy by now.
 
     Example: [b]cbo-gym study recommend fermenter.db[/b]
     """
-    found = _study(database, study).recommendation()
+    found = _study(database, study, agent).recommendation()
     if as_json:
         print_json(found)
     else:
@@ -215,12 +245,14 @@ def recommend(database: Database, study: NameOption = None, as_json: JsonOption 
 
 
 @studies.command("what-if")
-def what_if(database: Database, do: Pairs, study: NameOption = None, as_json: JsonOption = False) -> None:
+def what_if(
+    database: Database, do: Pairs, study: NameOption = None, agent: AgentOption = None, as_json: JsonOption = False
+) -> None:
     """Say what the agent expects under an action.
 
     Example: [b]cbo-gym study what-if fermenter.db ph=7[/b]
     """
-    expected = _study(database, study).what_if(_numbers(do))
+    expected = _study(database, study, agent).what_if(_numbers(do))
     if as_json:
         print_json(expected)
     else:
@@ -232,16 +264,17 @@ def report(
     database: Database,
     out: Annotated[Path, typer.Argument(metavar="HTML", help="Where the page goes.")],
     study: NameOption = None,
+    agent: AgentOption = None,
 ) -> None:
     """Write a page with the diagram, the curve, the recommendation and the trials; it needs no network.
 
     Example: [b]cbo-gym study report fermenter.db fermenter.html[/b]
     """
-    say(f"Report: {_study(database, study).report(out)}", whole=True)
+    say(f"Report: {_study(database, study, agent).report(out)}", whole=True)
 
 
 @studies.command()
-def export(database: Database, study: NameOption = None) -> None:
+def export(database: Database, study: NameOption = None, agent: AgentOption = None) -> None:
     """Print the trials as CSV.
 
     Example: [b]cbo-gym study export fermenter.db > trials.csv[/b]
@@ -250,7 +283,7 @@ def export(database: Database, study: NameOption = None) -> None:
 
     from cbo_gym.files import csv_text
 
-    frame = _study(database, study).to_frame()
+    frame = _study(database, study, agent).to_frame()
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.Float64)]
     plain = frame.with_columns(

@@ -65,6 +65,11 @@ class Study:
         self._log = log
         self._number, text = log.find(name)
         self.about = Description.model_validate_json(text)
+        if ":" in self.about.agent and agent is None:
+            raise ArgumentError(
+                f"the study names the agent {self.about.agent!r}, an import path, whose code would be run; if you "
+                f"trust it, say so: agent={self.about.agent!r}"
+            )
         self._feedback = feedback_of(self.about)
         self._units = Units(self.about, self._feedback)
         self._suggester = Suggester(log, self._number, self._units, agent)
@@ -352,7 +357,7 @@ def create_study(
         description = Description.model_validate(given)
     except ValidationError as error:
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
-    own = agent if agent is not None and not isinstance(agent, str) else None
+    own = agent if agent is not None and (not isinstance(agent, str) or ":" in agent) else None
     _require_player(description, own)
     log = Log(storage)
     log.create(description.name, description.model_dump_json())
@@ -386,7 +391,8 @@ def load_study(name: str | None = None, *, storage: Path | str, agent: Any = Non
     Args:
         name: of it; None for the only one of the database.
         storage: as of :func:`create_study`.
-        agent: the agent object that it was created with, if it was one; else another than the one that it names.
+        agent: the agent object or the import path that it was created with, if it was one of these, for no code is run
+            that a database names; else another than the one that it names.
 
     Raises:
         ArgumentError: if there is no such study or database.

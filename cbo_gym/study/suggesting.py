@@ -15,6 +15,7 @@ from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, shortened
 from cbo_gym.evaluation.runs.provenance import LIBRARIES, modules_of, sources
 from cbo_gym.study.log import Event, Log
+from cbo_gym.study.seal import is_ours, seal
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action, Observation, Round
 
@@ -136,7 +137,9 @@ class Suggester:
         return self._agent
 
     def _made(self) -> Any:
-        return deepcopy(agent_of(self._given)) if self._given is not None else agent_of(self._units.about.agent)
+        if isinstance(self._given, str):
+            return agent_of(self._given)
+        return agent_of(self._units.about.agent) if self._given is None else deepcopy(agent_of(self._given))
 
     @property
     def task(self) -> Any:
@@ -154,7 +157,10 @@ class Suggester:
             return
         number, stamp, content = kept
         agent = self._made()
-        if stamp != self._stamp(agent) or not hasattr(agent, "restore"):
+        played_with, _, sealed = stamp.partition("\n")
+        if not is_ours(content, sealed):  # a file of somebody else's may hold anything
+            return
+        if played_with != self._stamp(agent) or not hasattr(agent, "restore"):
             return
         events = [event for event in self._log.events(self._study) if event.number <= number]
         if any(event.kind == "corrected" for event in events):
@@ -191,7 +197,9 @@ class Suggester:
             content = self.agent.state()
         except StateError:
             return
-        self._log.keep(self._study, self.number, self._stamp(self.agent), content)
+        sealed = seal(content)
+        if sealed is not None:
+            self._log.keep(self._study, self.number, f"{self._stamp(self.agent)}\n{sealed}", content)
 
     def _stamp(self, agent: Any) -> str:
         """What a kept agent was played with."""

@@ -284,3 +284,33 @@ def test_a_pending_trial_counts(tmp_path):
     first = robots[1].ask()
     robots[1].restart()
     assert [first.do, robots[1].ask().do, robots[1].ask().do] == [trial.do for trial in pending]
+
+
+# What a stranger's file cannot do ----------------------------------------------------------------------------
+
+
+def test_no_code_is_run_that_a_database_names(tmp_path):
+    path = tmp_path / "f.db"
+    fermenter(path, agent="tests.helpers:Centre")
+    with pytest.raises(ArgumentError, match="an import path, whose code would be run; if you trust it, say so"):
+        load_study(storage=path)
+    assert load_study(storage=path, agent="tests.helpers:Centre").ask().number == 1
+
+
+def test_what_somebody_else_kept_is_not_used(tmp_path, monkeypatch):
+    path = tmp_path / "f.db"
+    study = fermenter(path, agent="GP-UCB")
+    for _ in range(3):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do))
+    number, stamp, content = study._log.snapshot(study._number)
+    study._log.keep(study._number, number, stamp, content + b"forged")
+    expected = load_study(storage=path)
+    assert expected._suggester._wake() is None
+    assert expected._suggester.number == 0  # what was kept is passed over, so that all of the log is heard
+    monkeypatch.setenv("CBO_GYM_KEY", str(tmp_path / "another key"))
+    study._log.keep(study._number, number, stamp, content)
+    other = load_study(storage=path)
+    other._suggester._wake()
+    assert other._suggester.number == 0
+    assert other.ask().number == 4

@@ -70,12 +70,14 @@ def test_a_study_by_hand(tmp_path):
         (["ask", "nowhere.db"], "there is no file nowhere.db"),
         (["create", "broken.yaml", "g.db"], "broken.yaml"),
         (["import", "f.db", "missing.csv"], "cannot read missing.csv"),
+        (["create", "path.yaml", "g.db"], "an import path, whose code would be run; if you trust it, say so: --agent"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     Path("study.yaml").write_text(YAML, encoding="utf-8")
     Path("broken.yaml").write_text(YAML.replace("reward: titre", "reward: titer"), encoding="utf-8")
+    Path("path.yaml").write_text(YAML.replace("GP-UCB", "tests.helpers:Centre"), encoding="utf-8")
     call("create", "study.yaml", "f.db")
     said = " ".join(call(*words, status=2).stderr.split())
     assert said.startswith("Error:")
