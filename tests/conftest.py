@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import tempfile
+from pathlib import Path
 
 import gymnasium  # noqa: F401  # puts filters of its own before those that are there, so it comes first
 import pytest
+
+# no test writes to the user's own folder; the processes that tests start inherit it
+os.environ.setdefault("CBO_GYM_KEY", str(Path(tempfile.mkdtemp(prefix="cbo-gym-tests-"), "key")))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

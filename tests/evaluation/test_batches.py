@@ -11,21 +11,12 @@ from cbo_gym.agents import GPUCB, MCBO
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError, load_runs
-from cbo_gym.evaluation.runs.results import SECONDS
 from cbo_gym.specs import create_agent, find_agent, modes_of
 from tests.helpers import Centre
+from tests.together import ALONE, TOGETHER, rounds_alike
 
 ENV = "CBO/Dropwave-v0"
-#: a small task of each mode in which actions can be chosen together
-TOGETHER = {
-    "soft": ENV,
-    "hard": "CBO/ToyGraph-v0",
-    "aggregated": "CBO/GPBandit1-v0",
-    "masked": "CBO/SSEMPeriodic-v0",
-    "discrete": "CBO/XYZWSTBandit-v0",
-}
 SLOW = {"MCBO": {"samples": 4, "restarts": 2}}
-ALONE = {"ParallelBandit": "CBO/ParallelBandit-v0"}  # plays nothing else
 ONE_BY_ONE = {
     "contextual": "CBO/PSAContextual2-v0",
     "dynamic": "CBO/DCBOStat-v0",
@@ -46,12 +37,6 @@ class Watcher(Centre):
     def update(self, action, observation, reward, info):
         self.heard.append("update")
         super().update(action, observation, reward, info)
-
-
-def rounds_alike(one, other):
-    return all(
-        one.table[name].equals(other.table[name], null_equal=True) for name in one.table.columns if name not in SECONDS
-    )
 
 
 def test_outcomes_are_told_after_the_whole_batch():

@@ -20,8 +20,8 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
 from cbo_gym.specs import Spec, create_agent, find_agent, make_env, modes_of
-from tests.evaluation.test_batches import ALONE, TOGETHER, rounds_alike
 from tests.helpers import Centre
+from tests.together import ALONE, TOGETHER, rounds_alike
 
 ENV = "CBO/Dropwave-v0"
 OF_MODE = TOGETHER | {

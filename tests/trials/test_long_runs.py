@@ -9,7 +9,7 @@ import time
 import pytest
 
 from cbo_gym import evaluate
-from tests.evaluation.test_batches import rounds_alike
+from tests.together import rounds_alike
 from tests.trials.helpers import say
 
 ENV, ROUNDS, KILLED, EVERY = "CBO/Dropwave-v0", 1000, 700, 100
