@@ -13,6 +13,7 @@ from cbo_gym.errors import ArgumentError
 MOST_BYTES = 500_000
 MOST_NODES = 30_000  # keys, values and lists; what an alias stands for counts wherever the alias is
 DEEPEST = 50
+TOO_DEEP = "maximum nesting depth"  # what newer parsers say of what is far deeper, before they tell of any of it
 LONGEST_TEXT = 10_000  # characters
 LONGEST_NUMBER = 100  # characters
 
@@ -42,6 +43,8 @@ def read_yaml(path: Path) -> Any:
         _check_events(data)
         return _construct(data)
     except yaml.MarkedYAMLError as error:
+        if TOO_DEEP in (error.problem or "") and error.problem_mark:
+            raise _too_deep(error.problem_mark.line) from error
         told = [(error.context, error.context_mark), (error.problem, error.problem_mark)]
         lines = [f"line {mark.line + 1}: {what}" for what, mark in told if what and mark]
         raise ArgumentError("; ".join(lines) or str(error.problem)) from error

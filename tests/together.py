@@ -1,6 +1,21 @@
 """Small tasks of the modes, and whether two runs are the same."""
 
+import pytest
+
 from cbo_gym.evaluation.runs.results import SECONDS
+
+#: one agent of each room; the others are slow tests
+ONE_A_ROOM = ("Random", "CBO", "EIFN", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW")
+
+
+def by_room(cases, agent_of=lambda case: case):
+    """Cases as parameters, those of agents that are not among :data:`ONE_A_ROOM` marked as slow."""
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else [case]), marks=[] if fast else [pytest.mark.slow])
+        for case in cases
+        for fast in [agent_of(case) in ONE_A_ROOM]
+    ]
+
 
 #: a small task of each mode in which actions can be chosen together
 TOGETHER = {

@@ -21,7 +21,7 @@ from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
 from cbo_gym.specs import Spec, create_agent, find_agent, make_env, modes_of
 from tests.helpers import Centre
-from tests.together import ALONE, TOGETHER, rounds_alike
+from tests.together import ALONE, TOGETHER, by_room, rounds_alike
 
 ENV = "CBO/Dropwave-v0"
 OF_MODE = TOGETHER | {
@@ -65,7 +65,7 @@ def play(agent, env, observation, rounds):
     return observation, found
 
 
-@pytest.mark.parametrize("name", [name for name in zoo() if name not in OF_LIBRARIES])
+@pytest.mark.parametrize("name", by_room(name for name in zoo() if name not in OF_LIBRARIES))
 def test_an_agent_that_was_kept_goes_on_as_it_would_have(name, tmp_path):
     env = make_env(Spec(ALONE.get(name, OF_MODE[modes_of(find_agent(name))[0]])), 9)
     task = make_task(env, 100)
@@ -140,13 +140,13 @@ def test_a_checkpoint_is_of_one_run(tmp_path):
 
 @pytest.mark.parametrize("agent", ["Random", Centre()])
 def test_a_sweep_goes_on_at_its_checkpoints(tmp_path, agent):
-    sweep(agent, ENV, 1, tmp_path / "whole", horizon=500)
+    sweep(agent, ENV, 1, tmp_path / "whole", horizon=120)
     with pytest.raises(StopError):
-        sweep(agent, ENV, 1, tmp_path / "cut", horizon=500, checkpoint_every=2, callbacks=[stop_at(5)])
+        sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, checkpoint_every=2, callbacks=[stop_at(5)])
     assert len(list(Path(tmp_path, "cut").glob("*.checkpoint"))) == 1
     heard = []
-    sweep(agent, ENV, 1, tmp_path / "cut", horizon=500, checkpoint_every=2, callbacks=[heard.append])
-    assert 3 <= heard[0].round < 500
+    sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, checkpoint_every=2, callbacks=[heard.append])
+    assert 3 <= heard[0].round < 120
     assert heard[0].round % 2 == 1
     (one,), (other,) = (list(load_runs(tmp_path / name)) for name in ("whole", "cut"))
     assert rounds_alike(one, other)

@@ -10,6 +10,7 @@ from cbo_gym.registry import custom_id
 from cbo_gym.specs import find_agent, modes_of
 from cbo_gym.task import Mode
 from tests.study.helpers import SYSTEMS, Robot, untold
+from tests.together import by_room
 
 ROUNDS = 5
 SEED = 100
@@ -19,7 +20,6 @@ PAIRS = [
     for mode in modes_of(find_agent(name))
     if mode in SYSTEMS and name not in ("ParallelBandit",)
 ]
-NOT_KEPT = ("Optuna", "StableBaselines3")
 
 
 def played(agent, mode):
@@ -27,7 +27,7 @@ def played(agent, mode):
     return run.table
 
 
-@pytest.mark.parametrize(("agent", "mode"), PAIRS)
+@pytest.mark.parametrize(("agent", "mode"), by_room(PAIRS, lambda pair: pair[0]))
 def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
     table = played(agent, mode)
     robot = Robot(mode, agent, tmp_path / "study.db", ROUNDS, seeds_of(SEED, ""))
