@@ -5,7 +5,7 @@ import pytest
 from cbo_gym.evaluation.runs.results import SECONDS
 
 #: one agent of each room; the others are slow tests
-ONE_A_ROOM = ("Random", "CBO", "EIFN", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW")
+ONE_A_ROOM = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW")
 
 
 def by_room(cases, agent_of=lambda case: case):

@@ -114,6 +114,7 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(agent, env, batch, tmp_pat
     assert not path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
 def test_a_run_that_was_killed_goes_on(tmp_path):
     path = tmp_path / "kept"

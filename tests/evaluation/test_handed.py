@@ -48,7 +48,7 @@ def script(folder, *how, **options):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("how", ["file", "standard input"])
+@pytest.mark.parametrize("how", ["file", pytest.param("standard input", marks=pytest.mark.slow)])
 def test_a_script_sweeps_its_own_agents(tmp_path, how):
     Path(tmp_path, "mine.py").write_text(SCRIPT, encoding="utf-8")
     read = {"input": SCRIPT} if how == "standard input" else {}

@@ -244,6 +244,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kills processes")
 def test_what_was_told_survives_kills(tmp_path):
     path = tmp_path / "f.db"
