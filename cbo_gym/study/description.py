@@ -25,7 +25,7 @@ class Parameter(StrictModel):
 class Description(StrictModel):
     """All that is said of a study when it is created; it never changes.
 
-    Args:
+    Attributes:
         name: of the study.
         mode: what an action is: ``"hard"``: a set of variables and the values that they are set to; ``"soft"``: all
             parameters; ``"contextual"``: as hard, after something was seen; ``"discrete"``: one of a list;
