@@ -18,7 +18,8 @@ class PlayedRound:
     """One round of a run, with copies of its own: nothing that is done to it reaches the run.
 
     Args:
-        agent, env: labels.
+        agent: its label.
+        env: its label.
         seed: of the run.
         round: its number, from 1.
         horizon: how many there are.
