@@ -7,13 +7,18 @@ from typing import Any
 
 import gymnasium as gym
 
-from cbo_gym.drawing.html import svg_of
-
 
 def show_wrapped(env: gym.Env[Any, Any]) -> str | None:
     """The HTML of what an environment encloses; None where that says nothing of itself."""
     shown = getattr(env.unwrapped, "_repr_html_", None)
     return None if shown is None else str(shown())
+
+
+def show_figure(figure: Any) -> str:
+    """The SVG of a figure of Matplotlib."""
+    from cbo_gym.drawing.html import svg_of  # late: whoever imports the package draws nothing yet
+
+    return svg_of(figure)
 
 
 def register_display() -> None:
@@ -26,4 +31,4 @@ def register_display() -> None:
     if shell is not None:
         formatters = shell.display_formatter.formatters
         formatters["text/html"].for_type(gym.Wrapper, show_wrapped)
-        formatters["image/svg+xml"].for_type_by_name("matplotlib.figure", "Figure", svg_of)
+        formatters["image/svg+xml"].for_type_by_name("matplotlib.figure", "Figure", show_figure)

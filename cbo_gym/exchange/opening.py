@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.envs.making import env_spec, make_env
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.feedback import Feedback
-from cbo_gym.specs import Spec, make_env
+from cbo_gym.labels import Spec
 
 
 def opened(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
@@ -18,9 +19,8 @@ def opened(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
         ArgumentTypeError: if it is something else.
         ArgumentError: for an unknown id or bad parameters, or parameters for an environment that is made already.
     """
-    named = Spec.parse(env) if isinstance(env, str) else env
-    if isinstance(named, Spec):
-        env = make_env(Spec(named.name, tuple(sorted({**named.keywords, **parameters}.items()))))
+    if isinstance(env, str | Spec):
+        env = make_env(env_spec(env, parameters))
     elif parameters:
         raise ArgumentError(f"parameters are for an environment's id; given {sorted(parameters)} for one that is made")
     base = getattr(env, "unwrapped", env)

@@ -264,14 +264,8 @@ class Study:
 
     def _done(self, action: Any) -> dict[str, Any]:
         """In words, also of what lies outside of the bounds."""
-        codec: Any = self._feedback.codec
-        if isinstance(action, dict):
-            members = codec.sets[int(action[codec.key])]
-            native = zip(codec.domains.names, codec.domains.to_native(action["values"].tolist()), strict=True)
-            return {name: float(value) for name, value in native if name in members}
-        if self.about.mode == "soft":
-            return dict(zip(codec.domains.names, codec.domains.to_native(action.tolist()), strict=True))
-        return self._units.words(action)
+        record = self._feedback.codec.to_record(action)
+        return record if isinstance(record, dict) else self._units.words(action)  # of a cell it has no names
 
     def _now(self) -> Trials:
         self._trials.hear(self._log.events(self._number, self._trials.number))
@@ -397,13 +391,16 @@ def load_study(name: str | None = None, *, storage: Path | str, agent: Any = Non
     Raises:
         ArgumentError: if there is no such study or database.
     """
-    if "://" not in str(storage) and not Path(storage).is_file():
-        raise ArgumentError(f"there is no file {storage}; create_study makes one")
-    return Study(Log(storage), name, agent)
+    return Study(_existing(storage), name, agent)
 
 
 def studies_in(storage: Path | str) -> list[str]:
     """The names of the studies in a database."""
+    return _existing(storage).names()
+
+
+def _existing(storage: Path | str) -> Log:
+    """A database that is there, for to look for a study makes none."""
     if "://" not in str(storage) and not Path(storage).is_file():
         raise ArgumentError(f"there is no file {storage}; create_study makes one")
-    return Log(storage).names()
+    return Log(storage)

@@ -13,7 +13,7 @@ from cbo_gym.agent_finder import agent_of
 from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, shortened
-from cbo_gym.evaluation.runs.provenance import LIBRARIES, modules_of, sources
+from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
 from cbo_gym.study.log import Event, Log
 from cbo_gym.study.seal import is_ours, seal
 from cbo_gym.study.units import Units
@@ -52,7 +52,7 @@ class Suggester:
             self._wake()
         events = self._log.events(self._study, self.number)
         if any(event.kind == "corrected" for event in events):
-            return self._begin_anew()
+            return self._hear_corrected()
         for event in events:
             self._hear(event)
         return None
@@ -62,7 +62,7 @@ class Suggester:
         self._forget()
         self.catch_up()
 
-    def _begin_anew(self) -> None:
+    def _hear_corrected(self) -> None:
         """Hear all of the log with what was corrected in its place."""
         self._forget()
         self._log.forget(self._study)
@@ -137,9 +137,9 @@ class Suggester:
         return self._agent
 
     def _made(self) -> Any:
-        if isinstance(self._given, str):
-            return agent_of(self._given)
-        return agent_of(self._units.about.agent) if self._given is None else deepcopy(agent_of(self._given))
+        given = self._units.about.agent if self._given is None else self._given
+        agent = agent_of(given)
+        return deepcopy(agent) if agent is given else agent
 
     @property
     def task(self) -> Any:
@@ -203,16 +203,8 @@ class Suggester:
 
     def _stamp(self, agent: Any) -> str:
         """What a kept agent was played with."""
-        from importlib.metadata import PackageNotFoundError, version
-
-        libraries = {}
-        for name in LIBRARIES:
-            try:
-                libraries[name] = version(name)
-            except PackageNotFoundError:
-                continue
         code = sources(modules_of(agent, None), None)
-        return json.dumps([self._units.about.agent, code, libraries], sort_keys=True)
+        return json.dumps([self._units.about.agent, code, library_versions()], sort_keys=True)
 
     # Suggesting -----------------------------------------------------------------------------------------
 

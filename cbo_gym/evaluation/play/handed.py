@@ -26,10 +26,8 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, CBOGymError, shown
 from cbo_gym.evaluation.play.isolated import described
 from cbo_gym.evaluation.runs.provenance import modules_of, stamps_of
-from cbo_gym.evaluation.runs.typed_code import WORD
+from cbo_gym.evaluation.runs.typed_code import DIGITS, WORD
 from cbo_gym.labels import Spec
-
-DIGITS = 12  # of a hash
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,9 @@ class Handed:
 
     def agent(self) -> Any:
         """One that plays in this process: of an instance a copy, as far as it can be copied."""
-        if isinstance(self.here, type) or not hasattr(self.here, "act"):
-            return agent_of(self.here)
+        agent = agent_of(self.here)
+        if agent is not self.here:
+            return agent
         try:
             return deepcopy(self.here)
         except Exception:  # it holds what has no copy; its reset() starts afresh

@@ -226,7 +226,7 @@ def _on_this_machine(
     here = [job for job in jobs if _plays_here(job)]
     try:
         for job in jobs:
-            if job not in here:
+            if not _plays_here(job):
                 pool.submit(play, job).add_done_callback(ended.put)
         for job in here:
             yield job, run_job(job, [hear] if callbacks else [])

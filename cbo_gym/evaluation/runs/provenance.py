@@ -40,7 +40,7 @@ def played_with() -> dict[str, Any]:
         "version": __version__,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": describe_machine(),
-        "libraries": _libraries(),
+        "libraries": library_versions(),
         "threads": _threads(),
     }
 
@@ -162,7 +162,8 @@ def _version_of(module: str) -> str:
 
 
 @cache
-def _libraries() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
+    """Name -> version of what runs are played with, Python and the linear algebra library included."""
     found = {"python": platform.python_version(), "blas": _linear_algebra()}
     for name in LIBRARIES:
         try:
