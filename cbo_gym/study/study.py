@@ -146,8 +146,10 @@ class Study:
             actions = self._suggester.suggest(many, context)
             first = max(trials.entries, default=0) + 1
             asked: list[dict[str, Any]] = [
-                {"number": first + place, "action": self._units.flat(action), "why": self._suggester.why(action)}
-                for place, action in enumerate(actions)
+                {"number": number, "action": self._units.flat(action), "why": why}
+                for number, (action, why) in enumerate(
+                    zip(actions, self._suggester.reasons(actions), strict=True), start=first
+                )
             ]
             payload = {"trials": asked, "context": None if context is None else dict(context)}
             if self._log.append(self._number, self._suggester.number, [("asked", payload)]):

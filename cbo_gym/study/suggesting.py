@@ -235,20 +235,22 @@ class Suggester:
             raise ArgumentError(f"{self._units.about.agent} suggests one trial at a time; tell the pending one first")
         return [self._units.require_valid(action) for action in chosen]
 
-    def why(self, action: Action) -> str:
-        """What the agent expects of an action, and what was best so far, in the study's units."""
+    def reasons(self, actions: Sequence[Action]) -> list[str]:
+        """For each action what the agent expects of it, and what was best so far, in the study's units."""
         agent, units = self.agent, self._units
         history = getattr(agent, "history", [])
         if not history:
-            return "nothing is known yet"
+            return ["nothing is known yet"] * len(actions)
         best = units.native_reward(max(past.reward for past in history))
         try:
-            expected = units.native_reward(float(deepcopy(agent).believed(action)[1]))
+            copy = deepcopy(agent)
+            expected = [units.native_reward(float(copy.believed(action)[1])) for action in actions]
         except Exception as error:  # an agent may have no beliefs, or none that can be copied
-            return f"best so far {best:.4g} ({shortened(type(error).__name__)}: no expectation)"
+            said = f"best so far {best:.4g} ({shortened(type(error).__name__)}: no expectation)"
+            return [said] * len(actions)
         choices = getattr(units.codec, "choices", ())
         sets = f"; one of {len(choices)} sets" if choices else ""
-        return f"expected {units.about.reward} {expected:.4g}, best so far {best:.4g}{sets}"
+        return [f"expected {units.about.reward} {value:.4g}, best so far {best:.4g}{sets}" for value in expected]
 
     def recommend(self) -> Action:
         """The action that the agent would deploy; the agent is as before."""
