@@ -64,7 +64,7 @@ class Agent(ABC):
 
     modes: ClassVar[frozenset[Mode]]
     #: whether rounds may lack variables, which are not a number then; all others need them all
-    takes_missing: ClassVar[bool] = False
+    takes_missing: bool = False
 
     task: Task
     rng: np.random.Generator
@@ -115,7 +115,13 @@ class Agent(ABC):
         first = self.act(observation)
         return [first, *(self.act_beside(observation, [first], count - 1) if count > 1 else [])]
 
-    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
+    def act_beside(
+        self,
+        observation: Observation,
+        pending: Sequence[Action],
+        count: int = 1,
+        contexts: Sequence[np.ndarray] | None = None,
+    ) -> list[Action]:
         """Choose actions while others are played whose outcomes are not known yet.
 
         Each is chosen by a copy of the agent that has been told what this one expects of those before it, see
@@ -125,16 +131,31 @@ class Agent(ABC):
             observation: as of :meth:`act`.
             pending: the others, at least one.
             count: how many to choose, at least 1.
+            contexts: in contextual mode, of the others, one each; None where it is that of ``observation``.
         """
         believer = deepcopy(self, {id(self.task): self.task})
         believer.rng = self.rng.spawn(1)[0]  # else the next time it would draw what it did this time
-        told, chosen = list(pending), []
+        own = observation.get("context")
+        told: list[tuple[Action, Any]] = list(zip(pending, contexts or [own] * len(pending), strict=True))
+        chosen: list[Action] = []
         for _ in range(count):
-            for action in told:
+            for action, context in told:
+                if context is not None:
+                    believer.turn_to(context)
                 believer.update(action, *believer.believed(action), {})
             chosen.append(believer.act(observation))
-            told = chosen[-1:]
+            told = [(chosen[-1], own)]
         return chosen
+
+    def turn_to(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
+        """In contextual mode, take this for the context of the round that is spoken of next.
+
+        Between :meth:`act` and :meth:`update` there is no need of it. It is for rounds that are told in another order
+        than that in which they were chosen, or were not chosen by the agent, and for a recommendation in a context.
+
+        Args:
+            context: values of the task's contexts, shape ``(k,)``.
+        """
 
     def believed(self, action: Action) -> tuple[Observation, float]:
         """What the agent expects to observe, and to earn, under an action.

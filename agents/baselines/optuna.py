@@ -64,7 +64,13 @@ class Optuna(AskTell):
         }
         self._trials: dict[bytes, Any] = {}  # those that were asked for and not yet told, by their points
 
-    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
+    def act_beside(
+        self,
+        observation: Observation,
+        pending: Sequence[Action],
+        count: int = 1,
+        contexts: Sequence[np.ndarray] | None = None,
+    ) -> list[Action]:
         """Trials that run at once, as Optuna has them."""
         return [self.act(observation) for _ in range(count)]
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.task import Action, Mode, Observation
@@ -27,5 +29,11 @@ class Random(Agent):
     def act(self, observation: Observation) -> Action:
         return self._space.sample()
 
-    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
+    def act_beside(
+        self,
+        observation: Observation,
+        pending: Sequence[Action],
+        count: int = 1,
+        contexts: Sequence[np.ndarray] | None = None,
+    ) -> list[Action]:
         return [self.act(observation) for _ in range(count)]

@@ -142,7 +142,13 @@ class StableBaselines3(Agent):
             raise chosen
         return self._actions.to_action(chosen)
 
-    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
+    def act_beside(
+        self,
+        observation: Observation,
+        pending: Sequence[Action],
+        count: int = 1,
+        contexts: Sequence[np.ndarray] | None = None,
+    ) -> list[Action]:
         """The action that is played, once more: the algorithm learns from it before it chooses another.
 
         What it learns from is the last of them.

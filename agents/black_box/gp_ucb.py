@@ -97,7 +97,10 @@ class GPUCB(Agent):
 
     def _see(self, observation: Observation) -> None:
         if self._contexts:
-            self._context = torch.tensor(observation["context"]).to(self._context)
+            self.turn_to(observation["context"])
+
+    def turn_to(self, context: np.ndarray) -> None:
+        self._context = torch.tensor(context).to(self._context)
 
     def _with_context(self, inputs: Tensor) -> Tensor:
         """GP inputs ``... x d`` from those of actions, with the context that was seen last."""

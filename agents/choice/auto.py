@@ -11,7 +11,7 @@ problem; these are written by hand, and few.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -85,11 +85,23 @@ class Auto(Agent):
     def act(self, observation: Observation) -> Action:
         return self.player.act(observation)
 
-    def act_beside(self, observation: Observation, pending: Sequence[Action], count: int = 1) -> list[Action]:
-        return self.player.act_beside(observation, pending, count)
+    def act_beside(
+        self,
+        observation: Observation,
+        pending: Sequence[Action],
+        count: int = 1,
+        contexts: Sequence[np.ndarray] | None = None,
+    ) -> list[Action]:
+        return self.player.act_beside(observation, pending, count, contexts)
+
+    def turn_to(self, context: np.ndarray) -> None:
+        self.player.turn_to(context)
 
     def believed(self, action: Action) -> tuple[Observation, float]:
         return self.player.believed(action)
+
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        return self.player.expected_nodes(action)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         self.player.update(action, observation, reward, info)
@@ -107,6 +119,7 @@ class Auto(Agent):
     def _share(self) -> None:
         """Task, generator and rounds are the player's; one that forgets rounds makes a new list of them."""
         self.task, self.rng, self.history = self.player.task, self.player.rng, self.player.history
+        self.takes_missing = self.player.takes_missing
 
 
 def made(name: str) -> Agent:

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -111,7 +111,9 @@ class CoCaBO(Agent):
         self.device = device
 
     def setup(self, seed: int) -> None:
-        self._contexts: list[np.ndarray] = []
+        self._contexts: list[np.ndarray] = []  # of the rounds that were learned
+        self._context = np.zeros(len(self.task.contexts))  # of the round that is spoken of
+        self._played: ScopeArm | None = None
         self._index = INDICES[self.index]()
         chosen = [(scope, contexts if self.use_contexts else frozenset()) for scope, contexts in self.choose_scopes()]
         for scope, contexts in chosen:
@@ -174,19 +176,22 @@ class CoCaBO(Agent):
         return set(map(members, pomps(self.task.diagram, self.task.reward, variables, contexts)))
 
     def act(self, observation: Observation) -> Action:
-        self._contexts.append(observation["context"].copy())
+        self.turn_to(observation["context"])
         seed = int(self.rng.integers(2**31))
         self._played = self._pick()
         if len(self._played.rounds) < self._index.filling:
             return self._played.first()
-        return self._played.act(self._contexts[-1], self._width(self._played), seed)
+        return self._played.act(self._context, self._width(self._played), seed)
+
+    def turn_to(self, context: np.ndarray) -> None:
+        self._context = context.copy()
 
     def _pick(self) -> ScopeArm:
         enough = self._index.first_plays(len(self.arms), self.task.horizon)
         fresh = [arm for arm in self.arms if len(arm.rounds) < enough]
         if fresh or len(self.arms) == 1:
             return min(fresh or self.arms, key=lambda arm: len(arm.rounds))
-        contexts = np.stack(self._contexts)
+        contexts = np.stack([*self._contexts, self._context])
         return max(self.arms, key=lambda arm: self.score(arm, contexts))
 
     def score(self, arm: ScopeArm, contexts: np.ndarray) -> float:
@@ -203,25 +208,36 @@ class CoCaBO(Agent):
         return math.log(len(self.arms) * arm.dim * plays / CONFIDENCE)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        arm, context = self._played, self._contexts[-1]
-        self._index.note(arm, action, context, self._width(arm))
-        arm.observe(action, context, float(reward), len(self.history))
+        if (arm := self._arm_of(action)) is not None:
+            self._index.note(arm, action, self._context, self._width(arm))
+            arm.observe(action, self._context, float(reward), len(self.history))
+        self._contexts.append(self._context)
+        self.turn_to(observation["context"])
         super().update(action, observation, reward, info)
+
+    def _arm_of(self, action: Action) -> ScopeArm | None:
+        """The arm that plays an action, which somebody else may have chosen; None where no arm has its scope."""
+        able = [arm for arm in self.arms if arm.scope == int(action["scope"])]
+        return self._played if self._played in able else able[0] if able else None
+
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        arm = self._arm_of(action)
+        return {} if arm is None or not arm.rounds else {self.task.reward: arm.bound_of(action, self._context, 0.0)}
 
     def recommend(self) -> Action:
         """What the arm that was played most would repeat in the context that was observed last.
 
         Raises:
-            ArgumentError: if nothing has been played yet.
+            ArgumentError: if none of the arms has been played yet.
         """
-        if not self.history:
-            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
         most_played = max(self.arms, key=lambda arm: len(arm.rounds))
-        return most_played.recommend(self.history[-1].observation["context"])
+        if not most_played.rounds:
+            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
+        return most_played.recommend(self._context)
 
     def estimated_rewards(self) -> np.ndarray:
-        """Estimates of E[Y | x, c] for every round of ``history``, in its own context."""
-        estimates = np.empty(len(self.history))
+        """Estimates of E[Y | x, c] for every round of ``history``, in its own context; of no arm's what was seen."""
+        estimates = super().estimated_rewards()
         for arm in self.arms:
             if arm.rounds:
                 estimates[arm.rounds] = arm.estimates()

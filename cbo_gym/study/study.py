@@ -16,6 +16,7 @@ from cbo_gym.feedback import Feedback
 from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
+from cbo_gym.study.history import History
 from cbo_gym.study.log import TRIES, Log
 from cbo_gym.study.suggesting import Suggester
 from cbo_gym.study.trials import Entry, Trials
@@ -72,7 +73,8 @@ class Study:
             )
         self._feedback = feedback_of(self.about)
         self._units = Units(self.about, self._feedback)
-        self._suggester = Suggester(log, self._number, self._units, agent)
+        self._history = History(log, self._number)
+        self._suggester = Suggester(self._history, self._units, agent)
         self._trials = Trials()
 
     @property
@@ -93,6 +95,11 @@ class Study:
     def trials(self) -> list[Entry]:
         """All of them, as they stand now."""
         return list(self._now().entries.values())
+
+    @property
+    def pending(self) -> list[Trial]:
+        """The trials that were asked for, by whomever, and whose outcomes are not known yet."""
+        return [self._trial(entry) for entry in self._now().pending]
 
     def add_data(self, rounds: Any, *, do: Done | Sequence[Done] | None = None) -> int:
         """Data from before, or from elsewhere: observations and experiments.
@@ -141,8 +148,7 @@ class Study:
         many = 1 if count is None else whole_number("count", count, at_least=1)
         self._units.context(context)
         for _ in range(TRIES):
-            self._suggester.catch_up()
-            trials = self._now()
+            trials = self._caught_up()
             actions = self._suggester.suggest(many, context)
             first = max(trials.entries, default=0) + 1
             asked: list[dict[str, Any]] = [
@@ -152,17 +158,18 @@ class Study:
                 )
             ]
             payload = {"trials": asked, "context": None if context is None else dict(context)}
-            if self._log.append(self._number, self._suggester.number, [("asked", payload)]):
-                self._suggester.heard_own(asked, payload["context"])
+            place = trials.number
+            if self._history.append([("asked", payload)]):
+                entries = self._now().entries
+                self._suggester.suggested(self._history.events[place])
                 self._suggester.keep()
-                made = [self._trial(number) for number in range(first, first + many)]
+                made = [self._trial(entries[number]) for number in range(first, first + many)]
                 return made[0] if count is None else made
-            self._suggester.begin_anew()
+            self._suggester.forget()
         raise self._busy()
 
-    def _trial(self, number: int) -> Trial:
-        entry = self._now().entries[number]
-        return Trial(number, self._units.words(self._units.read(entry.flat)), entry.why, entry.context)
+    def _trial(self, entry: Entry) -> Trial:
+        return Trial(entry.number, self._units.words(self._units.read(entry.flat)), entry.why, entry.context)
 
     def tell(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
         """What came of a trial.
@@ -220,23 +227,42 @@ class Study:
             raise ArgumentError(f"trial {number} is {entry.status}, not {' or '.join(wanted)}{advice}")
         return entry
 
-    def recommendation(self) -> dict[str, Any]:
+    def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
         """What to deploy, by the agent, in the study's units.
 
-        Raises:
-            ArgumentError: if nothing has been told yet.
-        """
-        self._suggester.catch_up()
-        return self._units.words(self._suggester.recommend())
+        Args:
+            context: in contextual mode, what was seen; None for what was seen last.
 
-    def what_if(self, do: Done) -> dict[str, float]:
+        Raises:
+            ArgumentError: if nothing has been told yet, or for a wrong context.
+        """
+        self._require_context(context)
+        self._caught_up()
+        return self._units.words(self._suggester.recommend(context))
+
+    def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> dict[str, float]:
         """What the agent expects of the variables that it has a model of, the reward among them.
 
+        Args:
+            do: what would be set, by name; empty to only observe.
+            context: in contextual mode, what was seen; None for what was seen last.
+
         Raises:
-            ArgumentError: if it cannot be done, or nothing is known yet.
+            ArgumentError: if it cannot be done, nothing is known yet, or for a wrong context.
         """
+        self._require_context(context)
+        self._caught_up()
+        return self._suggester.expect(self._units.action(do), context)
+
+    def _require_context(self, context: Mapping[str, float] | None) -> None:
+        if context is not None:
+            self._units.context(context)
+
+    def _caught_up(self) -> Trials:
+        """The trials as they stand, and the agent that has heard of them."""
+        trials = self._now()
         self._suggester.catch_up()
-        return self._suggester.expect(self._units.action(do))
+        return trials
 
     def to_frame(self) -> pl.DataFrame:
         """A row a trial: ``number``, ``status``, ``do(X)`` as it was done, the variables, why, the reason, times."""
@@ -270,14 +296,13 @@ class Study:
         return record if isinstance(record, dict) else self._units.words(action)  # of a cell it has no names
 
     def _now(self) -> Trials:
-        self._trials.hear(self._log.events(self._number, self._trials.number))
+        self._trials.hear(self._history.read()[self._trials.number :])
         return self._trials
 
     def _append(self, entries: Any) -> None:
         """Write what follows from the trials as they stand; again, where others were before."""
         for _ in range(TRIES):
-            trials = self._now()
-            if self._log.append(self._number, trials.number, entries(trials)):
+            if self._history.append(entries(self._now())):
                 self._now()
                 return
         raise self._busy()
@@ -363,7 +388,7 @@ def create_study(
 def _require_player(about: Description, agent: Any) -> None:
     """The description fits together, and the agent plays it."""
     units = Units(about, feedback_of(about))
-    suggester = Suggester(None, 0, units, agent)  # type: ignore[arg-type]  # which nothing is read from
+    suggester = Suggester(None, units, agent)  # type: ignore[arg-type]  # which nothing is read from
     if not about.contexts or about.mode != "contextual":
         _ = suggester.agent
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,117 +15,86 @@ from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, shortened
 from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
-from cbo_gym.study.log import Event, Log
+from cbo_gym.study.history import History
+from cbo_gym.study.log import Event
 from cbo_gym.study.seal import is_ours, seal
+from cbo_gym.study.trials import Trials
 from cbo_gym.study.units import Units
-from cbo_gym.task import Action, Observation, Round
+from cbo_gym.task import Action, Observation, Round, Task
+
+
+class _Owed(NamedTuple):
+    """A round that the agent has still to learn."""
+
+    action: Action
+    values: Mapping[str, float | None]
+    context: Mapping[str, float] | None
 
 
 class Suggester:
     """Turns events into an agent, and the agent into suggestions.
 
     Args:
-        log: of the database.
-        study: its number there.
+        history: of the study.
         units: of the study.
         agent: who suggests; None for the one that the description names.
     """
 
-    def __init__(self, log: Log, study: int, units: Units, agent: Any = None) -> None:
-        self._log, self._study, self._units, self._given = log, study, units, agent
-        self._forget()
+    def __init__(self, history: History, units: Units, agent: Any = None) -> None:
+        self._history, self._units, self._given = history, units, agent
+        self.forget()
 
-    def _forget(self) -> None:
-        self.number = 0  # of the last event that was heard
+    def forget(self) -> None:
+        """Begin anew with the next event, as where suggestions were not written since others were before."""
+        self._trials = Trials()  # as they stood when the agent was what it is
         self._agent: Any = None  # not begun
-        self._initial: list[Mapping[str, Any]] = []
-        self._pending: dict[int, Action] = {}
-        self._contexts: dict[int, Any] = {}
-        self._seen: Observation | None = None
-        self._owed: tuple[Action, Mapping[str, float | None], Any] | None = None  # a round not yet learned
-        self._missing = ""
+        self._seen: Observation | None = None  # in the last round that was learned
+        self._owed: _Owed | None = None  # a round not yet learned
 
     # Hearing --------------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Hear what others, or this process before it ended, have written."""
-        if self.number == 0:
+        """Hear what has been written, by whomever, up to what the history has read."""
+        events = self._history.events
+        if any(event.kind == "corrected" for event in events[self._trials.number :]):
+            self.forget()  # what was learned from it cannot be unlearned
+        if self._trials.number == 0:
             self._wake()
-        events = self._log.events(self._study, self.number)
-        if any(event.kind == "corrected" for event in events):
-            return self._hear_corrected()
-        for event in events:
-            self._hear(event)
-        return None
-
-    def begin_anew(self) -> None:
-        """Forget what was suggested but not written, for others were before."""
-        self._forget()
-        self.catch_up()
-
-    def _hear_corrected(self) -> None:
-        """Hear all of the log with what was corrected in its place."""
-        self._forget()
-        self._log.forget(self._study)
-        events = self._log.events(self._study)
         last = {event.payload["trial"]: event.payload for event in events if event.kind == "corrected"}
-        for event in events:
-            if event.kind == "corrected":
-                self.number = event.number
-            elif event.kind == "told" and event.payload["trial"] in last:
-                self._hear(Event(event.number, "told", last[event.payload["trial"]], event.time, event.who))
-            else:
-                self._hear(event)
+        for event in events[self._trials.number :]:
+            self._hear(_corrected(event, last))
 
     def _hear(self, event: Event) -> None:
-        if event.kind == "data" and self._agent is None:
-            self._initial += event.payload["rounds"]
-        elif event.kind == "data":
+        if event.kind == "asked":
+            self.suggest(len(event.payload["trials"]), event.payload["context"])  # for what it does to the agent
+        self._trials.hear([event])
+        if event.kind == "data" and self._trials.entries:  # else the agent begins with them
             for one in event.payload["rounds"]:
-                self._learn(self._units.read(one["action"]), one["values"], one["context"])
-        elif event.kind == "asked":
-            asked = event.payload["trials"]
-            self.suggest(len(asked), event.payload["context"])  # for what it does to the agent
-            self._note(asked, event.payload["context"])
-        elif event.kind == "failed":
-            self._pending.pop(event.payload["trial"], None)
-        elif event.kind == "told":
-            suggested = self._pending.pop(event.payload["trial"])
-            done = event.payload["done"]
-            context = self._contexts.pop(event.payload["trial"], None)
-            self._learn(suggested if done is None else self._units.read(done), event.payload["values"], context)
-        self.number = event.number
+                self._learn(_Owed(self._units.read(one["action"]), one["values"], one["context"]))
+        elif event.kind == "told" and (self.takes_missing or not self._trials.missing):
+            entry = self._trials.entries[event.payload["trial"]]
+            self._learn(_Owed(self._units.read(entry.action), entry.values, entry.context))
 
-    def _note(self, asked: Sequence[Mapping[str, Any]], context: Any) -> None:
-        for one in asked:
-            self._pending[int(one["number"])] = self._units.read(one["action"])
-            self._contexts[int(one["number"])] = context
-
-    def _learn(self, action: Action, values: Mapping[str, float | None], context: Any) -> None:
-        self._require_measured(values)
+    def _learn(self, owed: _Owed) -> None:
         self._settle(None)
-        self._owed = action, values, context
+        self._owed = owed
         if self._units.about.mode != "contextual":
             self._settle(None)
 
     def _settle(self, coming: Any) -> None:
         """Let the agent learn a round. Agents are told the context that comes with what the last one gave, if any."""
         if self._owed is not None:
-            self._seen = self._teach(self.agent, coming)
+            self._seen = self._teach(self.agent, self._owed, coming)
             self._owed = None
 
-    def _teach(self, agent: Any, coming: Any) -> Observation:
-        assert self._owed is not None
-        action, values, context = self._owed
-        observation = self._units.observation(values, context if coming is None else coming)
-        info = {"intervention": self._units.words(action) if self._units.codec.space.contains(action) else {}}
+    def _teach(self, agent: Any, owed: _Owed, coming: Any) -> Observation:
+        units, action = self._units, owed.action
+        observation = units.observation(owed.values, owed.context if coming is None else coming)
+        if owed.context is not None and hasattr(agent, "turn_to"):
+            agent.turn_to(units.context(owed.context)["context"])
+        info = {"intervention": units.words(action) if units.codec.space.contains(action) else {}}
         agent.update(deepcopy(action), deepcopy(observation), float(observation["nodes"][-1]), info)
         return observation
-
-    def _require_measured(self, values: Mapping[str, float | None]) -> None:
-        missing = [name for name, value in values.items() if value is None]
-        if missing and not getattr(self.agent, "takes_missing", False):
-            self._missing = self._missing or ", ".join(missing)
 
     # The agent ------------------------------------------------------------------------------------------
 
@@ -132,9 +102,19 @@ class Suggester:
     def agent(self) -> Any:
         """Begun with the data that were there before the first suggestion."""
         if self._agent is None:
-            self._agent = self._made()
-            self._agent.reset(deepcopy(self.task), seed=self._units.about.seed)
+            self._agent = self._fresh()
         return self._agent
+
+    def _fresh(self) -> Any:
+        agent = self._made()
+        agent.reset(self.task, seed=self._units.about.seed)
+        return agent
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether the agent can do with rounds in which not all variables were measured."""
+        agent = self._fresh() if self._agent is None else self._agent
+        return bool(getattr(agent, "takes_missing", False))
 
     def _made(self) -> Any:
         given = self._units.about.agent if self._given is None else self._given
@@ -142,17 +122,18 @@ class Suggester:
         return deepcopy(agent) if agent is given else agent
 
     @property
-    def task(self) -> Any:
+    def task(self) -> Task:
+        """What the agent is told at first."""
         about = self._units.about
         rounds = []
-        for one in self._initial:
+        for one in self._trials.initial:
             observation = self._units.observation(one["values"], one["context"])
             rounds.append(Round(self._units.read(one["action"]), observation, float(observation["nodes"][-1])))
         return task_of(self._units.feedback, about.name, about.horizon, tuple(rounds))
 
     def _wake(self) -> None:
         """The agent as it was kept, if it was kept by this code; what has been written since is heard then."""
-        kept = self._log.snapshot(self._study)
+        kept = self._history.log.snapshot(self._history.study)
         if kept is None:
             return
         number, stamp, content = kept
@@ -162,36 +143,32 @@ class Suggester:
             return
         if played_with != self._stamp(agent) or not hasattr(agent, "restore"):
             return
-        events = [event for event in self._log.events(self._study) if event.number <= number]
-        if any(event.kind == "corrected" for event in events):
+        events = self._history.events
+        if any(event.kind == "corrected" for event in events[number:]):
             return
-        begun = False
-        for event in events:  # all but what the agent itself remembers
-            if event.kind == "data" and not begun:
-                self._initial += event.payload["rounds"]
-            elif event.kind == "asked":
-                begun = True
-                self._note(event.payload["trials"], event.payload["context"])
-            elif event.kind in ("told", "failed"):
-                self._pending.pop(event.payload["trial"], None)
-                context = self._contexts.pop(event.payload["trial"], None)
-                if event.kind == "told":
-                    self._seen = self._units.observation(event.payload["values"], context)
+        self._trials.hear(events[:number])
         try:
-            agent.restore(content, deepcopy(self.task))
+            agent.restore(content, self.task)
         except ArgumentError:  # a cache that cannot be read is none
-            return self._forget()
-        self._agent, self.number = agent, number
+            return self.forget()
+        self._seen = self._last_seen(events[:number])
+        self._agent = agent
         return None
 
-    def heard_own(self, asked: Sequence[Mapping[str, Any]], context: Any) -> None:
-        """The suggestions were written as the event behind the last one that was heard."""
-        self._note(asked, context)
-        self.number += 1
+    def _last_seen(self, events: Sequence[Event]) -> Observation | None:
+        """In the last round of some events that the agent learned, if there is any."""
+        begun = next((event.number for event in events if event.kind == "asked"), len(events))
+        for event in reversed(events[begun:]):
+            if event.kind == "told":
+                entry = self._trials.entries[event.payload["trial"]]
+                return self._units.observation(entry.values, entry.context)
+            if event.kind == "data":
+                return self._units.observation(event.payload["rounds"][-1]["values"], event.payload["rounds"][-1]["context"])
+        return None
 
     def keep(self) -> None:
         """Keep the agent as it is after the last event, for whoever comes next; those that cannot be kept are not."""
-        if not hasattr(self.agent, "state") or self._missing:
+        if not hasattr(self.agent, "state"):
             return
         try:
             content = self.agent.state()
@@ -199,7 +176,8 @@ class Suggester:
             return
         sealed = seal(content)
         if sealed is not None:
-            self._log.keep(self._study, self.number, f"{self._stamp(self.agent)}\n{sealed}", content)
+            stamp = f"{self._stamp(self.agent)}\n{sealed}"
+            self._history.log.keep(self._history.study, self._trials.number, stamp, content)
 
     def _stamp(self, agent: Any) -> str:
         """What a kept agent was played with."""
@@ -214,26 +192,34 @@ class Suggester:
         Raises:
             ArgumentError: if a trial lacks a variable that the agent has to know, or it cannot suggest beside others.
         """
-        if self._missing:
-            raise ArgumentError(
-                f"{self._units.about.agent} has to know all variables of a trial, and of one {self._missing} was not "
-                "measured; correct the trial, or choose an agent that can do without: EIFN, MCBO, GP-UCB, Random"
-            )
+        self._require_measured()
         self._settle(context)
         seen = dict(self._seen) if self._seen is not None else self._units.feedback.empty_observation()
         observation = {**deepcopy(seen), **self._units.context(context)}
-        agent = self.agent
-        if not self._pending:
+        agent, pending = self.agent, self._trials.pending
+        if not pending:
             chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
-        elif self._units.about.mode == "contextual":
-            raise ArgumentError(
-                "what is best depends on the context: tell the pending trial, or say that it failed, first"
-            )
-        elif hasattr(agent, "act_beside"):
-            chosen = agent.act_beside(observation, list(self._pending.values()), count)
-        else:
+        elif not hasattr(agent, "act_beside") or (context and not hasattr(agent, "turn_to")):
             raise ArgumentError(f"{self._units.about.agent} suggests one trial at a time; tell the pending one first")
+        else:
+            others = [self._units.read(entry.flat) for entry in pending]
+            contexts = [self._units.context(entry.context)["context"] for entry in pending] if context else None
+            told = (others, count) if contexts is None else (others, count, contexts)
+            chosen = agent.act_beside(observation, *told)
         return [self._units.require_valid(action) for action in chosen]
+
+    def suggested(self, event: Event) -> None:
+        """The suggestions were written."""
+        self._trials.hear([event])
+
+    def _require_measured(self) -> None:
+        if self._trials.missing and not self.takes_missing:
+            number, names = next(iter(self._trials.missing.items()))
+            raise ArgumentError(
+                f"{self._units.about.agent} has to know all variables of a trial, and {', '.join(names)} "
+                f"{'was' if len(names) == 1 else 'were'} not measured in trial {number}; correct the trial, or choose "
+                "an agent that can do without: EIFN, MCBO, GP-UCB, Random"
+            )
 
     def reasons(self, actions: Sequence[Action]) -> list[str]:
         """For each action what the agent expects of it, and what was best so far, in the study's units."""
@@ -252,23 +238,13 @@ class Suggester:
         sets = f"; one of {len(choices)} sets" if choices else ""
         return [f"expected {units.about.reward} {value:.4g}, best so far {best:.4g}{sets}" for value in expected]
 
-    def recommend(self) -> Action:
+    def recommend(self, context: Mapping[str, float] | None) -> Action:
         """The action that the agent would deploy; the agent is as before."""
-        return self._units.require_valid(self._informed().recommend())
+        return self._units.require_valid(self.informed(context).recommend())
 
-    def _informed(self) -> Any:
-        """A copy of the agent that has learned every round; itself where it has no copy."""
-        try:
-            agent = deepcopy(self.agent)
-        except Exception:  # it holds a thread, or another library's things
-            agent = self.agent
-        if self._owed is not None and agent is not self.agent:
-            self._teach(agent, None)
-        return agent
-
-    def expect(self, action: Action) -> dict[str, float]:
+    def expect(self, action: Action, context: Mapping[str, float] | None) -> dict[str, float]:
         """What the agent expects of the variables under an action, in the study's units."""
-        agent = self._informed()
+        agent = self.informed(context)
         observation, reward = agent.believed(action)
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
         names = self._units.feedback.nodes
@@ -276,3 +252,29 @@ class Suggester:
         return {name: found[name] for name in names if name in known} | {
             self._units.about.reward: self._units.native_reward(float(reward))
         }
+
+    def informed(self, context: Mapping[str, float] | None = None) -> Any:
+        """A copy of the agent that has learned every round; itself, as it is, where it has no copy.
+
+        Args:
+            context: in contextual mode, what the copy is asked about; None for what it saw last.
+        """
+        self._require_measured()
+        if self._agent is None:
+            return self._fresh()
+        try:
+            agent = deepcopy(self._agent)
+        except Exception:  # it holds a thread, or another library's things
+            return self._agent
+        if self._owed is not None:
+            self._teach(agent, self._owed, None)
+        if context is not None and hasattr(agent, "turn_to"):
+            agent.turn_to(self._units.context(context)["context"])
+        return agent
+
+
+def _corrected(event: Event, last: Mapping[int, Mapping[str, Any]]) -> Event:
+    """What was told of a trial as it was corrected last."""
+    if event.kind == "told" and event.payload["trial"] in last:
+        return replace(event, payload=last[event.payload["trial"]])
+    return event

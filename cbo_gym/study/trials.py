@@ -38,14 +38,27 @@ class Entry:
     asked: str = ""
     ended: str = ""
 
+    @property
+    def action(self) -> list[float]:
+        """What was done, as far as is known; what was suggested, where nothing else was said."""
+        return self.flat if self.done is None else self.done
+
 
 class Trials:
-    """All trials and data of a study, event by event."""
+    """All trials and data of a study, event by event.
+
+    Attributes:
+        entries: the trials by their numbers.
+        initial: the data from before the first trial was asked for: rounds with ``action``, ``values``, ``context``.
+        missing: trial -> the variables that were not measured in it, for those that lack any.
+        number: of the last event.
+    """
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
-        self.data: list[Mapping[str, Any]] = []  # rounds that nobody asked for
-        self.number = 0  # of the last event
+        self.initial: list[Mapping[str, Any]] = []
+        self.missing: dict[int, list[str]] = {}
+        self.number = 0
 
     def hear(self, events: Iterable[Event]) -> None:
         """Take in events in their order."""
@@ -59,7 +72,8 @@ class Trials:
         return [entry for entry in self.entries.values() if entry.status == "pending"]
 
     def _data(self, event: Event) -> None:
-        self.data += event.payload["rounds"]
+        if not self.entries:
+            self.initial += event.payload["rounds"]
 
     def _asked(self, event: Event) -> None:
         for told in event.payload["trials"]:
@@ -69,10 +83,16 @@ class Trials:
             )
 
     def _told(self, event: Event) -> None:
-        self._end(event, status="told", values=event.payload["values"], done=event.payload["done"])
+        values = event.payload["values"]
+        self._end(event, status="told", values=values, done=event.payload["done"])
+        lacking = [name for name, value in values.items() if value is None]
+        number = int(event.payload["trial"])
+        if lacking:
+            self.missing[number] = lacking
+        else:
+            self.missing.pop(number, None)
 
-    def _corrected(self, event: Event) -> None:
-        self._end(event, status="told", values=event.payload["values"], done=event.payload["done"])
+    _corrected = _told
 
     def _failed(self, event: Event) -> None:
         self._end(event, status="failed", reason=event.payload["reason"])

@@ -179,7 +179,7 @@ def test_what_was_not_measured_is_missing_not_zero(tmp_path):
     other = create_study("other", storage=tmp_path / "f.db", agent="CBO", **FERMENTER)
     trial = other.ask()
     other.tell(trial, {"feed": 1.0, "ph": 6.0, "titre": 1.0})
-    with pytest.raises(ArgumentError, match="CBO has to know all variables of a trial, and of one biomass was not"):
+    with pytest.raises(ArgumentError, match="CBO has to know all variables of a trial, and biomass was not measured in trial 1"):
         other.ask()
     other.correct(trial, grown(trial.do))
     assert other.ask().number == 2
@@ -299,19 +299,22 @@ def test_no_code_is_run_that_a_database_names(tmp_path):
 
 
 def test_what_somebody_else_kept_is_not_used(tmp_path, monkeypatch):
-    path = tmp_path / "f.db"
-    study = fermenter(path, agent="GP-UCB")
-    for _ in range(3):
-        trial = study.ask()
-        study.tell(trial, grown(trial.do))
-    number, stamp, content = study._log.snapshot(study._number)
-    study._log.keep(study._number, number, stamp, content + b"forged")
-    expected = load_study(storage=path)
-    assert expected._suggester._wake() is None
-    assert expected._suggester.number == 0  # what was kept is passed over, so that all of the log is heard
+    studies = [fermenter(tmp_path / f"{place}.db", agent="GP-UCB") for place in range(2)]
+    for place, study in enumerate(studies):
+        for _ in range(3):
+            trial = study.ask()
+            study.tell(trial, grown(trial.do) | {"titre": place + trial.number})
+    honest, other = studies
+    number, stamp, content = other._log.snapshot(other._number)  # it has learned something else
+    expected = load_study(storage=tmp_path / "0.db")._suggester
+    expected._history.read()
+    expected.catch_up()
+    wanted = expected.recommend(None)
+
+    honest._log.keep(honest._number, number, stamp.partition("\n")[0] + "\nforged", content)
+    found = load_study(storage=tmp_path / "0.db")
+    assert found.recommendation() == found._units.words(wanted)
+    assert found.ask().number == 4
     monkeypatch.setenv("CBO_GYM_KEY", str(tmp_path / "another key"))
-    study._log.keep(study._number, number, stamp, content)
-    other = load_study(storage=path)
-    other._suggester._wake()
-    assert other._suggester.number == 0
-    assert other.ask().number == 4
+    honest._log.keep(honest._number, number, stamp, content)
+    assert load_study(storage=tmp_path / "0.db").recommendation() == found._units.words(wanted)
