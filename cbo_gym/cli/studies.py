@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ DidOption = Annotated[
 ]
 ContextOption = Annotated[
     list[str] | None,
-    typer.Option("--context", metavar="NAME=NUMBER", help="What was seen before, in contextual mode. Repeat for more."),
+    typer.Option("--context", metavar="NAME=NUMBER", help="What was seen, in contextual mode. Repeat for more."),
 ]
 
 studies = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
@@ -115,7 +116,7 @@ def import_data(
     import polars as pl
 
     try:
-        rows = pl.read_csv(data)
+        rows = [{name: _cell(value) for name, value in row.items()} for row in pl.read_csv(data).iter_rows(named=True)]
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ArgumentError(f"cannot read {data}: {error}") from error
     try:
@@ -123,6 +124,15 @@ def import_data(
     except ArgumentError as error:
         raise ArgumentError(f"{data}: {error}") from error
     say(f"{count} rounds were added.")
+
+
+def _cell(value: Any) -> Any:
+    """An interval, as export writes it, or what it is."""
+    match = re.fullmatch(r"\[([^,\]]+),([^,\]]+)\]", value) if isinstance(value, str) else None
+    try:
+        return value if match is None else [float(end) for end in match.groups()]
+    except ValueError:
+        return value
 
 
 @studies.command()
@@ -231,13 +241,17 @@ def _cells(frame: pl.DataFrame) -> list[list[str]]:
 
 @studies.command()
 def recommend(
-    database: Database, study: NameOption = None, agent: AgentOption = None, as_json: JsonOption = False
+    database: Database,
+    context: ContextOption = None,
+    study: NameOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Say what to deploy by now.
+    """Say what to deploy by now; in contextual mode, in a context.
 
     Example: [b]cbo-gym study recommend fermenter.db[/b]
     """
-    found = _study(database, study, agent).recommendation()
+    found = _study(database, study, agent).recommendation(context=_numbers(context) or None)
     if as_json:
         print_json(found)
     else:
@@ -246,13 +260,18 @@ def recommend(
 
 @studies.command("what-if")
 def what_if(
-    database: Database, do: Pairs, study: NameOption = None, agent: AgentOption = None, as_json: JsonOption = False
+    database: Database,
+    do: Pairs,
+    context: ContextOption = None,
+    study: NameOption = None,
+    agent: AgentOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Say what the agent expects under an action.
+    """Say what the agent expects under an action; in contextual mode, in a context.
 
     Example: [b]cbo-gym study what-if fermenter.db ph=7[/b]
     """
-    expected = _study(database, study, agent).what_if(_numbers(do))
+    expected = _study(database, study, agent).what_if(_numbers(do), context=_numbers(context) or None)
     if as_json:
         print_json(expected)
     else:
@@ -274,7 +293,15 @@ def report(
 
 
 @studies.command()
-def export(database: Database, study: NameOption = None, agent: AgentOption = None) -> None:
+def export(
+    database: Database,
+    study: NameOption = None,
+    agent: AgentOption = None,
+    data: Annotated[
+        bool,
+        typer.Option("--data", help="All rounds, also those that were imported, as another study can import them."),
+    ] = False,
+) -> None:
     """Print the trials as CSV.
 
     Example: [b]cbo-gym study export fermenter.db > trials.csv[/b]
@@ -283,7 +310,8 @@ def export(database: Database, study: NameOption = None, agent: AgentOption = No
 
     from cbo_gym.files import csv_text
 
-    frame = _study(database, study, agent).to_frame()
+    opened = _study(database, study, agent)
+    frame = opened.data() if data else opened.to_frame()
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.Float64)]
     plain = frame.with_columns(

@@ -44,6 +44,8 @@ class Description(StrictModel):
         reward_range: in which the reward lies, for the discrete mode, whose methods ask for one.
         constraints: ``"biomass >= 2"``, on expected values.
         costs: of setting things, by name, or as :meth:`cbo_gym.actions.Costs.read` takes them.
+        composition: the reward as a function of other variables, where it is known, in the soft mode:
+            ``"0.7 * biomass - 2 * feed ** 2"``; arithmetic alone.
         noise: variable -> standard deviation of its own noise, where all of them are known; None where not.
         units: variable or parameter -> its unit.
         agent: label of who suggests.
@@ -67,6 +69,7 @@ class Description(StrictModel):
     reward_range: Bounds | None = None
     constraints: list[str] = []
     costs: Any = None
+    composition: str | None = None
     noise: dict[str, float] | None = None
     units: dict[str, str] = {}
     agent: str

@@ -18,7 +18,7 @@ from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
 from cbo_gym.study.history import History
 from cbo_gym.study.log import TRIES, Log
-from cbo_gym.study.suggesting import Suggester
+from cbo_gym.study.suggesting import DO_WITHOUT, Suggester
 from cbo_gym.study.trials import Entry, Trials
 from cbo_gym.study.units import Done, Units
 from cbo_gym.study.unknown import feedback_of
@@ -118,8 +118,20 @@ class Study:
         read = [self._round(number, row) for number, row in enumerate(_rows(rounds, do), start=1)]
         if not read:
             raise ArgumentError("there is no row of data")
+        self._require_measured(read)
         self._append(lambda _: [("data", {"rounds": read})])
         return len(read)
+
+    def _require_measured(self, rounds: Sequence[Mapping[str, Any]]) -> None:
+        """Data cannot be corrected later, so what the agent cannot do with is refused."""
+        for number, one in enumerate(rounds, start=1):
+            missing = [name for name, value in one["values"].items() if value is None]
+            if missing and not self._suggester.takes_missing:
+                raise ArgumentError(
+                    f"row {number}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
+                    f"{self.about.agent} has to know all variables; leave the row out, or choose an agent that can do "
+                    f"without: {DO_WITHOUT}"
+                )
 
     def _round(self, number: int, row: tuple[Mapping[str, Any], Done]) -> dict[str, Any]:
         values, done = row
@@ -264,29 +276,51 @@ class Study:
         self._suggester.catch_up()
         return trials
 
+    def data(self) -> pl.DataFrame:
+        """All that is known, a row for each round: the data that were added, and the trials that were told.
+
+        The columns are those that :meth:`add_data` takes, so that a study with another diagram can take them over.
+        """
+        trials, events = self._now(), self._history.events
+        rows = []
+        for event in events:
+            if event.kind == "data":
+                rows += [self._row(one["action"], one["values"]) for one in event.payload["rounds"]]
+            elif event.kind == "told":
+                entry = trials.entries[event.payload["trial"]]
+                rows.append(self._row(entry.action, {**entry.values, **(entry.context or {})}))
+        return pl.DataFrame(rows, schema=self._columns())
+
+    def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
+        """What was done and seen in a round, by the names of the table's columns."""
+        done = self._done(self._units.read(flat))
+        return {f"do({name})": done.get(name) for name in self._settable} | {
+            name: values.get(name) for name in self._feedback.nodes
+        }
+
+    def _columns(self) -> dict[str, Any]:
+        kind: Any = pl.List(pl.Float64) if self.about.mode == "aggregated" else pl.Float64
+        return {f"do({name})": kind for name in self._settable} | dict.fromkeys(self._feedback.nodes, pl.Float64)
+
+    @property
+    def _settable(self) -> list[str]:
+        return list(self._feedback.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
+
     def to_frame(self) -> pl.DataFrame:
         """A row a trial: ``number``, ``status``, ``do(X)`` as it was done, the variables, why, the reason, times."""
-        entries = self.trials
-        settable = list(self._feedback.codec.domains.names) or sorted({n for arm in self.about.arms for n in arm})
-        rows = []
-        for entry in entries:
-            action = self._units.read(entry.flat if entry.done is None else entry.done)
-            done = self._done(action)
-            rows.append(
-                {
-                    "number": entry.number,
-                    "status": entry.status,
-                    **{f"do({name})": done.get(name) for name in settable},
-                    **{name: entry.values.get(name) for name in self._feedback.nodes},
-                    "why": entry.why,
-                    "reason": entry.reason,
-                    "asked": entry.asked,
-                    "ended": entry.ended,
-                }
-            )
-        kind: Any = pl.List(pl.Float64) if self.about.mode == "aggregated" else pl.Float64
-        schema = {"number": pl.Int64, "status": pl.String, **{f"do({name})": kind for name in settable}}
-        schema |= dict.fromkeys(self._feedback.nodes, pl.Float64)
+        rows = [
+            {
+                "number": entry.number,
+                "status": entry.status,
+                **self._row(entry.action, entry.values),
+                "why": entry.why,
+                "reason": entry.reason,
+                "asked": entry.asked,
+                "ended": entry.ended,
+            }
+            for entry in self.trials
+        ]
+        schema = {"number": pl.Int64, "status": pl.String, **self._columns()}
         schema |= dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
         return pl.DataFrame(rows, schema=schema)
 
@@ -389,8 +423,7 @@ def _require_player(about: Description, agent: Any) -> None:
     """The description fits together, and the agent plays it."""
     units = Units(about, feedback_of(about))
     suggester = Suggester(None, units, agent)  # type: ignore[arg-type]  # which nothing is read from
-    if not about.contexts or about.mode != "contextual":
-        _ = suggester.agent
+    _ = suggester.agent
 
 
 def _dagitty(diagram: Any) -> str:

@@ -22,6 +22,8 @@ from cbo_gym.study.trials import Trials
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action, Observation, Round, Task
 
+DO_WITHOUT = "EIFN, MCBO, GP-UCB, Random"  # agents that take rounds in which not all variables were measured
+
 
 class _Owed(NamedTuple):
     """A round that the agent has still to learn."""
@@ -163,7 +165,9 @@ class Suggester:
                 entry = self._trials.entries[event.payload["trial"]]
                 return self._units.observation(entry.values, entry.context)
             if event.kind == "data":
-                return self._units.observation(event.payload["rounds"][-1]["values"], event.payload["rounds"][-1]["context"])
+                return self._units.observation(
+                    event.payload["rounds"][-1]["values"], event.payload["rounds"][-1]["context"]
+                )
         return None
 
     def keep(self) -> None:
@@ -218,7 +222,7 @@ class Suggester:
             raise ArgumentError(
                 f"{self._units.about.agent} has to know all variables of a trial, and {', '.join(names)} "
                 f"{'was' if len(names) == 1 else 'were'} not measured in trial {number}; correct the trial, or choose "
-                "an agent that can do without: EIFN, MCBO, GP-UCB, Random"
+                f"an agent that can do without: {DO_WITHOUT}"
             )
 
     def reasons(self, actions: Sequence[Action]) -> list[str]:

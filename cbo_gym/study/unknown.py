@@ -14,6 +14,7 @@ from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.own.custom import read_scopes
 from cbo_gym.scm import CausalDiagram, Normal, StructuralCausalModel, Variable
+from cbo_gym.study.composition import KnownReward, known_reward
 from cbo_gym.study.description import Description
 from cbo_gym.task import ToldGraph
 
@@ -40,6 +41,7 @@ def feedback_of(about: Description) -> Feedback:
         null_action=_null_action(about),
         manipulable=about.settable,
         targets=_targets(about, scm, diagrams, variables) if about.settable and about.mode != "discrete" else (),
+        composition=_composition(about, variables),
         noise_known=about.noise is not None,
         told=None if given is not None else ToldGraph(tuple(variables), None, tuple(diagrams)),
         modes=list(_mode_data(about, scm)),
@@ -102,6 +104,14 @@ def _unknown(about: Description, diagram: CausalDiagram | None, variables: Seque
 
 def _nobody_knows(name: str, *_: object) -> NoReturn:
     raise OperationError(f"nobody knows the mechanism of {name}; a study is told what came of a trial")
+
+
+def _composition(about: Description, variables: Sequence[str]) -> KnownReward | None:
+    if about.composition is None:
+        return None
+    if about.mode != "soft":
+        raise ArgumentError(f"a composition belongs to the soft mode; this study is {about.mode}")
+    return known_reward(about.composition, about.reward, variables, -1.0 if about.direction == "minimize" else 1.0)
 
 
 def _null_action(about: Description) -> list[float]:

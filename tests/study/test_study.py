@@ -3,6 +3,7 @@
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,10 +180,104 @@ def test_what_was_not_measured_is_missing_not_zero(tmp_path):
     other = create_study("other", storage=tmp_path / "f.db", agent="CBO", **FERMENTER)
     trial = other.ask()
     other.tell(trial, {"feed": 1.0, "ph": 6.0, "titre": 1.0})
-    with pytest.raises(ArgumentError, match="CBO has to know all variables of a trial, and biomass was not measured in trial 1"):
+    with pytest.raises(ArgumentError, match=r"CBO has to know all variables.* biomass was not measured in trial 1"):
         other.ask()
     other.correct(trial, grown(trial.do))
     assert other.ask().number == 2
+
+
+def test_data_that_the_agent_cannot_do_with_are_refused(tmp_path):
+    rows = [grown({}), {"feed": 1.0, "ph": 6.0, "titre": 1.0}]
+    with pytest.raises(ArgumentError, match="row 2: biomass is missing, and CBO has to know all variables"):
+        fermenter(tmp_path / "a.db").add_data(rows)
+    unconfounded = "dag { feed -> biomass -> titre; ph -> titre }"
+    study = fermenter(tmp_path / "b.db", agent="Auto", diagram=unconfounded)  # it plays MCBO, who can
+    assert study.add_data(rows) == 2
+
+
+def test_a_study_with_another_diagram_takes_the_data_over(tmp_path):
+    path = tmp_path / "f.db"
+    old = fermenter(path, agent="Random")
+    old.add_data([grown({"ph": 7.0})], do={"ph": 7.0})
+    for _ in range(3):
+        trial = old.ask()
+        old.tell(trial, grown(trial.do))
+    old.correct(1, grown({}) | {"titre": 9.0})
+    new = create_study(
+        "other diagram",
+        storage=path,
+        agent="CBO",
+        **{**FERMENTER, "diagram": "dag { feed -> biomass -> titre; ph -> biomass }"},
+    )
+    assert new.add_data(old.data()) == 4
+    assert 9.0 in new.data()["titre"].to_list()
+    assert new.data().select(old.data().columns).equals(old.data())
+    assert new.ask().number == 1
+
+
+def test_a_reward_may_be_known_from_other_variables(tmp_path):
+    about = {
+        "diagram": "dag { yeast -> cost; yeast -> titre; titre -> profit; cost -> profit }",
+        "reward": "profit",
+        "mode": "soft",
+        "parameters": {"dose": {"node": "yeast", "bounds": (0.0, 2.0)}},
+        "composition": "3 * titre - cost ** 2",
+        "agent": "EICF",
+        "horizon": 20,
+    }
+    study = create_study("known", storage=tmp_path / "f.db", **about)
+    for _ in range(8):
+        trial = study.ask()
+        dose = trial.do["dose"]
+        study.tell(trial, {"yeast": dose, "titre": dose, "cost": dose, "profit": 3 * dose - dose**2})
+    assert study.recommendation()["dose"] == pytest.approx(1.5, abs=0.05)
+    for changes, message in [
+        ({"composition": "exp(titre)"}, "calls a function; write it by"),
+        ({"composition": "titer"}, r"names \['titer'\]; it can name"),
+        ({"mode": "aggregated", "agent": "Random"}, "a composition belongs to the soft mode"),
+    ]:
+        with pytest.raises(ArgumentError, match=message):
+            create_study("wrong", storage=tmp_path / "f.db", **{**about, **changes})
+
+
+# Contexts ----------------------------------------------------------------------------------------------------
+
+DOSING = {
+    "diagram": "dag { age -> dose; age -> answer; dose -> answer; age <-> dose }",
+    "reward": "answer",
+    "mode": "contextual",
+    "settable": {"dose": (0.0, 1.0)},
+    "contexts": ["age"],
+    "scopes": [{"dose": ["age"]}],
+    "horizon": 60,
+}
+
+
+def answered(trial):
+    age, dose = trial.context["age"], trial.do.get("dose", 0.5)
+    return {"age": age, "dose": dose, "answer": -((dose - age) ** 2)}
+
+
+@pytest.mark.parametrize("agent", ["CoCaBO", "GP-UCB"])
+def test_rounds_in_contexts_are_told_in_any_order(tmp_path, agent):
+    study = create_study("dosing", storage=tmp_path / "f.db", agent=agent, **DOSING)
+    past = [{"age": age, "dose": age / 2, "answer": -((age / 2) ** 2)} for age in (0.1, 0.3, 0.9)]
+    study.add_data(past, do=[{"dose": one["dose"]} for one in past])
+    for visit in range(5):
+        patients = [study.ask(context={"age": (0.37 * (3 * visit + place)) % 1.0}) for place in range(3)]
+        assert [trial.number for trial in study.pending] == [trial.number for trial in patients]
+        for trial in reversed(patients):
+            study.tell(trial, answered(trial))
+    for age in (0.2, 0.7):
+        assert study.recommendation(context={"age": age})["dose"] == pytest.approx(age, abs=0.2)
+    expected = [study.what_if({"dose": 0.2}, context={"age": age})["answer"] for age in (0.2, 0.8)]
+    assert expected[0] > expected[1]
+    shutil.copy(tmp_path / "f.db", tmp_path / "copy.db")
+    again = load_study(storage=tmp_path / "copy.db")
+    again._log.forget(again._number)  # so that the log alone tells
+    assert again.ask(context={"age": 0.5}).do == study.ask(context={"age": 0.5}).do
+    with pytest.raises(ArgumentError, match="the context must give a number"):
+        study.recommendation(context={"agge": 1.0})
 
 
 def test_a_graph_may_be_unknown_or_one_of_several(tmp_path):

@@ -1,0 +1,55 @@
+"""The reward as a known function of the other variables, written as text: ``"0.7 * biomass - 2 * feed ** 2"``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.own.expression import Equation
+
+
+@dataclass(frozen=True)
+class KnownReward:
+    """A reward that follows from other variables, for methods that model these instead of it.
+
+    Args:
+        equation: of arithmetic alone, for its arguments are numbers, arrays or tensors.
+        names: of the variables, in the order of the equation's arguments.
+        sign: -1 where little of the reward is good, for agents maximise; else 1.
+    """
+
+    equation: Equation
+    names: tuple[str, ...]
+    sign: float
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """The reward as agents are told it, from the values of the variables by name."""
+        return self.sign * self.equation(*[values[name] for name in self.names])
+
+
+def known_reward(text: str, reward: str, variables: Sequence[str], sign: float) -> KnownReward:
+    """Read the right-hand side of the equation of a reward.
+
+    Args:
+        text: arithmetic of other variables and numbers.
+        reward: the variable that it gives.
+        variables: all observed ones.
+        sign: see :class:`KnownReward`.
+
+    Raises:
+        ArgumentError: if it is no arithmetic of these variables.
+    """
+    equation = Equation(text)
+    if any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(text.strip(), mode="eval"))):
+        raise ArgumentError(
+            f"the composition {text!r} calls a function; write it by + - * / ** alone: e ** x for exp(x), x ** 0.5 "
+            "for sqrt(x)"
+        )
+    names = tuple(equation.__signature__.parameters)
+    others = [name for name in variables if name != reward]
+    if unknown := sorted(set(names) - set(others)):
+        raise ArgumentError(f"the composition of {reward} names {unknown}; it can name {others}")
+    return KnownReward(equation, names, sign)
