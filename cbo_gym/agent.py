@@ -135,7 +135,7 @@ class Agent(ABC):
         """
         believer = deepcopy(self, {id(self.task): self.task})
         believer.rng = self.rng.spawn(1)[0]  # else the next time it would draw what it did this time
-        own = observation.get("context")
+        own: Any = observation.get("context")
         told: list[tuple[Action, Any]] = list(zip(pending, contexts or [own] * len(pending), strict=True))
         chosen: list[Action] = []
         for _ in range(count):
