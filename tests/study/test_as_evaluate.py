@@ -22,8 +22,8 @@ PAIRS = [
 ]
 
 
-def played(agent, mode):
-    run = evaluate(agent, custom_id(Mode(mode)), SEED, horizon=ROUNDS, recommend="end", problem=untold(SYSTEMS[mode]))
+def played(agent, mode, rounds=ROUNDS):
+    run = evaluate(agent, custom_id(Mode(mode)), SEED, horizon=rounds, recommend="end", problem=untold(SYSTEMS[mode]))
     return run.table
 
 
