@@ -60,6 +60,7 @@ class Log:
         """Whether there are tables of this version, which older ones are turned into."""
         if not self._ready and self._database.is_there():
             with self._database.transaction() as connection:
+                self._database.require_whole(connection)
                 found = schema.version_of(connection)
             if found is not None and (not isinstance(found, int) or found < 1):
                 raise self._database.damaged(f"the version of its tables is {found!r}")
