@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,7 +52,7 @@ class Database:
         url = _url(str(storage))
         self.shown = str(storage) if "://" not in str(storage) else without_secrets(url)
         try:
-            self._engine = sql.create_engine(url, connect_args=_waiting(url), poolclass=sql.NullPool)  # none stays open
+            self._engine = sql.create_engine(url, connect_args=_waiting(url), **_pool(url))
         except ModuleNotFoundError as error:
             if error.name == "psycopg":
                 raise MissingExtraError("A study on PostgreSQL", "postgresql") from error
@@ -65,6 +67,8 @@ class Database:
         if self.is_sqlite:
             sql.event.listen(self._engine, "connect", _set_up_sqlite)
             sql.event.listen(self._engine, "begin", _begin_sqlite)
+        self._process = os.getpid()
+        weakref.finalize(self, self._engine.dispose)
 
     def is_there(self) -> bool:
         """Whether there is something to look into; to connect to a SQLite file that is missing would make one."""
@@ -82,6 +86,9 @@ class Database:
             IntegrityError: if a row is there already.
             OperationError: for all else that the database refuses, naming it and what to do.
         """
+        if self._process != os.getpid():  # this is a fork, and the connections are its parent's
+            self._engine.dispose(close=False)
+            self._process = os.getpid()
         try:
             with self._engine.execution_options(writes=writes).begin() as connection:
                 yield connection
@@ -154,6 +161,17 @@ def _waiting(url: sql.URL) -> dict[str, Any]:
     if kind == "sqlite":
         return {"timeout": BUSY_SECONDS}
     return {"connect_timeout": CONNECT_SECONDS} if kind == "postgresql" and "connect_timeout" not in url.query else {}
+
+
+def _pool(url: sql.URL) -> dict[str, Any]:
+    """What is done with connections after a transaction.
+
+    To connect to a server takes longer than to write there, so one connection is kept and tried before it is used again.
+    That of a SQLite file is closed, so that all that was written is in the one file and no process holds it.
+    """
+    if url.get_backend_name() == "sqlite":
+        return {"poolclass": sql.NullPool}
+    return {"poolclass": sql.QueuePool, "pool_size": 1, "pool_pre_ping": True}
 
 
 def _set_up_sqlite(connection: Any, _: object) -> None:
