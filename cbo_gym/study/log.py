@@ -62,17 +62,19 @@ class Log:
             with self._database.transaction() as connection:
                 self._database.require_whole(connection)
                 found = schema.version_of(connection)
-            if found is not None and (not isinstance(found, int) or found < 1):
-                raise self._database.damaged(f"the version of its tables is {found!r}")
-            if found is not None and found > SCHEMA:
+            if found is None:
+                return False
+            if found < 1:
+                raise self._database.damaged(f"the version of its tables is {found}")
+            if found > SCHEMA:
                 raise OperationError(
                     f"{self.storage} is of a newer version of cbo-gym (schema {found}, here {SCHEMA}); upgrade: pip "
                     "install --upgrade cbo-gym"
                 )
-            if found is not None and found < SCHEMA:
+            if found < SCHEMA:
                 with self._database.transaction(writes=True) as connection:
                     schema.make_or_upgrade(connection)
-            self._ready = found is not None
+            self._ready = True
         return self._ready
 
     def names(self) -> list[str]:

@@ -51,7 +51,7 @@ def _die_after(lifetime):
 
 
 def play(storage, folder, kills, seed, pause=0.3):
-    """Let four processes work until so many were killed: half of them at any time, half between writing and answering.
+    """Let four processes work until so many were killed: some at any time, others between writing and answering.
 
     Args:
         storage: of the study.
@@ -78,7 +78,7 @@ def play(storage, folder, kills, seed, pause=0.3):
     try:
         while killed < kills:
             time.sleep(draw.uniform(0.02, pause))
-            if draw.random() < 0.5:
+            if draw.random() < 0.3:
                 draw.choice(workers).kill()
                 time.sleep(0.02)
             for place, worker in enumerate(workers):

@@ -18,4 +18,4 @@ def test_nothing_that_was_told_is_lost_and_no_number_is_given_twice(tmp_path, ag
     trials, told = check(path, tmp_path, said)
     answered = sum(kind == "told" for kind, _, _ in said)
     print(f"\n{agent}: {kills} kills, {trials} trials, {told} told, of which {told - answered} were not answered")
-    assert told > kills
+    assert told > kills / 2  # there was work to be disturbed

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import re
 import traceback
+import warnings
 
 import pytest
 import sqlalchemy as sql
@@ -73,10 +74,31 @@ def test_it_says_what_sqlite_says(url, tmp_path):
 
 def test_nothing_is_lost_by_kills_and_no_number_is_given_twice(url, tmp_path):
     fermenter(url, agent="Random")
-    said = play(url, tmp_path, kills=40, seed=101)
+    said = play(url, tmp_path, kills=40, seed=101, pause=0.6)
     trials, told = check(url, tmp_path, said)
-    print(f"\n40 kills, {trials} trials, {told} told, of which {told - sum(kind == 'told' for kind, *_ in said)} unanswered")
-    assert told > 40
+    answered = sum(kind == "told" for kind, _, _ in said)
+    print(f"\n40 kills, {trials} trials, {told} told, of which {told - answered} were not answered")
+    assert told > 20  # there was work to be disturbed
+
+
+def ask_once(study, numbers):
+    numbers.put(study.ask().number)
+
+
+def test_a_fork_has_connections_of_its_own(url):
+    study = fermenter(url, agent="Random")
+    study.ask()
+    context = multiprocessing.get_context("fork")
+    numbers = context.SimpleQueue()
+    children = [context.Process(target=ask_once, args=(study, numbers)) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        for child in children:
+            child.start()
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    assert {numbers.get(), numbers.get(), study.ask().number} == {2, 3, 4}
 
 
 def make(url, name, ready, results):
