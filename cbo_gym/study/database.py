@@ -134,7 +134,9 @@ class Database:
             )
         code = getattr(cause, "sqlite_errorcode", None)
         advice = None if code is None else ADVICE.get(code & 0xFF)  # without what SQLite adds to tell cases apart
-        return OperationError(f"{self.shown}: {said}; nothing was changed by this call{f'; {advice}' if advice else ''}")
+        return OperationError(
+            f"{self.shown}: {said}; nothing was changed by this call{f'; {advice}' if advice else ''}"
+        )
 
 
 def without_secrets(url: sql.URL) -> str:
@@ -166,8 +168,8 @@ def _waiting(url: sql.URL) -> dict[str, Any]:
 def _pool(url: sql.URL) -> dict[str, Any]:
     """What is done with connections after a transaction.
 
-    To connect to a server takes longer than to write there, so one connection is kept and tried before it is used again.
-    That of a SQLite file is closed, so that all that was written is in the one file and no process holds it.
+    To connect to a server takes longer than to write there, so one connection is kept, and tried before it is used
+    again. That of a SQLite file is closed, so that all that was written is in the one file and no process holds it.
     """
     if url.get_backend_name() == "sqlite":
         return {"poolclass": sql.NullPool}

@@ -132,9 +132,7 @@ class Log:
         Raises:
             OperationError: if one is missing, not as it was written, or of a kind that this version does not know.
         """
-        chosen = (
-            sql.select(events).where(events.c.study == study, events.c.number > after).order_by(events.c.number)
-        )
+        chosen = sql.select(events).where(events.c.study == study, events.c.number > after).order_by(events.c.number)
         with self._database.transaction() as connection:
             rows = connection.execute(chosen).all()
         return [self._event(number, row) for number, row in enumerate(rows, start=after + 1)]
@@ -178,8 +176,8 @@ class Log:
     def keep(self, study: int, number: int, stamp: str, state: bytes) -> None:
         """Put an agent in the place of one that was kept after an earlier event.
 
-        It is a cache: where it cannot be written, or another process is faster, it is left, and nothing is lost. So it is
-        not part of the transaction of the call that it follows, which must not fail for it.
+        It is a cache: where it cannot be written, or another process is faster, it is left, and nothing is lost. So it
+        is not part of the transaction of the call that it follows, which must not fail for it.
         """
         with suppress(IntegrityError, OperationError), self._database.transaction(writes=True) as connection:
             connection.execute(snapshots.delete().where(snapshots.c.study == study, snapshots.c.number <= number))

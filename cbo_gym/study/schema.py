@@ -1,7 +1,8 @@
 """The tables of studies, their version, and the steps from each version to the next.
 
-A change of a table is a new version: count ``SCHEMA`` up and add a step to ``STEPS`` that turns the tables of the version
-before into these. A step is written in plain SQL and never edited later, for it meets the tables of its own time.
+A change of a table is a new version: count ``SCHEMA`` up and add a step to ``STEPS`` that turns the tables of the
+version before into these. A step is written in plain SQL and never edited later, for it meets the tables of its own
+time.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def make_or_upgrade(connection: sql.Connection) -> None:
 
 
 def _to_2(connection: sql.Connection) -> None:
-    """Names beside which other programs' tables have room (Optuna's are called ``studies`` too), and digests of rows."""
+    """Names beside which other programs' tables have room (Optuna has ``studies`` too), and a digest of each row."""
     for name in ("studies", "events", "snapshots"):
         connection.execute(sql.text(f"ALTER TABLE {name} RENAME TO cbo_gym_{name}"))
     for name in ("studies", "events"):

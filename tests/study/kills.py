@@ -130,5 +130,3 @@ def replayed(study, path):
 
 def states(study):
     return study.to_frame().drop("asked", "ended").to_dicts()
-
-

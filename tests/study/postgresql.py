@@ -44,7 +44,9 @@ class Server:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self):
-        options = " ".join(f"-c {setting}" for setting in (*SETTINGS, f"port={self.port}", "listen_addresses=127.0.0.1"))
+        options = " ".join(
+            f"-c {setting}" for setting in (*SETTINGS, f"port={self.port}", "listen_addresses=127.0.0.1")
+        )
         self._run("pg_ctl", "-w", "-l", self._folder / "log", "-o", options, "start")
 
     def stop(self):

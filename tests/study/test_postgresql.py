@@ -42,7 +42,9 @@ def url(server, request):
     """Of a new database."""
     name = re.sub(r"\W", "_", request.node.name.lower())[-60:]
     engine = sql.create_engine(
-        server.url().replace("postgresql", "postgresql+psycopg", 1), isolation_level="AUTOCOMMIT", poolclass=sql.NullPool
+        server.url().replace("postgresql", "postgresql+psycopg", 1),
+        isolation_level="AUTOCOMMIT",
+        poolclass=sql.NullPool,
     )
     with engine.connect() as connection:
         connection.execute(sql.text(f'CREATE DATABASE "{name}"'))
@@ -194,7 +196,9 @@ def test_a_database_that_may_only_be_read(url):
     study = fermenter(url, agent="Random")
     study.tell(trial := study.ask(), grown(trial.do))
     with Database(url).transaction(writes=True) as connection:
-        connection.execute(sql.text(f'ALTER DATABASE "{url.rpartition("/")[2]}" SET default_transaction_read_only = on'))
+        connection.execute(
+            sql.text(f'ALTER DATABASE "{url.rpartition("/")[2]}" SET default_transaction_read_only = on')
+        )
     study = load_study(storage=url)
     before = states(study)
     with pytest.raises(OperationError, match="read-only transaction; nothing was changed by this call"):
@@ -221,7 +225,7 @@ def test_a_server_that_falls_and_gets_up_again(url, server):
 def test_a_connection_that_is_lost_while_writing(url):
     study = fermenter(url, agent="Random")
     database = Database(url)
-    with pytest.raises(OperationError, match="the connection was lost .* whether this call was written is not known"):
-        with database.transaction(writes=True) as connection:
-            connection.execute(sql.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    told = r"the connection was lost .* whether this call was written is not known"
+    with pytest.raises(OperationError, match=told), database.transaction(writes=True) as connection:
+        connection.execute(sql.text("SELECT pg_terminate_backend(pg_backend_pid())"))
     assert study.ask().number == 1
