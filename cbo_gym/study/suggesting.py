@@ -141,7 +141,7 @@ class Suggester:
         number, stamp, content = kept
         agent = self._made()
         played_with, _, sealed = stamp.partition("\n")
-        if not is_ours(content, sealed):  # a file of somebody else's may hold anything
+        if not is_ours(_sealed(number, played_with, content), sealed):  # a file of somebody else's may hold anything
             return
         if played_with != self._stamp(agent) or not hasattr(agent, "restore"):
             return
@@ -178,15 +178,15 @@ class Suggester:
             content = self.agent.state()
         except StateError:
             return
-        sealed = seal(content)
+        stamp, number = self._stamp(self.agent), self._trials.number
+        sealed = seal(_sealed(number, stamp, content))
         if sealed is not None:
-            stamp = f"{self._stamp(self.agent)}\n{sealed}"
-            self._history.log.keep(self._history.study, self._trials.number, stamp, content)
+            self._history.log.keep(self._history.study, number, f"{stamp}\n{sealed}", content)
 
     def _stamp(self, agent: Any) -> str:
         """What a kept agent was played with."""
         code = sources(modules_of(agent, None), None)
-        return json.dumps([self._units.about.agent, code, library_versions()], sort_keys=True)
+        return json.dumps([self._units.about.model_dump_json(), code, library_versions()], sort_keys=True)
 
     # Suggesting -----------------------------------------------------------------------------------------
 
@@ -282,3 +282,8 @@ def _corrected(event: Event, last: Mapping[int, Mapping[str, Any]]) -> Event:
     if event.kind == "told" and event.payload["trial"] in last:
         return replace(event, payload=last[event.payload["trial"]])
     return event
+
+
+def _sealed(number: int, stamp: str, content: bytes) -> bytes:
+    """What a seal is of: the agent, and of which study and after which event it was kept."""
+    return f"{number}\n{stamp}\n".encode() + content

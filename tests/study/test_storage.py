@@ -224,3 +224,26 @@ def test_the_extra_for_postgresql_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'cbo-gym\[postgresql\]'"):
         fermenter("postgresql://localhost/db", agent="Random")
+
+
+# What is kept of an agent ------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_was_kept_after_another_event_or_in_another_study_is_not_used(tmp_path):
+    path = tmp_path / "f.db"
+    study = fermenter(path, agent="GP-UCB")
+    for _ in range(4):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do))
+    number, stamp, content = study._log.snapshot(1)
+    study._log.forget(1)
+    wanted = load_study(storage=path).recommendation()
+    study._log.keep(1, number - 3, stamp, content)  # it would learn a round twice
+    assert load_study(storage=path).recommendation() == wanted
+    other = create_study("other", storage=path, agent="GP-UCB", **{**FERMENTER, "direction": "minimize"})
+    other.add_data([grown({"ph": 5.6}), grown({"ph": 7.0})], do=[{"ph": 5.6}, {"ph": 7.0}])
+    other.ask()
+    wanted = other.recommendation()
+    other._log.forget(2)
+    other._log.keep(2, 1, stamp, content)
+    assert load_study("other", storage=path).recommendation() == wanted
