@@ -180,6 +180,20 @@ class Agent(ABC):
         """What the agent's model expects of observed variables under an action; of others it has none."""
         return {}
 
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        """What the agent's model says of E[Y | action], also of actions that were never played.
+
+        In contextual mode it is given the context that was seen last. Asked from the first round on.
+
+        Args:
+            actions: at least one.
+
+        Returns:
+            means and standard deviations, each of shape ``(len(actions),)``; the deviations are those of the
+            expectation, without the noise of a round. None of an agent that has no such model.
+        """
+        return None
+
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         """Learn from a round that was played; whoever calls may overwrite the arrays afterwards."""
         self.history.append(Round(deepcopy(action), deepcopy(observation), float(reward)))

@@ -9,6 +9,7 @@ offer are left out. Where it offers no empty scope, there is no observing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -68,11 +69,18 @@ class CaBO(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        target = np.int64(self._scopes.index(int(action["scope"])))
-        self.cbo.update({"target": target, "values": action["values"]}, observation, reward, info)
+        self.cbo.update(self._with_target(action), observation, reward, info)
+
+    def _with_target(self, action: Action) -> Action:
+        return {"target": np.int64(self._scopes.index(int(action["scope"]))), "values": action["values"]}
 
     def _with_scope(self, action: Action) -> Action:
         return {"scope": np.int64(self._scopes[int(action["target"])]), "values": action["values"]}
+
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        """What is believed over all contexts."""
+        known = [action for action in actions if int(action["scope"]) in self._scopes]
+        return self.cbo.believed_rewards(list(map(self._with_target, known))) if len(known) == len(actions) else None
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | action] over all contexts, for every round of ``history``."""
