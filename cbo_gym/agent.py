@@ -90,6 +90,8 @@ class Agent(ABC):
         self.history = []
         self.setup(seed)
         for past in self.initial_rounds():
+            if task.mode == Mode.CONTEXTUAL:
+                self.turn_to(past.observation["context"])  # of initial data the one that was seen before
             self.update(past.action, past.observation, past.reward, {})
 
     def setup(self, seed: int) -> None:  # noqa: B027  (most agents need it, the simplest do not)
@@ -183,7 +185,8 @@ class Agent(ABC):
     def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """What the agent's model says of E[Y | action], also of actions that were never played.
 
-        In contextual mode it is given the context that was seen last. Asked from the first round on.
+        In contextual mode it is given the context that was seen last, or that :meth:`turn_to` names. Asked from the
+        first round on.
 
         Args:
             actions: at least one.

@@ -281,7 +281,7 @@ class CBO(Agent):
         targets = np.array([int(action["target"]) for action in actions])
         for index in np.unique(targets):
             own = np.flatnonzero(targets == index)
-            found[:, own] = self._arms[index].believed(np.stack([actions[place]["values"] for place in own]))
+            found[:, own] = self._arms[index].believed(np.stack([actions[place]["values"] for place in own.tolist()]))
         return found[0], found[1]
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:

@@ -244,7 +244,7 @@ class CoCaBO(Agent):
         values = np.stack([action["values"] for action in actions])
         found = np.empty((2, len(actions)))
         for scope in np.unique(scopes):
-            found[:, scopes == scope] = by_scope[int(scope)].belief(values[scopes == scope], self._contexts[-1])
+            found[:, scopes == scope] = by_scope[int(scope)].belief(values[scopes == scope], self._context)
         return found[0], found[1]
 
     def estimated_rewards(self) -> np.ndarray:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+LONG = 40  # characters of a cell that is broken into lines
+
 
 def section(name: str, title: str, *parts: str) -> str:
     """A part of the report with its heading.
@@ -35,13 +37,17 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) ->
     """
     titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in header)
     lines = "\n".join(
-        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in others)}</tr>'
-        for first, *others in rows
+        f'<tr><th scope="row">{escape(first)}</th>{"".join(map(_cell, others))}</tr>' for first, *others in rows
     )
     inside = (
         f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>\n{lines}\n</tbody></table>"
     )
     return wide(inside, caption)
+
+
+def _cell(text: str) -> str:
+    kind = ' class="text"' if len(text) > LONG else ""
+    return f"<td{kind}>{escape(text)}</td>"
 
 
 def wide(inside: str, label: str) -> str:

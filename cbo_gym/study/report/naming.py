@@ -14,7 +14,13 @@ def with_unit(study: Study, name: str) -> str:
     return f"{name} [{study.about.units[name]}]" if name in study.about.units else name
 
 
+def choice_name(study: Study, index: int) -> str:
+    """A set or scope of the study: ``{feed, ph}``."""
+    codec = study.feedback.codec
+    return codec.choices[index] if getattr(codec, "sets", ("",))[index] else "nothing set, only observe"
+
+
 def action_words(study: Study, done: Mapping[str, Any]) -> str:
-    """``ph = 6.8, feed = 2.1 g/h``; nothing set is to only observe."""
+    """``ph = 6.8, feed = 2.1 g/h``; nothing is set to only observe."""
     parts = [f"{name} = {number(value)} {study.about.units.get(name, '')}".rstrip() for name, value in done.items()]
-    return ", ".join(parts) or "nothing, only observe"
+    return ", ".join(parts) or "nothing set"
