@@ -74,9 +74,9 @@ def _panels(study: Study, lines: Sequence[Line]) -> list[str]:
 def _legend(study: Study) -> str:
     about = study.about
     text = (
-        f"The expected {with_unit(study, about.reward)}: the line is the agent's mean, the band its 95 % interval for the "
-        "expectation, without the scatter of single rounds. Dots are what was seen; the mark is the best action by these "
-        "beliefs."
+        f"The expected {with_unit(study, about.reward)}: the line is the agent's mean, the band its 95 % interval for "
+        "the expectation, without the scatter of single rounds. Dots are what was seen; the mark is the best action by "
+        "these beliefs."
     )
     if about.mode in ("soft", "aggregated"):
         text += (
