@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import yaml
+from terminal import last_asked, pairs, shell
 
 from cbo_gym.study import create_study
-from terminal import last_asked, pairs, shell
 
 HERE = Path(__file__).parent
 STUDY = yaml.safe_load((HERE / "dosing.yaml").read_text(encoding="utf-8"))

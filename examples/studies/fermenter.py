@@ -1,8 +1,7 @@
 """A fermenter: four parameters of a chain, a limit to the acid, a price for the feed.
 
-First by hand, as in a laboratory: past batches come from a CSV file, the plan of a batch is asked for, what came of it is
-told. Then by a robot: a simulator stands in the plant's place and plays a whole campaign. Run with --quick for a short
-one.
+First by hand, as in a laboratory: past batches come from a CSV file, a batch is asked for, and what came of it is told.
+Then by a robot: a simulator stands in the plant's place and plays a whole campaign. Run with --quick for a short one.
 """
 
 import argparse
@@ -12,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import yaml
+from terminal import last_asked, pairs, shell
 
 from cbo_gym.study import create_study, load_study
-from terminal import last_asked, pairs, shell
 
 HERE = Path(__file__).parent
 STUDY = yaml.safe_load((HERE / "fermenter.yaml").read_text(encoding="utf-8"))

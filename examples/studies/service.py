@@ -1,7 +1,7 @@
 """An online service: 30 variants of a page, of which the diagram says that 24 need not be tried.
 
-First by hand, with past visits from a CSV file; then by a robot that serves simulated visitors. Run with --seeds 100 109
-to compare with a bandit that tries all arms, with --quick for a few visitors.
+First by hand, with past visits from a CSV file; then by a robot that serves simulated visitors. Run with --seeds 100
+109 to compare with a bandit that tries all arms on ten seeds, with --quick for a few visitors.
 """
 
 import argparse
@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import yaml
+from terminal import last_asked, pairs, shell
 
 from cbo_gym.study import create_study
-from terminal import last_asked, pairs, shell
 
 HERE = Path(__file__).parent
 STUDY = yaml.safe_load((HERE / "service.yaml").read_text(encoding="utf-8"))

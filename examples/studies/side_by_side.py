@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-
 from fermenter import HERE, STUDY, Plant
 
 BOUNDS = {name: one["bounds"] for name, one in STUDY["parameters"].items()}
@@ -118,12 +117,12 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 found.append(truth(LOOPS[name](Plant(seed), trials, seed, Path(folder))))
             titre, acid = found[-1]
-            print(f"{name:8} seed {seed}: deployed titre {titre:.3f}, acid {acid:.3f}", flush=True)
+            print(f"{name:9} seed {seed}: deployed titre {titre:.3f}, acid {acid:.3f}", flush=True)
         titres, acids = np.array(found).T
         spent = (time.process_time() - began) / len(found)
         print(
-            f"{name:8} {lines_of(LOOPS[name])} lines; titre {titres.mean():.3f} (sd {titres.std():.3f}), acid above its "
-            f"limit in {np.sum(acids > 0.5)} of {len(found)}, {spent:.0f} s of CPU each"
+            f"{name:9} {lines_of(LOOPS[name])} lines; titre {titres.mean():.3f} (sd {titres.std():.3f}), acid above "
+            f"its limit in {np.sum(acids > 0.5)} of {len(found)}, {spent:.0f} s of CPU each"
         )
 
 
