@@ -74,7 +74,9 @@ def test_a_report_of_each_part(tmp_path):
     assert set(re.findall(r'(?:url\(#|href="#)([\w-]+)', page)) <= set(ids)
 
 
-@pytest.mark.parametrize(("agent", "more", "play"), [("CBO", {}, grown), ("MCBO", SOFT, soft), ("Random", {}, grown)])
+@pytest.mark.parametrize(
+    ("agent", "more", "play"), [("CBO", {}, grown), pytest.param("MCBO", SOFT, soft, marks=pytest.mark.slow)]
+)
 def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more, play):
     study = told(fermenter(tmp_path / "f.db", agent=agent, **more), play, 3)
     events = study._log.events(study._number)

@@ -32,19 +32,13 @@ ROOM = 0.6  # of the rewards' range above and below, beyond which intervals are 
 def beliefs_section(study: Study, mind: Mind) -> str:
     """Small multiples of means and 95 % intervals; in words where the agent believes nothing."""
     if mind.agent is None:
-        return section("beliefs", "What the agent believes", paragraph(_silence(study)))
+        return section("beliefs", "What the agent believes", paragraph(mind.silence))
     if isinstance(study.feedback.codec, ArmCodec):
         parts = _arms(study, mind, study.feedback.codec)
     else:
         lines = lines_of(study, mind)
-        parts = _panels(study, lines) if lines else [paragraph(_no_model(study))]
+        parts = _panels(study, mind, lines) if lines else [paragraph(_no_model(study))]
     return section("beliefs", "What the agent believes", *parts)
-
-
-def _silence(study: Study) -> str:
-    if not seen_rounds(study):
-        return "Nothing is known yet."
-    return f"{study.about.agent} cannot be asked: what it knows lies in another library, or in another process."
 
 
 def _no_model(study: Study) -> str:
@@ -54,9 +48,9 @@ def _no_model(study: Study) -> str:
     )
 
 
-def _panels(study: Study, lines: Sequence[Line]) -> list[str]:
+def _panels(study: Study, mind: Mind, lines: Sequence[Line]) -> list[str]:
     limits = _limits([line.band for line in lines], [reward for line in lines for _, reward in line.seen])
-    parts = [paragraph(_legend(study), "note")]
+    parts = [paragraph(_legend(study, mind), "note")]
     with page_style():
         figures = [
             f'<figure class="panel"><figcaption>{_title(line)}</figcaption>\n'
@@ -71,7 +65,7 @@ def _panels(study: Study, lines: Sequence[Line]) -> list[str]:
     return parts
 
 
-def _legend(study: Study) -> str:
+def _legend(study: Study, mind: Mind) -> str:
     about = study.about
     text = (
         f"The expected {with_unit(study, about.reward)}: the line is the agent's mean, the band its 95 % interval for "
@@ -84,10 +78,8 @@ def _legend(study: Study) -> str:
         )
     if about.mode in ("hard", "contextual"):
         text += " For each set the variable on which most depends moves; the others stay where they are best."
-    contexts = [entry.context for entry in study.trials if entry.context]
-    if contexts:
-        seen = ", ".join(f"{with_unit(study, name)} = {number(value)}" for name, value in contexts[-1].items())
-        text += f" The context is that of the last trial, {seen}; the dots were seen in other ones."
+    if mind.context:
+        text += f" The context is that of the last trial, {action_words(study, mind.context)}; the dots saw other ones."
     return text
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.study.report.markup import number
 from cbo_gym.study.study import Study
 from cbo_gym.task import Action
@@ -30,22 +31,39 @@ def interval(band: Band, place: int = 0) -> str:
 
 
 class Mind:
-    """A copy of the study's agent.
+    """A copy of the study's agent, in contextual mode in the context of the last trial.
 
     Args:
         study: whose agent it is.
 
     Attributes:
-        agent: the copy; None where nothing has been learned yet, or the agent cannot be copied.
+        agent: the copy; None where it cannot be asked.
+        silence: why not, in words.
+        context: that of the last trial; None in the other modes.
     """
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        study._suggester.catch_up()
+        contexts = [entry.context for entry in study.trials if entry.context]
+        self.context = contexts[-1] if contexts else None
+        self.agent: Any = None
+        self.silence = ""
         try:
-            self.agent: Any = deepcopy(study._suggester._informed()) if study._suggester.agent.history else None
-        except Exception:  # it holds a thread, or another library's things
-            self.agent = None
+            self.agent = self._copy()
+        except ArgumentError as error:  # something was not measured that it has to know
+            self.silence = str(error)
+
+    def _copy(self) -> Any:
+        study = self._study
+        study._caught_up()
+        agent = study._suggester.informed(self.context)
+        if agent is study._suggester._agent:  # it holds a thread, or another library's things
+            self.silence = f"{study.about.agent} cannot be asked: what it knows lies in another library, or a thread."
+        elif not agent.history:
+            self.silence = "Nothing is known yet."
+        else:
+            return agent
+        return None
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
         """What it expects to earn; None of an agent that has no such model, or none of these actions."""

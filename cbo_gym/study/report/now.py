@@ -56,11 +56,10 @@ def _after(study: Study, context: Mapping[str, float] | None) -> str:
 
 def _recommended(study: Study, mind: Mind) -> str:
     try:
-        done = study.recommendation()
+        done = study.recommendation(context=mind.context)
     except ArgumentError:  # nothing has been told
         return ""
-    contexts = [entry.context for entry in study.trials if entry.context]
-    where = f", for {action_words(study, contexts[-1])}" if contexts else ""
+    where = f", for {action_words(study, mind.context)}" if mind.context else ""
     words = f"<p>Recommended now{escape(where)}: <strong>{escape(action_words(study, done))}</strong>.</p>"
     return words + "\n" + _expected(study, mind, done)
 
@@ -74,7 +73,7 @@ def _expected(study: Study, mind: Mind, done: Mapping[str, Any]) -> str:
         low, mean, high = (number(float(part[0])) for part in (band.low, band.mean, band.high))
         rows.append([with_unit(study, reward), mean, f"{low} to {high}", ""])
     try:
-        expected = study.what_if(done)
+        expected = study.what_if(done, context=mind.context)
     except Exception:  # an agent of somebody else's may have no beliefs
         expected = {}
     limits = {one.node: str(one) for one in study.feedback.problem.outcomes.constraints}

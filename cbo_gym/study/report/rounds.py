@@ -28,16 +28,18 @@ class Seen(NamedTuple):
 
 def seen_rounds(study: Study) -> list[Seen]:
     """All of them, imported data first."""
-    now = study._now()
+    told = [entry for entry in study.trials if entry.status == "told"]
+    imported = [one for event in study._history.events if event.kind == "data" for one in event.payload["rounds"]]
     read = study._units.read
-    rounds = [Seen(None, read(one["action"]), one["values"], one["context"]) for one in now.data]
-    told = [entry for entry in now.entries.values() if entry.status == "told"]
-    return rounds + [Seen(entry.number, action_of(study, entry), entry.values, entry.context) for entry in told]
+    return [
+        *(Seen(None, read(one["action"]), one["values"], one["context"]) for one in imported),
+        *(Seen(entry.number, action_of(study, entry), entry.values, entry.context) for entry in told),
+    ]
 
 
 def action_of(study: Study, entry: Entry) -> Action:
     """What was done in a trial, or is to be done."""
-    return study._units.read(entry.flat if entry.done is None else entry.done)
+    return study._units.read(entry.action)
 
 
 def done_in(study: Study, action: Action) -> dict[str, Any]:
