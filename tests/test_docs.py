@@ -21,10 +21,13 @@ RUN = [
     page for page in PAGES if page.stem != "recipes"
 ]  # tests/test_recipes.py plays its files, in a copy of the package
 SWEEP = "a sweep starts processes; the tests of the command line run one"
+MINUTES = "it takes minutes"
 WRITER = "torch's writer needs the package tensorboard; a test of its own runs it"
 NOT_RUN = {
     "first_agent": [SWEEP],
     "leaderboard": [SWEEP],
+    "study_dosing": [MINUTES],
+    "study_service": [MINUTES],
     "evaluation": [WRITER, "it needs an account"],
 }  # what pages say of blocks that are not run
 

@@ -433,6 +433,9 @@ class ExogenousNetwork(GPNetwork):
 
         return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
 
+    def believed_rewards(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        return self.reward_belief(inputs, self.draw(BELIEF_SAMPLES, seed=0))
+
     def expected_nodes(self, action: Action) -> dict[str, float]:
         """The reward under an action; the other nodes are known by their decoders alone."""
         inputs = self.features.inputs(self.features.encode(action)).to(self.inputs)

@@ -119,6 +119,17 @@ class ScopeArm:
         with torch.no_grad():
             return float(self.gp.bound(self._inputs(self._values(action)[None], context), width))
 
+    def belief(self, values: np.ndarray, context: np.ndarray) -> np.ndarray:
+        """Means and standard deviations, ``2 x n``, of E[Y | x, c] in a context, once the arm has been played.
+
+        Args:
+            values: those of the actions, ``n x d``, of all variables that can be set.
+            context: of all of the task's context variables, shape ``(k,)``.
+        """
+        own = torch.as_tensor(values[:, self._members], device=self._device)
+        with torch.no_grad():
+            return torch.stack(self.gp.posterior(self._inputs(own, context))).cpu().numpy()
+
     def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
         """The highest bound in each of some contexts, evenly spaced among those given.
 

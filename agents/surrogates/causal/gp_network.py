@@ -37,6 +37,8 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, HardTask, Observation, SoftTask
 
+BELIEF_DRAWS = 32  # of the functions of nodes, for what is believed of the reward
+BELIEF_NOISE = 16  # of the nodes' noise, in each
 #: node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
 Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
 
@@ -137,6 +139,33 @@ class GPNetwork:
         with torch.no_grad():
             values = self._pass(inputs[None], self.nodes, self._mean)
         return {node: float(values[node].reshape(-1)[0]) for node in self.nodes}
+
+    def believed_rewards(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What is known of E[reward] under actions: its mean and its standard deviation, ``(b,)`` each.
+
+        Functions of the nodes above the reward lie ``z`` standard deviations off their means, with a ``z`` a node that
+        all actions and all noise of a draw have in common, as if a function erred alike everywhere. To the variance of
+        the means over these draws the mean variance of the reward's own function is added.
+
+        Args:
+            inputs: features of actions, ``b x input_dim``.
+        """
+        upstream, count = self.nodes[:-1], BELIEF_DRAWS if self.nodes[:-1] else 1
+        points = SobolEngine(max(1, len(upstream)), scramble=True, seed=0).draw(count, dtype=torch.float64)
+        normal = torch.special.ndtri(points.clamp(1e-9, 1.0 - 1e-9)).to(inputs)
+        off = {node: z.repeat_interleave(len(inputs))[:, None] for node, z in zip(upstream, normal.T, strict=False)}
+        own: list[Tensor] = []
+
+        def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+            if node in off:
+                return mean + off[node] * std
+            own.append(std.square().mean(-1))
+            return mean
+
+        noise = self.draw_noise(BELIEF_NOISE, seed=0)
+        means = self.rollout(inputs.repeat(count, 1), plausible, noise)[self.nodes[-1]].mean(-1).view(count, -1)
+        variance = means.var(0, correction=0) + own[0].view(count, -1).mean(0)
+        return means.mean(0), variance.sqrt()
 
     def draw_noise(self, count: int, seed: int) -> dict[str, Tensor]:
         """Quasi-random noise of the noisy nodes, less its mean (which is part of f): each of shape ``(count,)``."""
