@@ -1,13 +1,16 @@
 """Studies from a shell: one file of description, one database, one command a step."""
 
 import json
+import random
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from cbo_gym.cli import app
+from cbo_gym.study import Description
 from tests.study.test_study import grown
 
 YAML = """\
@@ -163,3 +166,28 @@ def test_a_mistake_in_a_description_names_its_line(tmp_path, monkeypatch, text, 
     assert not Path("g.db").exists()
     Path("study.yaml").write_text(text, encoding="utf-8")
     call("create", "study.yaml", "g.db")
+
+
+THINGS = [None, True, 0, -1, 1.5, 10**30, "", "7 g", "titre", "'; DROP TABLE events; --", "<b>", "日本語", "x" * 5000]
+NESTED = [[], {}, [1], ["titre"], [[]], [{}], [None], {"feed": 1}, {"feed": [0, 1]}, {"titre": None}, {"a": {"b": 1}}]
+
+
+@pytest.mark.slow
+def test_wrong_files_are_one_line_and_make_no_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw, located = random.Random(100), []
+    for _ in range(300):
+        fields = yaml.safe_load(draw.choice([LONG, DISCRETE, SOFT]))
+        name = draw.choice([*fields, *Description.model_fields, "modee", ""])
+        fields[name] = draw.choice([*THINGS, *NESTED])
+        Path("study.yaml").write_text(yaml.safe_dump(fields, allow_unicode=True), encoding="utf-8")
+        done = CliRunner().invoke(app, ["study", "create", "study.yaml", "g.db"])
+        assert done.exit_code in (0, 2), (name, fields[name], done.exception)
+        assert Path("g.db").exists() == (done.exit_code == 0)
+        Path("g.db").unlink(missing_ok=True)
+        if done.exit_code:
+            assert done.stderr.startswith("Error: study.yaml: ")
+            assert done.stderr.count("\n") == 1
+            located.append("line " in done.stderr)
+    print(f"\n{len(located)} refused, {sum(located)} with a line")
+    assert sum(located) > 0.9 * len(located)
