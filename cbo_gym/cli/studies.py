@@ -12,7 +12,7 @@ import typer
 
 from cbo_gym.cli.application import IMPORT_PATH_HELP, Group, app, look_here
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, CBOGymError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,24 +82,46 @@ def create(
     Example: [b]cbo-gym study create fermenter.yaml fermenter.db[/b]
     """
     from cbo_gym.study import create_study
-    from cbo_gym.yaml_files import read_yaml
+    from cbo_gym.study.database import Database
 
-    fields = read_yaml(description)
-    if not isinstance(fields, dict):
-        raise ArgumentError(f"{description} must be a mapping of fields: name, reward, diagram, settable, agent, ...")
-    named = str(fields.pop("agent", "Auto"))
-    if ":" in named and agent is None:
-        raise ArgumentError(
-            f"{description} names the agent {named!r}, an import path, whose code would be run; if you trust it, say "
-            f"so: --agent {named}"
-        )
-    if "storage" in fields:
-        raise ArgumentError(f"{description}: the database is given on the command line, not as storage")
+    shown = Database(database).shown
+    made = create_study(**_described(description, agent), storage=database)
+    say(f"Created {made.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
+
+
+def _described(path: Path, agent: str | None) -> dict[str, Any]:
+    """The fields of a file, which fit together.
+
+    Raises:
+        ArgumentError: naming the file, the line and what is wrong there.
+    """
+    from cbo_gym.study.mistakes import at, mistakes
+    from cbo_gym.study.study import described
+    from cbo_gym.yaml_files import Lines, read_yaml_with_lines
+
+    fields: dict[str, Any] = {}
+    lines = Lines(None)
     try:
-        made = create_study(fields.pop("name", description.stem), storage=database, agent=agent or named, **fields)
-    except ArgumentError as error:
-        raise ArgumentError(f"{description}: {error}") from error
-    say(f"Created {made.name} in {database}; next: cbo-gym study ask {database}", whole=True)
+        fields, lines = read_yaml_with_lines(path)
+        if not isinstance(fields, dict):
+            raise ArgumentError("it must be a mapping of fields: name, reward, diagram, settable, agent, ...")
+        if "storage" in fields:
+            with at("storage"):
+                raise ArgumentError("the database is given on the command line, not as storage")
+        named = fields.get("agent", "Auto")
+        if isinstance(named, str) and ":" in named and agent is None:
+            with at("agent"):
+                raise ArgumentError(
+                    f"the file names the agent {named!r}, an import path, whose code would be run; if you trust it, "
+                    f"say so: --agent {named}"
+                )
+        fields = {"name": path.stem, **fields, "agent": agent or named}
+        described(**fields)
+    except CBOGymError as error:
+        found = mistakes(error, fields, lambda changed: described(**changed))
+        said = [text if (line := lines.of(place)) is None else f"line {line}: {text}" for place, text in found]
+        raise ArgumentError(f"{path}: {'; '.join(said)}") from error
+    return fields
 
 
 @studies.command("import")
