@@ -21,6 +21,7 @@ from fermenter import HERE, STUDY, Plant
 
 BOUNDS = {name: one["bounds"] for name, one in STUDY["parameters"].items()}
 PAST = pl.read_csv(HERE / "fermenter.csv").to_dicts()
+LIMIT = 0.4  # g/l of acid, that of the study
 REPEATS = 20_000  # of a batch, for its expected titre and acid
 
 
@@ -45,14 +46,14 @@ def with_optuna(plant, trials, seed, folder, sampler="TPESampler"):
     study = optuna.create_study(direction="maximize", sampler=made, storage=f"sqlite:///{folder}/{seed}.db")
     for row in PAST:
         past = {name: float(row[f"do({name})"]) for name in BOUNDS}
-        missed = {"acid": row["acid"] - 0.5}
+        missed = {"acid": row["acid"] - LIMIT}
         study.add_trial(
             optuna.trial.create_trial(params=past, distributions=spaces, value=row["titre"], constraints=missed)
         )
     for _ in range(trials):
         trial = study.ask(spaces)
         measured = plant.run(**trial.params)
-        trial.set_constraint("acid", measured["acid"] - 0.5)
+        trial.set_constraint("acid", measured["acid"] - LIMIT)
         study.tell(trial, measured["titre"])
     return study.best_trial.params
 
@@ -66,7 +67,7 @@ def with_ax(plant, trials, seed, folder):
     client.configure_experiment(
         [RangeParameterConfig(name=name, parameter_type="float", bounds=tuple(b)) for name, b in BOUNDS.items()]
     )
-    client.configure_optimization(objective="titre", outcome_constraints=["acid <= 0.5"])
+    client.configure_optimization(objective="titre", outcome_constraints=[f"acid <= {LIMIT}"])
     for row in PAST:
         number = client.attach_trial({name: float(row[f"do({name})"]) for name in BOUNDS})
         client.complete_trial(number, {"titre": row["titre"], "acid": row["acid"]})
@@ -122,7 +123,7 @@ def main():
         spent = (time.process_time() - began) / len(found)
         print(
             f"{name:9} {lines_of(LOOPS[name])} lines; titre {titres.mean():.3f} (sd {titres.std():.3f}), acid above "
-            f"its limit in {np.sum(acids > 0.5)} of {len(found)}, {spent:.0f} s of CPU each"
+            f"its limit in {np.sum(acids > LIMIT)} of {len(found)}, {spent:.0f} s of CPU each"
         )
 
 

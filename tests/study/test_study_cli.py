@@ -55,7 +55,7 @@ def test_a_study_by_hand(tmp_path):
     assert "titre" in json.loads(call("what-if", database, "ph=7", "--json").stdout)
     call("report", database, tmp_path / "page.html")
     page = Path(tmp_path, "page.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 6  # the curve, four target sets and the diagram
     assert "the pump broke" in page
     assert not re.search("<(script|link|img)", page)  # it needs no network
     exported = call("export", database).stdout.splitlines()
