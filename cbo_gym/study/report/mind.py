@@ -11,9 +11,8 @@ import numpy as np
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study.report.markup import number
 from cbo_gym.study.study import Study
+from cbo_gym.study.suggesting import WIDTH
 from cbo_gym.task import Action
-
-WIDTH = 1.96  # standard deviations on either side of a 95 % interval
 
 
 class Band(NamedTuple):

@@ -71,7 +71,7 @@ def image(figure: Figure, label: str) -> str:
         label: what it shows, for those who hear the page.
     """
     figure.patch.set_visible(False)
-    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg_of(figure), flags=re.DOTALL)
+    text = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", svg_of(figure), flags=re.DOTALL)
     used = set(re.findall(r"(?:url\(#|href=\"#)([\w-]+)", text))
     text = re.sub(r' id="([\w-]+)"', lambda found: found[0] if found[1] in used else "", text)
     mark = f"f{next(_drawn)}-"
