@@ -37,6 +37,11 @@ def read_yaml(path: Path) -> Any:
         raise ArgumentError(str(error)) from error
     if endless:
         raise ArgumentError("it is a device or a pipe, which might never end; give a file")
+    return parse_yaml(data)
+
+
+def parse_yaml(data: bytes) -> Any:
+    """What the content of a YAML file says; raises as :func:`read_yaml` does."""
     if len(data) > MOST_BYTES:
         raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
     try:
