@@ -39,7 +39,7 @@ def create_from_fields(
     if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
         raise ArgumentError("a description is a mapping of fields: name, reward, diagram, settable, agent, ...")
     about = dict(fields)
-    named = agent or str(about.get("agent") or "Auto")
+    named = str(about.get("agent", "Auto")) if agent is None else agent
     if ":" in named and agent is None and named not in trusted:
         raise ArgumentError(
             f"it names the agent {named!r}, an import path, whose code would be run; if you trust it, say so: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -23,6 +23,7 @@ from cbo_gym.study.page.desk import Case, Desk
 from cbo_gym.study.page.door import COOKIE, Door, same
 from cbo_gym.study.page.guard import MOST_BYTES, Guard
 from cbo_gym.study.page.looks import page, plain_page
+from cbo_gym.study.page.reporting import style
 from cbo_gym.study.page.typed import CONTEXT, DO, asked_number, content_of, description, numbers, text, texts_of
 from cbo_gym.study.page.views import Problem, card_of, counts, fields_of, short, study_context, told
 from cbo_gym.study.study import Study
@@ -101,15 +102,15 @@ async def _case(place: int, desk: TheDesk, names: Annotated[list[str], Depends(_
     return await run_in_threadpool(desk.case, names[place - 1])
 
 
-async def _form(request: Request) -> FormData:
+async def _form(request: Request) -> AsyncIterator[FormData]:
     """The fields of a form that this server has sent."""
-    form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_BYTES)
-    given = form.get("forgery")
-    if not isinstance(given, str) or not same(given, request.app.state.door.forgery):
-        raise HTTPException(
-            403, "The form is of another run of the server; go back, reload the page and send it again."
-        )
-    return form
+    async with request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_BYTES) as form:
+        given = form.get("forgery")
+        if not isinstance(given, str) or not same(given, request.app.state.door.forgery):
+            raise HTTPException(
+                403, "The form is of another run of the server; go back, reload the page, send it again."
+            )
+        yield form
 
 
 Names = Annotated[list[str], Depends(_names)]
@@ -138,8 +139,9 @@ async def show_login() -> Response:
 async def login(request: Request) -> Response:
     """The one form without a forgery token, for it would tell the token to those who are not logged in."""
     door: Door = request.app.state.door
-    form = await request.form(max_files=0, max_fields=1)
-    if door.token is not None and not same(text(texts_of(form), "token"), door.token):
+    async with request.form(max_files=0, max_fields=1) as form:
+        given = text(texts_of(form), "token")
+    if door.token is not None and not same(given, door.token):
         return page("login", 403, wrong=True)
     answer = RedirectResponse("/", 303)
     answer.set_cookie(COOKIE, door.session, httponly=True, samesite="strict")
@@ -252,6 +254,11 @@ async def show_report(request: Request, place: int, case: TheCase) -> Response:
     """The report alone, however long it takes: for browsers without a script, and for the script."""
     parts = await case.report(None)
     return page("report", place=place, about=case.about, report=parts, **_common(request))
+
+
+@routes.get("/report.css")
+async def report_style() -> Response:
+    return Response(style(), media_type="text/css")
 
 
 @routes.get("/studies/{place}/state")

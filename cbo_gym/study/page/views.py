@@ -94,13 +94,20 @@ def fields_of(
 
 def _field(case: Case, beginning: str, name: str, value: Any, typed: Typed | None) -> Field:
     count = 2 if beginning in (DID, DO) and case.about.mode == INTERVALS else 1
-    texts = _texts(value) if typed is None else list(typed.get(beginning + name, ()))
+    usual = _texts(value) if beginning == DID else [] if value is None else [_exact(value)]
+    texts = usual if typed is None else list(typed.get(beginning + name, ()))
     padded = (texts + [""] * count)[:count]
     required = beginning == CONTEXT or (beginning == VALUE and name == case.about.reward)
     return Field(beginning + name, name, case.about.units.get(name, ""), _hint(case, beginning, name), padded, required)
 
 
+def _exact(value: float) -> str:
+    """All digits, for who corrects one number leaves the others as they are."""
+    return repr(int(value)) if value.is_integer() else repr(value)
+
+
 def _texts(value: Any) -> list[str]:
+    """What was set, shortened; where it is sent back like this, nothing else was set."""
     if value is None:
         return []
     return [short(end) for end in value] if isinstance(value, list) else [short(value)]

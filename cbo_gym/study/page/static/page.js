@@ -1,13 +1,13 @@
 // The page works without this: it fills in the report, tells of news, and keeps a form from being sent twice.
 "use strict";
 
-const waiting = document.querySelector("[data-report]");
-if (waiting) {
-  fetch(waiting.dataset.report)
+const report = document.querySelector("[data-report]");
+if (report) {
+  fetch(report.dataset.report)
     .then((answer) => (answer.ok ? answer.text() : Promise.reject(answer.status)))
     .then((text) => {
-      const report = new DOMParser().parseFromString(text, "text/html").querySelector("#report");
-      if (report) waiting.replaceWith(report);
+      const made = new DOMParser().parseFromString(text, "text/html").querySelector("#report");
+      if (made) report.replaceWith(made);
     })
     .catch(() => {}); // the link stays
 }
