@@ -1,9 +1,8 @@
-"""The page in a browser: a study from its creation to its export, narrow and wide, light and dark, without a network."""
+"""The page in a browser: a study from creation to export, narrow and wide, light and dark, without a network."""
 
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -15,10 +14,15 @@ from tests.study.test_study import FERMENTER, grown
 
 CHROMIUM = shutil.which("chromium")
 #: so that it also runs as root, and asks for nothing by itself
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 
 
@@ -157,7 +161,7 @@ def test_four_browsers_ask_at_once(tmp_path, browser):
         others = [Watched(browser, served.address) for _ in range(4)]
         others[0].page.goto("/new")
         others[0].page.get_by_label("Or its text").fill(YAML.replace("Random", "GP-UCB"))
-        others[0].page.get_by_label("New study from YAML").get_by_role("button").click()
+        others[0].page.get_by_label("New study from YAML").locator("button").click()
         study = load_study(storage=path)
         for _ in range(3):
             trial = study.ask()
@@ -179,7 +183,7 @@ def test_an_open_page_hears_of_what_others_did(tmp_path, browser):
         watched = Watched(browser, served.address)
         watched.page.goto("/new")
         watched.page.get_by_label("Or its text").fill(YAML)
-        watched.page.get_by_label("New study from YAML").get_by_role("button").click()
+        watched.page.get_by_label("New study from YAML").locator("button").click()
         news = watched.page.locator("#news")
         expect(news).to_be_hidden()
         load_study(storage=tmp_path / "f.db").ask()
@@ -200,7 +204,7 @@ def test_the_page_works_without_a_script_and_behind_a_token(tmp_path, browser):
         page.get_by_label("Token").fill("sixteen letters!")
         page.get_by_role("button", name="Log in").click()
         page.get_by_label("Or its text").fill(YAML)
-        page.get_by_label("New study from YAML").get_by_role("button").click()
+        page.get_by_label("New study from YAML").locator("button").click()
         page.get_by_role("button", name="Ask what to try next").click()
         page.locator("#trial-1 input[name='value:titre']").fill("1")
         page.locator("#trial-1").get_by_role("button", name="Tell what came").click()

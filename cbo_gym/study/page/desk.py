@@ -22,7 +22,7 @@ from cbo_gym.study.page.reporting import note, sections
 from cbo_gym.study.study import Study, load_study, studies_in
 from cbo_gym.study.trials import Entry
 
-PATIENCE = 0.3  # seconds for which a page waits for the report before it goes without
+PATIENCE = 0.05  # seconds for which a page waits for the report before it goes without
 Answer = TypeVar("Answer")
 
 
@@ -51,13 +51,11 @@ class Case:
     Args:
         desk: of the database.
         name: of the study.
-        log: of the database.
     """
 
-    def __init__(self, desk: Desk, name: str, log: Log) -> None:
-        self._desk, self._log = desk, log
+    def __init__(self, desk: Desk, name: str) -> None:
+        self._desk = desk
         self._book = desk.load(name)
-        self._number, _ = log.find(name)
         self._lock = Lock()
         self._seen: Seen | None = None
         self._thinker: Study | None = None
@@ -85,17 +83,14 @@ class Case:
 
     def event(self) -> int:
         """The number of the last event of the log."""
-        known = self._seen.event if self._seen else 0
-        later = self._log.events(self._number, known)
-        return later[-1].number if later else known
+        return self.record(lambda study: study.events)
 
     def seen(self) -> Seen:
         """The study as it stands."""
         with self._lock:
-            event = self.event()  # what is written from here on is seen the next time
+            event = self._book.events  # what is written from here on is seen the next time
             if self._seen is None or self._seen.event != event:
-                frame = self._book.to_frame()
-                rows = {row["number"]: row for row in frame.to_dicts()}
+                rows = {row["number"]: row for row in self._book.to_frame().to_dicts()}
                 entries = {entry.number: entry for entry in self._book.trials if entry.number in rows}
                 self._seen = Seen(event, entries, rows)
             return self._seen
@@ -164,7 +159,6 @@ class Desk:
         self.thinking = ThreadPoolExecutor(1, "thinking")
         self._cases: dict[str, Case] = {}
         self._lock = Lock()
-        self._log: Log | None = None
 
     def names(self) -> list[str]:
         """Of the studies, in the order of their creation."""
@@ -179,8 +173,7 @@ class Desk:
         """
         with self._lock:
             if name not in self._cases:
-                self._log = self._log or Log(self.storage)
-                self._cases[name] = Case(self, name, self._log)
+                self._cases[name] = Case(self, name)
             return self._cases[name]
 
     def load(self, name: str) -> Study:
