@@ -249,6 +249,12 @@ def test_the_export_is_the_command_lines(tmp_path, visitor):
     assert visitor.answer.headers["content-disposition"] == 'attachment; filename="study-1-trials.csv"'
     assert "'=1+1" in text
     assert text.splitlines()[0].startswith("number,status,do(feed),do(ph),")
+    visitor.get("/studies/1")
+    visitor.send("import", {"csv": "feed,ph,biomass,titre,do(ph)\n1,7,1,0.5,7\n"})
+    text = visitor.get("/studies/1/data.csv")
+    assert text == "do(feed),do(ph),feed,biomass,ph,titre\n,7.0,1.0,1.0,7.0,0.5\n"
+    visitor.get("/studies/1")
+    assert said(visitor.send("import", {"csv": text})) == ["1 round was added."]
 
 
 def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp_path, monkeypatch):

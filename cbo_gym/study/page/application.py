@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
+import polars as pl
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
@@ -18,14 +19,14 @@ from starlette.staticfiles import StaticFiles
 from cbo_gym.agent_finder import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study.description import MODES
-from cbo_gym.study.files import read_rounds, trials_csv
+from cbo_gym.study.files import csv_of, read_rounds
 from cbo_gym.study.page.desk import Case, Desk
 from cbo_gym.study.page.door import COOKIE, Door, same
 from cbo_gym.study.page.guard import MOST_BYTES, Guard
 from cbo_gym.study.page.looks import page, plain_page
 from cbo_gym.study.page.reporting import style
 from cbo_gym.study.page.typed import CONTEXT, DO, asked_number, content_of, description, numbers, text, texts_of
-from cbo_gym.study.page.views import Problem, card_of, counts, fields_of, short, study_context, told
+from cbo_gym.study.page.views import Problem, card_of, counts, short, study_context, told
 from cbo_gym.study.study import Study
 from cbo_gym.yaml_files import parse_yaml
 
@@ -237,7 +238,6 @@ async def _study(
 ) -> Response:
     seen = await run_in_threadpool(case.seen)
     context = study_context(case, seen, problem)
-    context["what_if"] = fields_of(case, DO, case.settable, {}, problem, "what-if")
     context |= {"place": place, "report": await case.report(), "expected": expected, "said": _said(request)}
     return page("study", status, **context, **_common(request))
 
@@ -268,10 +268,19 @@ async def state(case: TheCase) -> Response:
 
 
 @routes.get("/studies/{place}/trials.csv")
-async def export(place: int, case: TheCase) -> Response:
-    content = await run_in_threadpool(case.record, trials_csv)
-    named = {"Content-Disposition": f'attachment; filename="study-{place}-trials.csv"'}
-    return Response(content, media_type="text/csv; charset=utf-8", headers=named)
+async def export_trials(place: int, case: TheCase) -> Response:
+    return _csv(await run_in_threadpool(case.record, Study.to_frame), f"study-{place}-trials.csv")
+
+
+@routes.get("/studies/{place}/data.csv")
+async def export_data(place: int, case: TheCase) -> Response:
+    """All rounds, as another study can import them."""
+    return _csv(await run_in_threadpool(case.record, Study.data), f"study-{place}-data.csv")
+
+
+def _csv(frame: pl.DataFrame, called: str) -> Response:
+    named = {"Content-Disposition": f'attachment; filename="{called}"'}
+    return Response(csv_of(frame), media_type="text/csv; charset=utf-8", headers=named)
 
 
 @routes.get("/studies/{place}/what-if")
@@ -280,7 +289,8 @@ async def what_if(request: Request, place: int, case: TheCase, desk: TheDesk) ->
     typed = {name: [one.strip() for one in request.query_params.getlist(name)] for name in request.query_params}
     problem = Problem("what-if", "", typed)
     try:
-        found = await case.think(lambda study: study.what_if(numbers(typed, DO)))
+        context = numbers(typed, CONTEXT) or None
+        found = await case.think(lambda study: study.what_if(numbers(typed, DO), context=context))
     except CBOGymError as error:
         return await _study(request, place, case, Problem("what-if", desk.in_words(error), typed), _status(error))
     units = case.about.units

@@ -97,7 +97,7 @@ def _field(case: Case, beginning: str, name: str, value: Any, typed: Typed | Non
     usual = _texts(value) if beginning == DID else [] if value is None else [_exact(value)]
     texts = usual if typed is None else list(typed.get(beginning + name, ()))
     padded = (texts + [""] * count)[:count]
-    required = beginning == CONTEXT or (beginning == VALUE and name == case.about.reward)
+    required = beginning == VALUE and name == case.about.reward
     return Field(beginning + name, name, case.about.units.get(name, ""), _hint(case, beginning, name), padded, required)
 
 
@@ -220,6 +220,8 @@ def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, 
         "cards": [card_of(case, seen, trial) for trial in pending[:MOST_CARDS]],
         "more_pending": len(pending[MOST_CARDS:]),
         "contexts": fields_of(case, CONTEXT, contexts, {}, problem, "ask"),
+        "supposed_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "what-if"),
+        "supposed": fields_of(case, DO, case.settable, {}, problem, "what-if"),
         "rows": table_of(case, seen),
         "all_rows": len(seen.rows),
     }
