@@ -75,7 +75,7 @@ def read_rounds(source: Path | bytes, called: str) -> list[dict[str, Any]]:
     """
     try:
         rows = pl.read_csv(source).to_dicts()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise ArgumentError(f"cannot read {called}: {error}") from error
     return [{name: _cell(value) for name, value in row.items()} for row in rows]
 

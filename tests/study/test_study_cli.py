@@ -69,6 +69,8 @@ def test_a_study_by_hand(tmp_path):
         (["tell", "f.db", 1, "titre=1"], "there is no trial 1; there are 0"),
         (["ask", "nowhere.db"], "there is no file nowhere.db"),
         (["create", "broken.yaml", "g.db"], "broken.yaml"),
+        (["serve", "f.db", "--token", "abc"], "the token must have at least 16 characters; given 3"),
+        (["serve", "study.yaml"], "file is not a database"),
         (["import", "f.db", "missing.csv"], "cannot read missing.csv"),
         (["create", "path.yaml", "g.db"], "an import path, whose code would be run; if you trust it, say so: --agent"),
     ],
