@@ -77,6 +77,11 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
         raise ArgumentError(str(error)) from error
     if endless:
         raise ArgumentError("it is a device or a pipe, which might never end; give a file")
+    return parse_yaml(data)
+
+
+def parse_yaml(data: bytes) -> tuple[Any, Lines]:
+    """What the content of a YAML file holds, and the lines of its parts. Errors are those of :func:`read_yaml`."""
     if len(data) > MOST_BYTES:
         raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
     try:

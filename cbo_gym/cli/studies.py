@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from cbo_gym.cli.application import IMPORT_PATH_HELP, Group, app, look_here
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
-from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.errors import ArgumentError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,45 +82,16 @@ def create(
     """
     from cbo_gym.study import create_study
     from cbo_gym.study.database import Database
+    from cbo_gym.study.files import checked
+    from cbo_gym.yaml_files import read_yaml_with_lines
 
     shown = Database(database).shown
-    made = create_study(**_described(description, agent), storage=database)
-    say(f"Created {made.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
-
-
-def _described(path: Path, agent: str | None) -> dict[str, Any]:
-    """The fields of a file, which fit together.
-
-    Raises:
-        ArgumentError: naming the file, the line and what is wrong there.
-    """
-    from cbo_gym.study.mistakes import at, mistakes
-    from cbo_gym.study.study import described
-    from cbo_gym.yaml_files import Lines, read_yaml_with_lines
-
-    fields: dict[str, Any] = {}
-    lines = Lines(None)
     try:
-        fields, lines = read_yaml_with_lines(path)
-        if not isinstance(fields, dict):
-            raise ArgumentError("it must be a mapping of fields: name, reward, diagram, settable, agent, ...")
-        if "storage" in fields:
-            with at("storage"):
-                raise ArgumentError("the database is given on the command line, not as storage")
-        named = fields.get("agent", "Auto")
-        if isinstance(named, str) and ":" in named and agent is None:
-            with at("agent"):
-                raise ArgumentError(
-                    f"the file names the agent {named!r}, an import path, whose code would be run; if you trust it, "
-                    f"say so: --agent {named}"
-                )
-        fields = {"name": path.stem, **fields, "agent": agent or named}
-        described(**fields)
-    except CBOGymError as error:
-        found = mistakes(error, fields, lambda changed: described(**changed))
-        said = [text if (line := lines.of(place)) is None else f"line {line}: {text}" for place, text in found]
-        raise ArgumentError(f"{path}: {'; '.join(said)}") from error
-    return fields
+        arguments = checked(lambda: read_yaml_with_lines(description), name=description.stem, agent=agent)
+    except ArgumentError as error:
+        raise ArgumentError(f"{description}: {error}") from error
+    made = create_study(**arguments, storage=database)
+    say(f"Created {made.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
 
 
 @studies.command("import")
@@ -135,26 +105,14 @@ def import_data(
 
     Example: [b]cbo-gym study import fermenter.db past.csv[/b]
     """
-    import polars as pl
+    from cbo_gym.study.files import read_rounds
 
+    rounds = read_rounds(data, str(data))
     try:
-        rows = [{name: _cell(value) for name, value in row.items()} for row in pl.read_csv(data).iter_rows(named=True)]
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise ArgumentError(f"cannot read {data}: {error}") from error
-    try:
-        count = _study(database, study, agent).add_data(rows)
+        count = _study(database, study, agent).add_data(rounds)
     except ArgumentError as error:
         raise ArgumentError(f"{data}: {error}") from error
     say(f"{count} rounds were added.")
-
-
-def _cell(value: Any) -> Any:
-    """An interval, as export writes it, or what it is."""
-    match = re.fullmatch(r"\[([^,\]]+),([^,\]]+)\]", value) if isinstance(value, str) else None
-    try:
-        return value if match is None else [float(end) for end in match.groups()]
-    except ValueError:
-        return value
 
 
 @studies.command()
@@ -328,16 +286,63 @@ def export(
 
     Example: [b]cbo-gym study export fermenter.db > trials.csv[/b]
     """
-    import polars as pl
-
-    from cbo_gym.files import csv_text
+    from cbo_gym.study.files import csv_of
 
     opened = _study(database, study, agent)
-    frame = opened.data() if data else opened.to_frame()
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.Float64)]
-    plain = frame.with_columns(
-        *(pl.col(name).map_elements(csv_text, return_dtype=pl.String) for name in texts),
-        *(pl.col(name).map_elements(lambda ends: str(list(ends)), return_dtype=pl.String) for name in lists),
+    sys.stdout.write(csv_of(opened.data() if data else opened.to_frame()))
+
+
+@studies.command()
+def serve(
+    database: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATABASE",
+            help="The SQLite file, or a database's URL of SQLAlchemy. A file that is not there yet is "
+            "made when you create the first study on the page.",
+        ),
+    ],
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. Elsewhere than on this machine whoever visits has to log in with a token, and "
+            "what is sent is not encrypted: put a proxy with TLS before it, or use an SSH tunnel."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8400,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="CBO_GYM_TOKEN",
+            help="What people log in with, at least 16 characters. By default one is made and printed, on the loopback "
+            "address nobody has to log in. In the environment variable others do not see it among the processes.",
+        ),
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--agent",
+            help=f"An import path that studies may name as their agent. {IMPORT_PATH_HELP}. Repeat for more.",
+            callback=look_here,
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+) -> None:
+    """Serve the studies of a database as a page: the report, live, with forms to ask, tell, correct and import.
+
+    Example: [b]cbo-gym study serve fermenter.db[/b]
+
+    Only this machine reaches it, unless you give another --host. From a server, forward the port instead:
+    [b]ssh -L 8400:localhost:8400 SERVER[/b]
+    """
+    from cbo_gym.study.page import serve as serve_page
+
+    serve_page(
+        database,
+        host=host,
+        port=port,
+        token=token,
+        trusted=agent or (),
+        browser=browser,
+        say=lambda line: say(line, whole=True),
     )
-    sys.stdout.write(plain.write_csv())

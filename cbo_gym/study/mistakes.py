@@ -27,7 +27,7 @@ def at(*place: str | int) -> Iterator[None]:
         raise
 
 
-def mistakes(error: CBOGymError, fields: Fields, check: Callable[[Fields], object]) -> list[tuple[Place, str]]:
+def mistakes(error: CBOGymError, fields: Any, check: Callable[[Fields], object]) -> list[tuple[Place, str]]:
     """What an error says, piece by piece, each behind the place in the fields that it is about, ``()`` if unknown.
 
     Most of what can be wrong is found where fields are put together, far from any of them. The place is then the
@@ -42,6 +42,8 @@ def mistakes(error: CBOGymError, fields: Fields, check: Callable[[Fields], objec
         return placed_errors(error.__cause__, Description)
     if "place" in error.__dict__:
         return [(error.__dict__["place"], str(error))]
+    if not isinstance(fields, Mapping):
+        return [((), str(error))]
     return [(_place(str(error), fields, check), str(error))]
 
 

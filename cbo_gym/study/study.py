@@ -102,6 +102,11 @@ class Study:
         """The trials that were asked for, by whomever, and whose outcomes are not known yet."""
         return [self._trial(entry) for entry in self._now().pending]
 
+    @property
+    def events(self) -> int:
+        """How many events the log has by now; where the number is the same, so is all else."""
+        return self._now().number
+
     def add_data(self, rounds: Any, *, do: Done | Sequence[Done] | None = None) -> int:
         """Data from before, or from elsewhere: observations and experiments.
 
