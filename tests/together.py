@@ -2,7 +2,8 @@
 
 import pytest
 
-from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym import evaluate
+from cbo_gym.evaluation.runs.results import SECONDS, name_of, save_run
 
 #: one agent of each room; the others are slow tests
 ONE_A_ROOM = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW")
@@ -26,6 +27,18 @@ TOGETHER = {
     "discrete": "CBO/XYZWSTBandit-v0",
 }
 ALONE = {"ParallelBandit": "CBO/ParallelBandit-v0"}  # plays nothing else
+
+
+def kept(folder, runs):
+    """A folder of runs as a sweep leaves it, without the processes that a sweep starts."""
+    for run in runs:
+        save_run(folder / name_of(run), run)
+    return folder
+
+
+def played_here(agents, envs, seeds, **how):
+    """The runs of agents, by name, on environments."""
+    return [evaluate(agent, env, seed, **how) for agent in agents for env in envs for seed in range(seeds)]
 
 
 def rounds_alike(one, other):
