@@ -6,11 +6,11 @@ import pytest
 
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published
-from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.evaluation.verify.replay import Replay
 from cbo_gym.suites import Suite
 from tests.test_cli import as_json, invoke
+from tests.together import check_here
 
 ENV = "CBO/Dropwave-v0"
 
@@ -26,14 +26,6 @@ def here(played, tmp_path, monkeypatch):
     for one in [*played, replace(played[0], agent="GP-UCB")]:
         save_run(tmp_path / "runs" / "mine" / name_of(one), one)
     return tmp_path
-
-
-def jobs_played_here(jobs, *, on_run=None, **_):
-    for job in jobs:
-        run = run_job(job)
-        save_run(job.path, run)
-        if on_run:
-            on_run(run)
 
 
 def test_publish_says_what_it_did_and_other_commands_read_it(here):
@@ -88,8 +80,7 @@ def test_a_submission_is_checked(here, played, monkeypatch):
         metric="score",
     )  # fmt: skip
     monkeypatch.setattr("cbo_gym.evaluation.verify.submission.load", {"tiny": tiny}.__getitem__)
-    for module in ("referee", "replay"):  # what the processes are for is tested with submissions
-        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.run_jobs", jobs_played_here)
+    check_here(monkeypatch)
     (here / "card.yaml").write_text("agent: Random\nsuite: tiny\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
     words = ("check-submission", "results/mine.parquet", "--card", "card.yaml")
     invoke("publish", "runs/mine", "--submission")

@@ -154,7 +154,7 @@ def test_an_edited_agent_is_played_again_and_an_unchanged_one_is_not(tmp_path, m
     module = tmp_path / "my_own_agent.py"
     monkeypatch.syspath_prepend(str(tmp_path))
     text = "from tests.helpers import Centre\n\nclass Mine(Centre):\n    pass\n"
-    grid = (["my_own_agent:Mine", AGENT], ["CBO/Dropwave-v0"], [0], tmp_path / "runs")
+    grid = (["my_own_agent:Mine", "Random"], ["CBO/Dropwave-v0"], [0], tmp_path / "runs")
     module.write_text(text)
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 0
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 2
