@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
 #: examples of their kind that take longest, even if they are quick
-LONG = ("outside_optimisers", "reproduce_coca_bo", "reproduce_excbo", "reproduce_mcbo")
+LONG = ("outside_optimisers", "reproduce_coca_bo", "reproduce_excbo", "reproduce_gpoo", "reproduce_mcbo")
 
 
 @pytest.mark.parametrize(

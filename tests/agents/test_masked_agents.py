@@ -200,7 +200,7 @@ class TestSSEM:
         agent.missed = lambda *_: np.array([next(remainders), 0.0])  # type: ignore[method-assign]
         assert agent.expand().coefficients.shape[1] == math.comb(13, 3)
 
-    @pytest.mark.parametrize("degree", [1, 4])
+    @pytest.mark.parametrize("degree", [4, pytest.param(1, marks=pytest.mark.slow)])
     def test_what_the_polynomials_miss_is_added(self, degree: int) -> None:
         """The mean payoffs under the fitted equations, over many draws of signals seen, where degree 4 misses much."""
         env, task = make(PERIODIC, 0, 100, instance_seed=209)
