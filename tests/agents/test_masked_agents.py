@@ -329,7 +329,7 @@ class TestMETS:
         assert np.isin(np.flatnonzero(near), rows).all()
 
 
-@pytest.mark.parametrize("build", [agents.SSEMUCBJO, agents.METS])
+@pytest.mark.parametrize("build", [agents.METS, pytest.param(agents.SSEMUCBJO, marks=pytest.mark.slow)])
 def test_learners_beat_random(build: type[Agent]) -> None:
     late = []
     for each in (build, agents.Random):
