@@ -11,9 +11,13 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
+#: examples of their kind that take longest, even if they are quick
+LONG = ("outside_optimisers", "reproduce_coca_bo", "reproduce_excbo", "reproduce_gpoo", "reproduce_mcbo")
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG)) for path in EXAMPLES]
+)
 def test_examples_run(path, tmp_path, monkeypatch, capsys):
     """As a script does, but in this process: to import everything anew takes most of them longer than what they do."""
     monkeypatch.chdir(tmp_path)

@@ -18,6 +18,8 @@ from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
 from cbo_gym.wrappers import FlattenAction
 
+LONG = ("CBO/SurveyEpidemiology-v0", "CBO/ErdosRenyi100-v0", "CBO/Alpine2-Noisy-Masked-v0")  # seconds each
+
 
 def oracle_on(env_id, **parameters):
     return oracle_of(gym.make(env_id, **parameters))
@@ -25,7 +27,14 @@ def oracle_on(env_id, **parameters):
 
 # the optima of contextual and dynamic environments are policies and sequences; test_contextual_oracle.py and
 # test_dynamic_oracle.py have theirs
-@pytest.mark.parametrize("env_id", [entry.id for entry in entries() if entry.mode not in ("contextual", "dynamic")])
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        pytest.param(entry.id, marks=[pytest.mark.slow] * (entry.id in LONG))
+        for entry in entries()
+        if entry.mode not in ("contextual", "dynamic")
+    ],
+)
 def test_recorded_optima_are_reached_and_not_beaten_by_random_actions(env_id):
     oracle = oracle_on(env_id)
     best = oracle.optimum
