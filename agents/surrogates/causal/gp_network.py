@@ -384,6 +384,11 @@ class MechanismKernel(VarianceKernel):
     that were never seen, which optimisation in a chain asks for all the time; a stationary kernel falls back to the
     mean there, with a variance that is far too small.
 
+    In the affine part a parent is counted from its native zero, or from the end of its data next to that, in units of
+    the farthest value: a product of the parent and a function of the action is then one term. Counted from the least
+    value it would be the difference of two, which is so improbable that the data are taken for a function without
+    structure.
+
     Without actions there is the smooth part alone: a trend that a few noisy values suggest would send the search to
     the end of the parent's domain, and be sure of it.
 
@@ -395,6 +400,7 @@ class MechanismKernel(VarianceKernel):
     def __init__(self, dim: int, parents: int) -> None:
         super().__init__(terms=2 + parents if dim > parents else 1)  # v, w_0 and the w_i
         self._parents = parents
+        self.origin, self.reach = torch.zeros(parents).double(), torch.ones(parents).double()
         self.smooth = SquaredExponential(dim)
         if dim > parents:
             self.modulation = SquaredExponential(dim - parents)
@@ -407,11 +413,19 @@ class MechanismKernel(VarianceKernel):
         """Its prior beside ``data``."""
         return self.against_of(self.numbers(), data)
 
+    def count_from(self, zeros: Tensor) -> None:
+        """Native zeros of the inputs among points whose data fill [0, 1], ``(dim,)``."""
+        self.origin = zeros[: self._parents].clamp(0.0, 1.0)
+        self.reach = torch.maximum(self.origin, 1.0 - self.origin)
+
     def numbers(self) -> tuple[Tensor, ...]:
-        """The variances, ``(2 + parents,)`` or 1, and the lengthscales of the smooth part and of the modulation."""
+        """The variances, ``(2 + parents,)`` or 1, and the lengthscales of the smooth part and of the modulation.
+
+        With a modulation also what parents are counted from, and in which units, ``(parents,)`` each.
+        """
         variances = self.variances.detach()
-        modulating = self.modulation.numbers() if len(variances) > 1 else ()
-        return variances, *self.smooth.numbers(), *modulating
+        affine = (*self.modulation.numbers(), self.origin, self.reach) if len(variances) > 1 else ()
+        return variances, *self.smooth.numbers(), *affine
 
     @classmethod
     def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
@@ -421,17 +435,18 @@ class MechanismKernel(VarianceKernel):
             numbers: of :meth:`numbers`, or g of these stacked.
             data: as said.
         """
-        variances, length, *modulating = numbers
+        variances, length, *affine = numbers
         smooth = SquaredExponential.against_of([length], data, variances[..., 0, None, None])
-        if not modulating:
+        if not affine:
             return smooth
-        count = data.shape[-1] - modulating[0].shape[-1]
-        modulation = SquaredExponential.against_of(modulating, data[..., count:])
+        modulating, origin, reach = affine[0], affine[1].unsqueeze(-2), affine[2].unsqueeze(-2)
+        count = origin.shape[-1]
+        modulation = SquaredExponential.against_of([modulating], data[..., count:])
         constant, slopes = variances[..., 1, None], variances[..., None, 2:]
-        weights = slopes * data[..., :count]
+        weights = slopes * (data[..., :count] - origin) / reach
 
         def prior(points: Tensor) -> Prior:
-            parents, actions = points[..., :count], points[..., count:]
+            parents, actions = (points[..., :count] - origin) / reach, points[..., count:]
             if actions.dim() == 3 and (actions == actions[:, :1]).all():  # so it is in all samples of a rollout
                 actions = actions[:, :1]
             whole, part = smooth(points), modulation(actions)
@@ -440,8 +455,8 @@ class MechanismKernel(VarianceKernel):
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
                 gradient = whole.pullback(cross_gradient, variance_gradient)
-                gradient[..., :count] += (cross_gradient * part.cross) @ weights
-                gradient[..., :count] += 2.0 * variance_gradient.unsqueeze(-1) * slopes * parents
+                slope = (cross_gradient * part.cross) @ weights
+                gradient[..., :count] += (slope + 2.0 * variance_gradient.unsqueeze(-1) * slopes * parents) / reach
                 gradient[..., count:] += part.pullback(cross_gradient * affine, variance_gradient)
                 return gradient
 
@@ -455,7 +470,7 @@ class MechanismKernel(VarianceKernel):
         smooth = variances[0] * self.smooth.among(points)
         if points.shape[-1] == count:
             return smooth
-        parents = points[..., :count]
+        parents = (points[..., :count] - self.origin) / self.reach
         affine = variances[1] + (variances[2:] * parents) @ parents.transpose(-1, -2)
         return smooth + affine * self.modulation.among(points[..., count:])
 
@@ -468,7 +483,8 @@ class MechanismKernel(VarianceKernel):
         modulations = self.modulation.draws(generator, count + 1)
 
         def function(points: Tensor) -> Tensor:
-            factors = torch.cat([torch.ones_like(points[..., :1]), points[..., :count]], -1)
+            parents = (points[..., :count] - self.origin) / self.reach
+            factors = torch.cat([torch.ones_like(points[..., :1]), parents], -1)
             affine = (deviations[1:] * factors * modulations(points[..., count:])).sum(-1)
             return deviations[0] * smooth(points) + affine
 
@@ -480,7 +496,8 @@ class MechanismKernel(VarianceKernel):
         if points.shape[1] == self._parents:
             return ScaledCovariances(LogVariances(self), smooth)
         modulation = self.modulation.closed_form(points[:, self._parents :])
-        return MechanismCovariances(LogVariances(self), smooth, modulation, points[:, : self._parents])
+        parents = (points[:, : self._parents] - self.origin.cpu().numpy()) / self.reach.cpu().numpy()
+        return MechanismCovariances(LogVariances(self), smooth, modulation, parents)
 
 
 class MechanismCovariances(CompositeCovariances):
@@ -490,7 +507,7 @@ class MechanismCovariances(CompositeCovariances):
         variances: v, w_0 and the w_i.
         smooth: the covariances under RBF.
         modulation: those under RBF'.
-        parents: columns of the points, ``n x p``.
+        parents: what the affine part is affine in, ``n x p``.
     """
 
     def __init__(

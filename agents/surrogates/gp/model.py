@@ -31,7 +31,7 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.closed_form import Function, WithDraws, WithJointPrior
+from cbo_gym.agents.surrogates.gp.closed_form import Function, WithDraws, WithJointPrior, WithOrigin
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.gp.noise import KnownNoise, Noise, NoiseLevel
@@ -342,6 +342,8 @@ class GaussianProcess:
             low, high = columns.amin(0), columns.amax(0)
             self._low[self.rescale] = low
             self._span[self.rescale] = torch.where(high > low, high - low, torch.ones_like(low))
+            if isinstance(self.kernel, WithOrigin):
+                self.kernel.count_from(-self._low / self._span)
 
     def _fit(self) -> None:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors.
