@@ -2,7 +2,8 @@
 
 The model of the function-network methods (Astudillo & Frazier 2021; Sussex et al. 2023, sec. 3). A node is
 ``x = f(parents, own actions) + u`` with ``f`` a GP and ``u`` the node's noise, whose distribution the task tells or
-which is normal with a standard deviation that is fitted. Rounds in which a node was set do not train it.
+which is normal with a standard deviation that is fitted; in hard mode the noise of nodes with latent causes is expected
+to be a good part of what they vary by. Rounds in which a node was set do not train it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from functools import partial
 
 import numpy as np
 import torch
+from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, information, plausible_beyond
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
 from cbo_gym.agents.surrogates.gp.closed_form import (
     Against,
     CompositeCovariances,
@@ -30,6 +33,7 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
 )
 from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.gp.noise import usual_noise
 from cbo_gym.agents.surrogates.gp.stack import Stack, kind
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
@@ -58,10 +62,13 @@ class GPNetwork:
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
         condense: whether the GPs of noisy networks condense their predictions.
         skips: whether passes leave out mechanisms of nodes that all actions set.
+        additive: whether noisy nodes of several parents and no action have an
+            :class:`~cbo_gym.agents.surrogates.gp.additive.AdditiveKernel`.
     """
 
     condense = True
     skips = False
+    additive = True
 
     def __init__(
         self,
@@ -92,15 +99,29 @@ class GPNetwork:
         parents, actions = self.parents[node], self.actions[node]
         noise = None if self.task.noise is None else self.task.noise[node]
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
-        return self._make(
+        surrogate = self._make(
             node,
             max(1, len(parents) + len(actions)),  # a root has a constant input: its GP learns a constant
             noise_std=None if noise is None or confounded else noise.std,
-            covariance=partial(MechanismKernel, parents=len(parents)) if parents else SquaredExponential,
+            covariance=self._mechanism_kernel(node),
             rescale=[column for column, name in enumerate(parents) if name not in self._settable.names],
             condense=self.condense and bool(self.noisy),
             device=self.device,
         )
+        if confounded and self._targets and isinstance(surrogate, GaussianProcess):
+            surrogate.learn_noise(usual_noise)  # latent causes add to it, and few rounds tell how much
+        return surrogate
+
+    def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
+        """What makes the prior of a node's mechanism.
+
+        Without noise a kernel of all parents learns soon enough, and predicts in half the time.
+        """
+        parents = len(self.parents[node])
+        if not parents:
+            return SquaredExponential
+        additive = self.additive and parents > 1 and not self.actions[node] and node in self.noisy
+        return AdditiveKernel if additive else partial(MechanismKernel, parents=parents)
 
     def _by_depth(self) -> list[tuple[str, ...]]:
         """The modelled nodes in an order for passes, those together whose GPs may predict at once."""
@@ -117,6 +138,11 @@ class GPNetwork:
         """The modelled nodes that are, or may be, noisy."""
         known = self.task.noise
         return tuple(node for node in self.nodes if known is None or not isinstance(known[node], Zero))
+
+    @property
+    def confounded(self) -> bool:
+        """Whether a latent cause links two of the modelled nodes."""
+        return any(pair <= set(self.nodes) for pair in self.task.diagram.bidirected)
 
     def add(self, action: Action, observation: Observation) -> None:
         """Learn from a round: every node that was not set, and was measured with its parents."""

@@ -164,6 +164,15 @@ class GaussianProcess:
         self._points = self.inputs  # those that the model knows, rescaled: the first ones added
         self._given: Conditional
 
+    def learn_noise(self, noise: Callable[[], Noise]) -> None:
+        """Take the outputs' noise for unknown, and for of another kind than the model was made with.
+
+        Args:
+            noise: makes the model of it.
+        """
+        self.noise_std, self._unknown_noise = None, noise
+        self._noise = self._make_noise()
+
     def __getstate__(self) -> dict[str, Any]:
         """All but the functions that follow from the kernel and the points."""
         kept = dict(self.__dict__)
