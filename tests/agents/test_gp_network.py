@@ -226,7 +226,7 @@ def test_a_sum_of_parents_is_learned_sooner_than_by_a_kernel_of_all_of_them() ->
 
 
 def test_noise_with_a_latent_part_is_not_taken_for_signal() -> None:
-    """CompleteGraph's rewards vary by 2.6 about their mean; with BoTorch's prior .2 of it would be left as noise."""
+    """CompleteGraph's rewards vary by 2.6 about their mean; with BoTorch's prior a fifth would be left as noise."""
     task = make("CBO/CompleteGraph-v0", 0, 1)[1]
     left, believed = [], []
     for seed in range(4):

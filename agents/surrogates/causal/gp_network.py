@@ -62,7 +62,7 @@ class GPNetwork:
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
         condense: whether the GPs of noisy networks condense their predictions.
         skips: whether passes leave out mechanisms of nodes that all actions set.
-        additive: whether noisy nodes of several parents and no action have an
+        additive: whether, where latent causes link nodes, noisy nodes of several parents and no action have an
             :class:`~cbo_gym.agents.surrogates.gp.additive.AdditiveKernel`.
     """
 
@@ -115,12 +115,13 @@ class GPNetwork:
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
         """What makes the prior of a node's mechanism.
 
-        Without noise a kernel of all parents learns soon enough, and predicts in half the time.
+        Without latent causes a kernel of all parents learns as much, and predicts in half the time.
         """
         parents = len(self.parents[node])
         if not parents:
             return SquaredExponential
-        additive = self.additive and parents > 1 and not self.actions[node] and node in self.noisy
+        noisy = self.additive and self.confounded and node in self.noisy
+        additive = noisy and parents > 1 and not self.actions[node]
         return AdditiveKernel if additive else partial(MechanismKernel, parents=parents)
 
     def _by_depth(self) -> list[tuple[str, ...]]:
