@@ -36,6 +36,7 @@ class Mode(StrEnum):
     DISCRETE = "discrete"
     ADVERSARIAL = "adversarial"
     DYNAMIC = "dynamic"
+    SUBSET = "subset"
 
 
 @dataclass(frozen=True)
