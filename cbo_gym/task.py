@@ -194,6 +194,11 @@ class SoftTask(ParametricTask):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubsetTask(SoftTask):
+    """Subset mode: soft actions whose coordinates are 0 or 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AggregatedTask(ParametricTask):
     """Aggregated mode.
 

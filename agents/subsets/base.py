@@ -9,7 +9,7 @@ import numpy as np
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.subsets.regressions import SwitchedRegressions
-from cbo_gym.task import Action, Info, Mode, Observation, SoftTask
+from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
 
 class LinearSEMAgent(Agent):
@@ -23,7 +23,7 @@ class LinearSEMAgent(Agent):
     """
 
     modes = frozenset({Mode.SUBSET})
-    task: SoftTask
+    task: SubsetTask
     model: SwitchedRegressions
 
     def setup(self, seed: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.scm.linear import LinearNetwork
-from cbo_gym.task import Action, SoftTask
+from cbo_gym.task import Action, SubsetTask
 
 
 class SwitchedRegressions:
@@ -30,7 +30,7 @@ class SwitchedRegressions:
         UnsupportedModeError: if a node has several parameters.
     """
 
-    def __init__(self, task: SoftTask, causes: Mapping[str, Sequence[str]], agent: str) -> None:
+    def __init__(self, task: SubsetTask, causes: Mapping[str, Sequence[str]], agent: str) -> None:
         if crowded := [name for name, own in task.action_nodes.items() if len(own) > 1]:
             raise UnsupportedModeError(
                 f"{agent} needs nodes with one parameter at most; in {task.env_id} {crowded[0]} has more"

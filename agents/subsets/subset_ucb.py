@@ -18,7 +18,7 @@ import numpy as np
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
 from cbo_gym.errors import ArgumentError
-from cbo_gym.task import Action, Info, Mode, Observation, SoftTask
+from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
 MOST_SUBSETS = 2**16
 
@@ -36,7 +36,7 @@ class SubsetUCB(Agent):
     """
 
     modes = frozenset({Mode.SUBSET})
-    task: SoftTask
+    task: SubsetTask
 
     def setup(self, seed: int) -> None:
         space = self.task.action_space

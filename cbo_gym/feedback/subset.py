@@ -9,10 +9,11 @@ from cbo_gym.actions import SuperArmCodec, SuperArmSpace
 from cbo_gym.actions.codec import Actions, Record
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import shown
+from cbo_gym.feedback.base import Region
 from cbo_gym.feedback.soft import SoftFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
-from cbo_gym.task import Action, Mode
+from cbo_gym.task import Action, Mode, SubsetTask
 
 MOST_LISTED = 2**14  # subsets that are gone through one by one
 
@@ -45,6 +46,7 @@ class SubsetFeedback(SoftFeedback):
     """
 
     mode = Mode.SUBSET
+    task_class = SubsetTask
     usual_initial_data = (0, 0)
     codec: SubsetCodec  # type: ignore[assignment]  # points of the unit box are rounded
 
@@ -56,16 +58,17 @@ class SubsetFeedback(SoftFeedback):
         return SubsetCodec(SuperArmSpace(len(domains), len(domains)), domains, domains.names)
 
     def decode(self, action: Action) -> Intervention:
-        _require_bits(as_numbers(action))
-        return super().decode(action)
+        return super().decode(_bits(action))
 
     def decode_batch(self, actions: Actions) -> Intervention:
-        _require_bits(as_numbers(actions))
-        return super().decode_batch(actions)
+        return super().decode_batch(_bits(actions))
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         drawn = rng.integers(2, size=(random or 0, self.scm.action_dim))
         return np.concatenate([np.tile(np.rint(self._null), (observational, 1)), drawn]).astype(np.int8)
+
+    def regions(self) -> list[Region]:
+        return super().regions() if self.all_actions() is None else []
 
     def all_actions(self) -> np.ndarray | None:
         return self.codec.space.all() if self.codec.space.count <= MOST_LISTED else None
@@ -75,10 +78,12 @@ class SubsetFeedback(SoftFeedback):
         return best.astype(np.int8) if best is not None and np.isin(best, (0.0, 1.0)).all() else None
 
 
-def _require_bits(numbers: np.ndarray) -> None:
+def _bits(given: Action) -> np.ndarray:
+    numbers = as_numbers(given)
     wrong = numbers[(numbers != 0.0) & (numbers != 1.0)]
     if wrong.size:
         raise InvalidAction(f"the entries of a subset must be 0 or 1; given {shown(wrong.flat[0].item())}")
+    return numbers
 
 
 FEEDBACK = SubsetFeedback
