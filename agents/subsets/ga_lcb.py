@@ -87,11 +87,10 @@ class GALCB(LinearSEMAgent):
             self._learn_graph()
         while len(self.active) > 1:
             upper, widths = self._bounds()
-            if widths.max() < self._bound[-1] / math.sqrt(self.task.horizon):
-                return self.active[int(upper.argmax())]
-            if widths.max() >= self._bound[-1] * 2.0**-self._phase:
-                wide = np.flatnonzero(widths >= self._bound[-1] * 2.0**-self._phase)
-                return self.active[self.rng.choice(wide)]
+            wide = widths >= self._bound[-1] * 2.0**-self._phase
+            if wide.any():
+                known = widths.max() < self._bound[-1] / math.sqrt(self.task.horizon)
+                return self.active[int(upper.argmax()) if known else self.rng.choice(np.flatnonzero(wide))]
             self.active = self.active[upper >= upper.max() - self._bound[-1] * 2.0 ** (1 - self._phase)]
             self._phase += 1
         return self.active[0]
@@ -124,7 +123,9 @@ class GALCB(LinearSEMAgent):
                 one for one in places[:at] if counts[one] == len(below) or below[one, place]
             ]  # fmt: skip
             kept = self._causes_among(nodes[:, above], nodes[:, place], self.model.places(actions)[:, place] == 0)
-            self.causes[self.task.nodes[place]] = [self.task.nodes[one] for one, k in zip(above, kept, strict=True) if k]
+            self.causes[self.task.nodes[place]] = [
+                self.task.nodes[one] for one, k in zip(above, kept, strict=True) if k
+            ]
         self.fit_to(self.causes)
         self._bound = np.ones(len(places))
         for at, own in enumerate(self.model.network.causes):
@@ -149,7 +150,9 @@ class GALCB(LinearSEMAgent):
         for i, own in enumerate(model.network.causes):
             inverses = model.inverses[i, :, : len(own), : len(own)]
             norms = np.sqrt(((means[:, own] @ inverses) * means[:, own]).sum(axis=-1))  # option by option
-            doubts = np.sqrt(np.linalg.eigvalsh(inverses)[:, -1]) * np.linalg.norm(self._bound[np.array(own[1:], int) - 1])
+            doubts = np.sqrt(np.linalg.eigvalsh(inverses)[:, -1]) * np.linalg.norm(
+                self._bound[np.array(own[1:], int) - 1]
+            )
             added = self.scale * (norms + doubts[:, None])
             widths[:, i + 1] = widths[:, own].sum(axis=1) + added[places[:, i], np.arange(len(places))]
         return means[:, -1] + widths[:, -1], widths[:, -1]

@@ -38,7 +38,9 @@ def test_the_best_choice_is_that_of_enumeration(seed):
 
 def _climb(causes, middles, roots, rng):
     """The greatest value over one ellipsoid a node, found vector by vector from a random start."""
-    vectors = [middle + root @ _unit(rng.normal(size=root.shape[1])) for middle, root in zip(middles, roots, strict=True)]
+    vectors = [
+        middle + root @ _unit(rng.normal(size=root.shape[1])) for middle, root in zip(middles, roots, strict=True)
+    ]
     for _ in range(60):
         for i, (middle, root) in enumerate(zip(middles, roots, strict=True)):
             zeros = np.zeros_like(middle)

@@ -101,8 +101,8 @@ def unknown_graph(degree: int = 3, layers: int = 2) -> Problem:
     """The system of Yan & Tajer (2024): a hierarchical graph with weights that halve, or double at the reward.
 
     The nodes of the first layer are noise, and are not switched. All other weights are 1, under intervention 0.5; at
-    the reward it is the other way round, so that the best is to intervene on the reward alone. Noise is uniform on [0, 1], which
-    is written as a constant of 0.5 and noise with a mean of 0.
+    the reward it is the other way round, so that the best is to intervene on the reward alone. Noise is uniform on
+    [0, 1], which is written as a constant of 0.5 and noise with a mean of 0.
 
     Args:
         degree: nodes a layer, at least 1; the paper has 3.
