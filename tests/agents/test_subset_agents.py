@@ -7,7 +7,7 @@ from cbo_gym import UnsupportedModeError, agents
 from cbo_gym.errors import ArgumentError
 from tests.agents.helpers import make, play
 
-SMALL, HIDDEN = "CBO/LinearSEMHierarchical5-v0", "CBO/LinearSEMUnknownGraph-v0"
+SMALL, HALVED = "CBO/LinearSEMHierarchical5-v0", "CBO/LinearSEMHalved-v0"
 ROUNDS = 40
 
 
@@ -97,7 +97,7 @@ def test_those_that_know_the_graph_earn_more_than_those_that_do_not():
 
 
 def test_ga_lcb_finds_the_graph_and_then_the_best_subset():
-    env, task = make(HIDDEN, 100, 4000)
+    env, task = make(HALVED, 100, 4000, graph="hidden")
     agent = agents.GALCB(rounds=200)
     actions, _ = play(agent, env, task, 100)
     assert task.graph.diagram is None
@@ -109,7 +109,7 @@ def test_ga_lcb_finds_the_graph_and_then_the_best_subset():
 
 
 def test_those_that_need_the_graph_or_fewer_nodes_say_so():
-    _, hidden = make(HIDDEN, 100, 5)
+    _, hidden = make(HALVED, 100, 5, graph="hidden")
     for build in (agents.LinSEMUCB, agents.LinSEMTS):
         with pytest.raises(UnsupportedModeError, match="diagram"):
             build().reset(hidden, 0)

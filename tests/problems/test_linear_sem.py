@@ -7,12 +7,12 @@ import pytest
 import cbo_gym
 from cbo_gym.errors import ArgumentError
 from cbo_gym.oracle import oracle_of
-from cbo_gym.problems.systems.linear_sem import enhanced_parallel, hierarchical, unknown_graph
+from cbo_gym.problems.systems.linear_sem import enhanced_parallel, halved, hierarchical
 
 SMALL = {
     "CBO/LinearSEMHierarchical5-v0": {"instance_seed": 300},
     "CBO/LinearSEMParallel5-v0": {"instance_seed": 301},
-    "CBO/LinearSEMUnknownGraph-v0": {},
+    "CBO/LinearSEMHalved-v0": {},
 }
 made = pytest.mark.parametrize(("env_id", "keywords"), SMALL.items())
 
@@ -74,8 +74,7 @@ def test_graphs_are_those_of_the_papers():
         tree = enhanced_parallel(nodes=7, instance_seed=seed).scm.diagram
         assert set(tree.parents("Y")) == {f"X{i}" for i in range(1, 7)}
         assert [len(tree.parents(f"X{i}")) for i in range(1, 7)] == [0, 1, 1, 1, 1, 1]
-    assert unknown_graph().scm.action_dim == 4
-    assert gym.make("CBO/LinearSEMUnknownGraph-v0").unwrapped.spec.kwargs["graph"] == "hidden"
+    assert halved().scm.action_dim == 4
 
 
 def test_what_cannot_be_made_is_refused():

@@ -97,12 +97,15 @@ def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
     return _random_problem("LinearSEMParallel", f"{count - 1} causes of the reward in a tree", causes, rng)
 
 
-def unknown_graph(degree: int = 3, layers: int = 2) -> Problem:
+def halved(degree: int = 3, layers: int = 2) -> Problem:
     """The system of Yan & Tajer (2024): a hierarchical graph with weights that halve, or double at the reward.
 
     The nodes of the first layer are noise, and are not switched. All other weights are 1, under intervention 0.5; at
     the reward it is the other way round, so that the best is to intervene on the reward alone. Noise is uniform on
     [0, 1], which is written as a constant of 0.5 and noise with a mean of 0.
+
+    The paper's agent is not told the graph: ``graph="hidden"``. The regrets that its program prints take the first
+    layer's means for 1, where they are 0.5.
 
     Args:
         degree: nodes a layer, at least 1; the paper has 3.
@@ -116,7 +119,7 @@ def unknown_graph(degree: int = 3, layers: int = 2) -> Problem:
     ones[-1], halves[-1] = halves[-1], ones[-1]
     what = f"{layers} layers of {degree} nodes, weights of 1 and 0.5"
     pairs = list(zip(ones, halves, strict=True))
-    return _problem("LinearSEMUnknownGraph", what, YAN, causes, pairs, Uniform(-MEAN_NOISE, MEAN_NOISE))
+    return _problem("LinearSEMHalved", what, YAN, causes, pairs, Uniform(-MEAN_NOISE, MEAN_NOISE))
 
 
 def _seed(instance_seed: int) -> int:
