@@ -37,6 +37,10 @@ from cbo_gym.agents.networks.mcbo import MCBO as MCBO
 from cbo_gym.agents.networks.network_model import GPNetworkModel as GPNetworkModel
 from cbo_gym.agents.scopes.cobo import CoBO as CoBO
 from cbo_gym.agents.scopes.cocabo import CoCaBO as CoCaBO
+from cbo_gym.agents.subsets.ga_lcb import GALCB as GALCB
+from cbo_gym.agents.subsets.linsem_ts import LinSEMTS as LinSEMTS
+from cbo_gym.agents.subsets.linsem_ucb import LinSEMUCB as LinSEMUCB
+from cbo_gym.agents.subsets.subset_ucb import SubsetUCB as SubsetUCB
 from cbo_gym.agents.super_arms.igp_ucb import IGPUCB as IGPUCB
 from cbo_gym.agents.super_arms.mets import METS as METS
 from cbo_gym.agents.super_arms.sem_ucb import SEMUCB as SEMUCB
@@ -56,6 +60,7 @@ __all__ = [
     "EICF",
     "EIFN",
     "EXCBO",
+    "GALCB",
     "GPMW",
     "GPOO",
     "GPUCB",
@@ -84,11 +89,14 @@ __all__ = [
     "GPTree",
     "GPUCBRestarted",
     "LearnedGraph",
+    "LinSEMTS",
+    "LinSEMUCB",
     "Optuna",
     "ParallelBandit",
     "Random",
     "SSEMUCBNorm",
     "StableBaselines3",
     "StoOO",
+    "SubsetUCB",
     "SuccessiveRejects",
 ]

@@ -46,6 +46,7 @@ PLAYED_BY_AGENTS = (
     "CBO/ParallelBandit-v0",
     "CBO/Dropwave-Penny-v0",
     "CBO/DCBOStat-v0",
+    "CBO/LinearSEMHierarchical5-v0",
 )
 OF_TASKS = (
     "env_id", "mode", "nodes", "reward", "horizon", "action_nodes", "action_domains", "null_action",
