@@ -490,7 +490,7 @@ def _source(one: Environment) -> Iterator[str]:
     yield f"{entry.paper}, {entry.section}."
     if (cited := one.feedback.problem.citation) and entry.paper not in cited:
         yield f"The problem: {cited}."
-    yield f"Built by [`{name}`](../api/{module}.md) in `{module}`."
+    yield f"Built by `{name}` in `{module}`."
     related = [other for other in environments() if other.family == one.family and other is not one]
     if related:
         yield "Related: " + ", ".join(f"[`{other.name}`]({other.name}.md)" for other in related) + "."
