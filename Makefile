@@ -15,7 +15,7 @@ AGENT_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 C
   CBO/DCBOStat-v0 CBO/CCBOSynthetic2-v0
 
 .PHONY: help install leaderboard results agent-results readme pictures choice verify test test-slow benchmark zoo docs \
-  serve lint format clean
+  serve release lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -82,6 +82,10 @@ serve:  ## show the site at http://localhost:8000; pages also open from site/ind
 	@test -f site/index.html || $(MAKE) docs
 	@echo "http://localhost:8000 (stop with Ctrl-C)"
 	@$(PYTHON) -m http.server --bind localhost --directory site 8000 2> /dev/null
+
+release: $(READY)  ## write the address and the date of a release: make release REPOSITORY=https://... DATE=2026-12-01
+	$(BIN)/python docs/release.py $(REPOSITORY) $(DATE)
+	$(BIN)/python docs/notebooks.py
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,11 @@ LINKED = ("index.md", "guide/", "tutorials/", "faq.md", "which_method.md", "lead
 #: what is left as it is: code, headings, links, tables, HTML, formulas
 APART = re.compile(
     r"```.*?^```|`[^`\n]+`|^#.*?$|\[[^\]]*\]\([^)]*\)|^\|.*?$|<[^>]*>|\$[^$]*\$", re.DOTALL | re.MULTILINE
+)
+#: what is looked for by other ways than words: numbers, tables, formulas, the history
+UNSEARCHED = re.compile(
+    r"environments/(?!gallery).*#(?!about)|papers/.*#|leaderboard.html#(?!who)|CHANGELOG"
+    r"|agents/.*#(cost-and-results|departures)"
 )
 
 
@@ -77,3 +83,11 @@ def on_post_page(output, page, config):
     """The theme's search has no name for screen readers."""
     dialog = 'data-md-component="search" role="dialog"'
     return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
+def on_post_build(config):
+    """The search reads its index when the first page is opened, so it holds what readers search for and no more."""
+    path = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    index["docs"] = [entry for entry in index["docs"] if not UNSEARCHED.match(entry["location"])]
+    path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

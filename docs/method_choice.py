@@ -109,15 +109,19 @@ def tags(played: Played) -> Iterable[str]:
     return entry.tags if entry else ()
 
 
-def mode_part(mode: Mode, table: pl.DataFrame) -> str:
-    """What the page says of a mode."""
+def comparisons(mode: Mode, table: pl.DataFrame) -> dict[str, Found]:
+    """Slice -> what published runs say of it."""
     rows = table.filter(pl.col("mode") == str(mode))
-    scores = scores_of(rows)
     seconds = {
         ((row["env"], row["rounds"]), row["agent"]): row["seconds"]
         for row in rows.group_by("env", "rounds", "agent").agg(pl.col("seconds").mean()).to_dicts()
     }
-    parts = {name: compared(found, seconds) for name, found in slices(scores).items()}
+    return {name: compared(found, seconds) for name, found in slices(scores_of(rows)).items()}
+
+
+def mode_part(mode: Mode, table: pl.DataFrame) -> str:
+    """What the page says of a mode."""
+    parts = comparisons(mode, table)
     return "\n\n".join(
         [
             f"## {mode.capitalize()} mode",
@@ -185,20 +189,34 @@ def unknown(mode: Mode, parts: Mapping[str, Found]) -> str:
     return f"**Not known.** {text}" if text else ""
 
 
+def answer(mode: Mode, table: pl.DataFrame) -> Mean | None:
+    """The method that ``Auto`` takes where the graph is known, with its means over environments; None if no rule."""
+    if not (rules := RULES.get(mode)):
+        return None
+    rule = next((one for one in rules if one.holds.__name__ in PREFERRED), rules[0])
+    own = _runs_of(rule.agent, mode, table)
+    score = own.group_by("env").agg(pl.col("score").mean())["score"].mean()
+    seeds = own.group_by("env").agg(pl.col("seed").n_unique())["seed"].min() if own.height else 0
+    seconds = SECONDS.get(mode, {}).get(rule.agent, 0.0)
+    return Mean(rule.agent, float("nan") if score is None else score, seconds, seeds)
+
+
+def _runs_of(agent: str, mode: Mode, table: pl.DataFrame) -> pl.DataFrame:
+    """Those of one agent in a mode; environments without their keywords."""
+    own = table.filter((pl.col("mode") == str(mode)) & (pl.col("agent") == agent))
+    return own.with_columns(pl.col("env").str.replace(r"\(.*", ""))
+
+
 def short_table(table: pl.DataFrame) -> str:
-    """One answer a mode, for whoever knows the graph and has time."""
+    """One answer for each mode, for whoever knows the graph and has time."""
     rows = []
     for mode in Mode:
-        found = table.filter(pl.col("mode") == str(mode))
-        if not (rules := RULES.get(mode)):
+        if (best := answer(mode, table)) is None:
             rows.append(f"| [{mode}](#{mode}-mode) | not known yet | | | |")
             continue
-        rule = next((one for one in rules if one.holds.__name__ in PREFERRED), rules[0])
-        own = found.filter(pl.col("agent") == rule.agent)
-        own = own.with_columns(pl.col("env").str.replace(r"\(.*", ""))
-        tasks, seconds = own["env"].n_unique(), SECONDS.get(mode, {}).get(rule.agent, 0.0)
-        score = own.group_by("env").agg(pl.col("score").mean())["score"].mean()
-        rows.append(f"| [{mode}](#{mode}-mode) | {agent_link(rule.agent)} | {score:.3f} | {tasks} | {seconds:.2g} |")
+        envs = _runs_of(best.agent, mode, table)["env"].n_unique()
+        cells = f"{agent_link(best.agent)} | {best.score:.3f} | {envs} | {best.seconds:.2g}"
+        rows.append(f"| [{mode}](#{mode}-mode) | {cells} |")
     header = "| mode | use | mean score | environments | seconds a round, at most |\n|---|---|---:|---:|---:|"
     return "\n".join([header, *rows])
 
