@@ -137,8 +137,8 @@ def table() -> str:
     ]
     for one in environments():
         entry, best = one.entry, one.entry.optimum
-        value = f"{_rounded(best.value, best):.4g} ({best.standard_error:.1g})" if best else "not recorded"
-        at_random = f"{_rounded(best.random_value, best):.4g}" if best else ""
+        value = f"{rounded(best.value, best):.4g} ({best.standard_error:.1g})" if best else "not recorded"
+        at_random = f"{rounded(best.random_value, best):.4g}" if best else ""
         cells = (
             f"[`{entry.id}`]({one.page})",
             entry.mode,
@@ -196,7 +196,7 @@ def _images(one: Environment, kind: str, alt: str) -> str:
     )
 
 
-def _rounded(value: float, best: RecordedOptimum) -> float:
+def rounded(value: float, best: RecordedOptimum) -> float:
     """0 for what is nothing but rounding, beside what lies between the optimum and a random action."""
     return 0.0 if abs(value) < NOTHING * abs(best.value - best.random_value) else value
 
@@ -367,8 +367,8 @@ def _optimum(one: Environment) -> str:
     rows = [
         "| action | expected reward | standard error |",
         "|---|---:|---:|",
-        f"| optimal | {_rounded(best.value, best):.6g} | {best.standard_error:.1g} |",
-        f"| random | {_rounded(best.random_value, best):.6g} | {best.random_standard_error:.1g} |",
+        f"| optimal | {rounded(best.value, best):.6g} | {best.standard_error:.1g} |",
+        f"| random | {rounded(best.random_value, best):.6g} | {best.random_standard_error:.1g} |",
         "",
         f"Reached at {codec.to_text(best.action)}."
         if one.entry.mode not in (Mode.CONTEXTUAL, Mode.DYNAMIC)

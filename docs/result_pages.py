@@ -338,7 +338,7 @@ def answers(table_of_runs: pl.DataFrame, others: Collection[str]) -> str:
             best = method_choice.answer(mode, table_of_runs)
             known = [f"{best.score:.3f}" if best else MISSING, MISSING, f"{best.seconds:.2g}" if best else MISSING, "1"]
         rows.append([mode, agent_link(best.agent, "", others) if best else "not known", *known, link])
-    header = ["mode", "best method", "mean score", "next", _head("seconds a round"), "environments", ""]
+    header = ["mode", "best method", "mean score", "next", _head("seconds a round"), "environments", "evidence"]
     return table(header, rows, texts=2)
 
 

@@ -48,9 +48,9 @@ class Told(NamedTuple):
 
 #: Rounds are those after which methods differ, and in contextual mode those that learning a policy takes.
 MODES = {
-    Mode.SOFT: Told("parameters of the mechanisms", "all nodes", {"CBO/Alpine2-v0": 50, "CBO/Dropwave-v0": 50}),
-    Mode.HARD: Told("`do(X = x)` on a set of variables", "all nodes", {"CBO/ToyGraph-v0": 50, "CBO/PSAGraph-v0": 50}),
-    Mode.CONTEXTUAL: Told("`do(X = x)`, after seeing a context", "all nodes", {"CBO/CoCaAligned-v0": 200}),
+    Mode.SOFT: Told("parameters of the mechanisms", "all nodes", {"CBO/Alpine2-v0": 50}),
+    Mode.HARD: Told("`do(X = x)` on a set of variables", "all nodes", {"CBO/ToyGraph-v0": 50}),
+    Mode.CONTEXTUAL: Told("`do(X = x)`, after seeing a context", "all nodes", {"CBO/CoCaAligned-v0": 100}),
     Mode.AGGREGATED: Told("a cell of the parameters", "means over the cell", {"CBO/GPBandit1-v0": 50}),
     Mode.MASKED: Told("which random signals to let in", "nodes and signals", {"CBO/SSEMPeriodic-v1": 50}),
     Mode.DISCRETE: Told("one of finitely many `do(X = x)`", "all nodes", {"CBO/XYZWBandit-v0": 100}),
