@@ -84,18 +84,17 @@ def curves(path: Path) -> None:
     """Average regret over the rounds so far, a panel for each task of the README's table."""
     runs = [run for run in load_published(suite=showcase.SUITE) if run.status == "finished"]
     styles = looks(showcase.AGENTS)
-    tasks = [(mode, env) for mode, told in showcase.MODES.items() for env in told.tasks]
-    columns = 5
-    figure = Figure(figsize=(10.5, 1.9 * -(-len(tasks) // columns)), layout="constrained")
-    for place, (mode, env) in enumerate(tasks):
-        axis = figure.add_subplot(-(-len(tasks) // columns), columns, place + 1)
+    columns = 4
+    figure = Figure(figsize=(9.6, 1.9 * -(-len(showcase.MODES) // columns)), layout="constrained")
+    for place, (mode, told) in enumerate(showcase.MODES.items()):
+        axis = figure.add_subplot(-(-len(showcase.MODES) // columns), columns, place + 1)
         for agent in showcase.AGENTS:
-            own = [run for run in runs if (run.agent, run.env) == (agent, env)]
+            own = [run for run in runs if (run.agent, run.env) == (agent, told.env)]
             if own:
                 scale = own[0].optimum - own[0].random_value
                 lines = np.stack([run.table["average_regret"].to_numpy() / scale for run in own])
                 mean_curve(axis, lines, agent, styles[agent])
-        axis.set_title(f"{env.removeprefix('CBO/').removesuffix('-v0')} ({mode})", fontsize=8)
+        axis.set_title(f"{mode}: {told.env.removeprefix('CBO/').removesuffix('-v0')}", fontsize=8)
         axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
         round_axis(axis)
     figure.supylabel("Average regret (1 = random)", fontsize=8.5)

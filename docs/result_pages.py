@@ -250,8 +250,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def published_parts() -> dict[str, list[Run]]:
-    """Name of a file -> its runs, of the checkout's published results; empty while nothing is published."""
-    return {path.stem: load_published(path) for path in sorted(own_store().glob("*.parquet"))}
+    """Name of a file -> its runs, of the checkout's published results; without those of the README's table."""
+    files = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != choice_evidence.SHOWCASE]
+    return {path.stem: load_published(path) for path in files}
 
 
 def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:

@@ -17,8 +17,8 @@ import polars as pl
 from cbo_gym import sweep
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
-from cbo_gym.evaluation.report.markdown import escape, with_part
-from cbo_gym.evaluation.report.tables import MISSING, number
+from cbo_gym.evaluation.report.markdown import with_part
+from cbo_gym.evaluation.report.tables import MISSING
 from cbo_gym.files import write_text
 from cbo_gym.specs import find_agent, modes_of
 from cbo_gym.task import Mode
@@ -38,32 +38,33 @@ class Told(NamedTuple):
     Attributes:
         action: what an action is.
         back: what comes back.
-        tasks: environments that are played, with their rounds; the first is the mode's example.
+        env: the mode's example, which is played.
+        rounds: for how long.
     """
 
     action: str
     back: str
-    tasks: dict[str, int]
+    env: str
+    rounds: int
 
 
 #: Rounds are those after which methods differ, and in contextual mode those that learning a policy takes.
 MODES = {
-    Mode.SOFT: Told("parameters of the mechanisms", "all nodes", {"CBO/Alpine2-v0": 50}),
-    Mode.HARD: Told("`do(X = x)` on a set of variables", "all nodes", {"CBO/ToyGraph-v0": 50}),
-    Mode.CONTEXTUAL: Told("`do(X = x)`, after seeing a context", "all nodes", {"CBO/CoCaAligned-v0": 100}),
-    Mode.AGGREGATED: Told("a cell of the parameters", "means over the cell", {"CBO/GPBandit1-v0": 50}),
-    Mode.MASKED: Told("which random signals to let in", "nodes and signals", {"CBO/SSEMPeriodic-v1": 50}),
-    Mode.DISCRETE: Told("one of finitely many `do(X = x)`", "all nodes", {"CBO/XYZWBandit-v0": 100}),
-    Mode.ADVERSARIAL: Told("parameters, against a second player", "nodes and its move", {"CBO/Dropwave-Penny-v0": 50}),
-    Mode.DYNAMIC: Told("`do(X = x)` in a time slice", "nodes of the slice", {"CBO/DCBOStat-v0": 30}),
+    Mode.SOFT: Told("parameters of the mechanisms", "all nodes", "CBO/Alpine2-v0", 50),
+    Mode.HARD: Told("`do(X = x)` on a set of variables", "all nodes", "CBO/ToyGraph-v0", 50),
+    Mode.CONTEXTUAL: Told("`do(X = x)`, after seeing a context", "all nodes", "CBO/CoCaAligned-v0", 100),
+    Mode.AGGREGATED: Told("a cell of the parameters", "means over the cell", "CBO/GPBandit1-v0", 50),
+    Mode.MASKED: Told("which random signals to let in", "nodes and signals", "CBO/SSEMPeriodic-v1", 50),
+    Mode.DISCRETE: Told("one of finitely many `do(X = x)`", "all nodes", "CBO/XYZWBandit-v0", 100),
+    Mode.ADVERSARIAL: Told("parameters, against a second player", "nodes and its move", "CBO/Dropwave-Penny-v0", 50),
+    Mode.DYNAMIC: Told("`do(X = x)` in a time slice", "nodes of the slice", "CBO/DCBOStat-v0", 30),
 }
 
 
 def play() -> None:
     """Play every task; the quickest first. Runs that are there are kept."""
     for told in reversed(MODES.values()):
-        for env, rounds in told.tasks.items():
-            sweep(AGENTS, env, list(SEEDS), RUNS, horizon=rounds, recommend="end")
+        sweep(AGENTS, told.env, list(SEEDS), RUNS, horizon=told.rounds, recommend="end")
 
 
 def modes_table() -> str:
@@ -77,7 +78,7 @@ def modes_table() -> str:
     rows = []
     for mode in Mode:
         told = MODES[mode]
-        rows.append(f"| {mode} | {told.action} | {told.back} | `{next(iter(told.tasks))}` | {_some(agents[mode])} |")
+        rows.append(f"| {mode} | {told.action} | {told.back} | `{told.env}` | {_some(agents[mode])} |")
     header = "| mode | an action is | what comes back | for example | its agents |\n|---|---|---|---|---|"
     return "\n".join([header, *rows, ""])
 
@@ -92,12 +93,11 @@ def scores_table(board: Leaderboard) -> str:
     cells = {(row["env"], row["agent"]): row for row in board.per_env.filter(pl.col("score").is_not_null()).to_dicts()}
     rows = []
     for mode, told in MODES.items():
-        for env, rounds in told.tasks.items():
-            label = f"{env}, T={rounds}"
-            found = {agent: cells[label, agent] for agent in AGENTS if (label, agent) in cells}
-            best = max(row["score"] for row in found.values())
-            shown = [_score(found.get(agent), best) for agent in AGENTS]
-            rows.append(f"| {mode} | {env.removeprefix('CBO/')} | {rounds} | {' | '.join(shown)} |")
+        label = f"{told.env}, T={told.rounds}"
+        found = {agent: cells[label, agent] for agent in AGENTS if (label, agent) in cells}
+        best = max(row["score"] for row in found.values())
+        shown = [_score(found.get(agent), best) for agent in AGENTS]
+        rows.append(f"| {mode} | {told.env.removeprefix('CBO/')} | {told.rounds} | {' | '.join(shown)} |")
     header = f"| mode | task | rounds | {' | '.join(AGENTS)} |\n|---|---|---:|{'---:|' * len(AGENTS)}"
     return "\n".join([header, *rows, ""])
 
@@ -105,7 +105,7 @@ def scores_table(board: Leaderboard) -> str:
 def _score(row: dict[str, float] | None, best: float) -> str:
     if row is None:
         return MISSING
-    text = escape(str(number(row["score"], row["score_half"])))
+    text = f"{row['score']:.2f} ± {row['score_half'] or 0.0:.2f}"
     return f"**{text}**" if row["score"] == best else text
 
 
