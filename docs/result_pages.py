@@ -30,7 +30,7 @@ from cbo_gym.evaluation.metrics.gap import mean_slice_gap
 from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.report.markdown import escape
-from cbo_gym.evaluation.report.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, provenance, with_interval
+from cbo_gym.evaluation.report.tables import HEADS, MISSING, SCORE_NOTE, SECONDS_NOTE, number, provenance, with_interval
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published, own_store
@@ -349,14 +349,6 @@ def _reading() -> str:
         f"stand apart, since their numbers are of other environments. Intervals are 95 %, and are not shown below "
         f"{LEAST_SEEDS} seeds.\n\n{marks_note()}"
     )
-
-
-#: what the heads of columns mean, where a word does not say it
-HEADS = {
-    "interquartile mean": "mean of the middle half of the scores of the recommendation",
-    "score of play": "mean score of all rounds as they were played",
-    "seconds a round": "act, update and recommend together",
-}
 
 
 def _head(title: str) -> str:
