@@ -6,19 +6,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 QUICK := runs/quick
 
-# the table of results in the README
-SHOWCASE := runs/showcase
-SHOWCASE_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/GPBandit1-v0 CBO/CoCaFig1-v0 \
-  CBO/SSEMPeriodic-v0
-
 # the results on the agents' pages
 AGENT_RESULTS := runs/agents
-AGENT_ENVS := $(SHOWCASE_ENVS) CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v0 \
+AGENT_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/GPBandit1-v0 CBO/CoCaFig1-v0 \
+  CBO/SSEMPeriodic-v0 CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v0 \
   'CBO/ToyGraph-v0(graph="hidden")' CBO/GPBandit2-v0 CBO/GPBandit3-v0 CBO/CoCaAligned-v0 CBO/PSAContextual2-v0 \
   CBO/SSEMTanh-v1 CBO/IVBandit-v0 CBO/ParallelBandit-v0 CBO/Dropwave-Penny-v0 CBO/Alpine2-Perturb-v0 \
   CBO/DCBOStat-v0 CBO/CCBOSynthetic2-v0
 
-.PHONY: help install leaderboard results agent-results readme choice verify test test-slow benchmark zoo docs lint format clean
+.PHONY: help install leaderboard results agent-results readme pictures choice verify test test-slow benchmark zoo docs \
+  serve release lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -37,9 +34,9 @@ leaderboard: $(READY)  ## run a small leaderboard (a minute or two) and print it
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
 
-results: $(READY)  ## play every agent on some environments and publish it in the README (ten minutes on two cores)
-	$(BIN)/cbo-gym sweep $(SHOWCASE) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(SHOWCASE_ENVS))
-	$(BIN)/cbo-gym publish $(SHOWCASE) --suite showcase
+results: $(READY)  ## play the tasks of the README's table, publish them and write it (a quarter of an hour on two cores)
+	$(BIN)/python docs/showcase.py play
+	$(BIN)/cbo-gym publish runs/showcase --suite showcase
 	$(MAKE) readme
 
 agent-results: $(READY)  ## measure what the agents' pages say of cost and results (half an hour on two cores)
@@ -47,12 +44,16 @@ agent-results: $(READY)  ## measure what the agents' pages say of cost and resul
 	$(BIN)/cbo-gym publish $(AGENT_RESULTS) --suite agents
 	$(MAKE) readme
 
-readme: $(READY)  ## write the README's table and the agents' pages' numbers from the published results
-	test ! -f results/showcase.parquet || $(BIN)/cbo-gym leaderboard results/showcase.parquet --markdown README.md
+readme: $(READY)  ## write the README's tables and the agents' pages' numbers from the published results
+	test ! -f results/showcase.parquet || $(BIN)/python docs/showcase.py write
 	test ! -f results/agents.parquet || $(BIN)/python docs/agent_results.py
 
-choice: $(READY)  ## hold the rules of Auto against every other agent, on the published results, and write its page's tables
+pictures: $(READY)  ## draw the README's pictures anew, from real runs (needs Chromium)
+	$(BIN)/python docs/readme_pictures.py
+
+choice: $(READY)  ## hold the rules of Auto against every other agent, on the published results, and write the pages about it
 	$(BIN)/python docs/choice_evidence.py --write
+	$(BIN)/python docs/method_choice.py
 
 verify: $(READY)  ## play some of the published runs again and compare
 	$(BIN)/cbo-gym verify results --sample 20
@@ -76,6 +77,15 @@ zoo: $(READY)  ## write the types and the cards of cbo_gym.agents anew, after an
 docs: $(READY)  ## build the site (guide, environments, API reference) into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+serve:  ## show the site at http://localhost:8000; pages also open from site/index.html, but the search needs a server
+	@test -f site/index.html || $(MAKE) docs
+	@echo "http://localhost:8000 (stop with Ctrl-C)"
+	@$(PYTHON) -m http.server --bind localhost --directory site 8000 2> /dev/null
+
+release: $(READY)  ## write the address and the date of a release: make release REPOSITORY=https://... DATE=2026-12-01
+	$(BIN)/python docs/release.py $(REPOSITORY) $(DATE)
+	$(BIN)/python docs/notebooks.py
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -278,7 +278,7 @@ def _facts(agent: Described) -> str:
     quick = min((one for one in results() if one.agent == agent.name), key=lambda one: one.seconds, default=None)
     facts = [
         f"Feedback modes: {agent.modes}.",
-        f"In Python [`cbo_gym.agents.{agent.kind.__name__}`](../api/{agent.module}.md).",
+        f"In Python `from cbo_gym.agents import {agent.kind.__name__}`; its code is in `{agent.module}`.",
     ]
     if quick:
         facts.append(f"Try it: `cbo-gym run {agent.name} {quick.id} --horizon 30`.")

@@ -28,10 +28,14 @@ from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.compare.leaderboard import final_numbers
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.published import own_store
 from cbo_gym.files import write_text
 from cbo_gym.specs import Spec, make_env
 
 PAGE = Path(__file__).parent / "methods" / "Auto.md"
+COLUMNS = ("mode", "agent", "seed", "score", "seconds", "env", "rounds")
+SHOWCASE = "showcase"  # the file of the README's table
 LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be called a rival
 
 Scores = dict[str, dict[int, float]]  # agent -> seed -> score
@@ -53,8 +57,16 @@ class Against(NamedTuple):
 
 
 def published() -> pl.DataFrame:
-    """A row a finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds."""
-    runs = [run for run in newest(load_published()) if run.status == "finished" and not run.unverified]
+    """The table of all published runs but those of the README's table, whose seconds are of a busy machine."""
+    parts = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != SHOWCASE]
+    return table_of(run for path in parts for run in load_published(path))
+
+
+def table_of(given: Iterable[Run]) -> pl.DataFrame:
+    """A row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds."""
+    runs = [run for run in newest(given) if run.status == "finished" and not run.unverified]
+    if not runs:
+        return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
     table = final_numbers(runs).select("mode", "agent", "seed", "score", "seconds")
     known = table.with_columns(
         env=pl.Series([run.env for run in runs]), rounds=pl.Series([run.horizon for run in runs])

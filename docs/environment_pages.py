@@ -20,13 +20,14 @@ from environment_pictures import Pictures, dark, pictures_of, size_of
 from equations import Equation, equations_html, equations_of
 
 from cbo_gym.feedback import Feedback, make_feedback
-from cbo_gym.registry import EnvEntry, entries
+from cbo_gym.registry import EnvEntry, RecordedOptimum, entries
 from cbo_gym.scm import SeparableSEM, Zero
 from cbo_gym.task import Constraint, Mode
 
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
 MOST_LISTED = 40  # targets or scopes
+NOTHING = 1e-12  # relative size of rounding errors
 PLACES = {
     Mode.SOFT: "[{}]",
     Mode.HARD: "values[{}]",
@@ -129,15 +130,15 @@ def table() -> str:
     rows = [
         *("---", "hide: [toc]", "---", "", "# All environments", ""),
         f"{len(environments())} environments; the [gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are "
-        "expectations: of the best action (in brackets its standard error), and of a random one.",
+        "expectations: of the best action (in brackets its standard error), and of a random one. Press a head to sort.",
         *("", '<div class="environment-table" markdown>', ""),
         "| environment | mode | nodes | rounds | optimum | random action | system |",
         "|:---|:---|---:|---:|---:|---:|:---|",
     ]
     for one in environments():
         entry, best = one.entry, one.entry.optimum
-        value = f"{best.value:.4g} ({best.standard_error:.1g})" if best else "not recorded"
-        at_random = f"{best.random_value:.4g}" if best else ""
+        value = f"{rounded(best.value, best):.4g} ({best.standard_error:.1g})" if best else "not recorded"
+        at_random = f"{rounded(best.random_value, best):.4g}" if best else ""
         cells = (
             f"[`{entry.id}`]({one.page})",
             entry.mode,
@@ -145,7 +146,7 @@ def table() -> str:
             str(entry.horizon),
             value,
             at_random,
-            one.feedback.problem.description,
+            f"{one.feedback.problem.description} <small>{', '.join(entry.tags)}</small>",
         )
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*rows, "", "</div>", ""])
@@ -165,26 +166,39 @@ def gallery() -> str:
     ]
     for mode, members in _by_mode().items():
         rows += [f"## {mode.capitalize()} mode", "", members[0].mode_in_words, "", '<div class="gallery">']
-        rows += map(_card, members)
+        families: dict[str, list[Environment]] = {}
+        for one in members:
+            families.setdefault(one.family, []).append(one)
+        rows += [_card(family, own) for family, own in families.items()]
         rows += ["</div>", ""]
     return "\n".join(rows)
 
 
-def _card(one: Environment) -> str:
-    pictures = "".join(f'<span class="card-picture">{_images(one, kind, "..", "")}</span>' for kind in _kinds(one))
-    title = f'<span class="card-title">{one.name}</span>'
-    text = f'<span class="card-text">{escape(one.feedback.problem.description)}</span>'
-    return f'<a class="environment-card" href="../{one.name}/">{title}{pictures}{text}</a>'
+def _card(family: str, members: Sequence[Environment]) -> str:
+    """A family of environments in pictures of its first member, with links to all."""
+    first = members[0]
+    pictures = "".join(f'<span class="card-picture">{_images(first, kind, "")}</span>' for kind in _kinds(first))
+    text = f'<span class="card-text">{escape(first.feedback.problem.description)}</span>'
+    links = " ".join(f'<a href="{one.name}.html">{one.name}</a>' for one in members)
+    return (
+        f'<div class="environment-card"><a class="card-title" href="{first.name}.html">{family}{pictures}</a>{text}'
+        f'<span class="card-links">{links}</span></div>'
+    )
 
 
-def _images(one: Environment, kind: str, root: str, alt: str) -> str:
+def _images(one: Environment, kind: str, alt: str) -> str:
     """A picture for light pages and one for dark ones; the theme shows one of them."""
     width, height = size_of(getattr(one.pictures, kind))
     size = f'width="{width}" height="{height}" loading="lazy"'
     return "".join(
-        f'<img src="{root}/pictures/{one.name}-{kind}{suffix}.svg#only-{scheme}" alt="{escape(alt)}" {size}>'
+        f'<img src="pictures/{one.name}-{kind}{suffix}.svg#only-{scheme}" alt="{escape(alt)}" {size}>'
         for suffix, scheme in (("", "light"), ("-dark", "dark"))
     )
+
+
+def rounded(value: float, best: RecordedOptimum) -> float:
+    """0 for what is nothing but rounding, beside what lies between the optimum and a random action."""
+    return 0.0 if abs(value) < NOTHING * abs(best.value - best.random_value) else value
 
 
 # The page of one environment ---------------------------------------------------------------------------------
@@ -249,7 +263,7 @@ def _constraints(one: Environment) -> tuple[Constraint, ...]:
 
 def _figure(one: Environment, kind: str, caption: str) -> str:
     width = size_of(getattr(one.pictures, kind))[0]
-    images = _images(one, kind, "..", caption)
+    images = _images(one, kind, caption)
     least = min(width, max(round(0.62 * width), 300))
     return (
         f'<figure class="wide"><div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}" '
@@ -353,8 +367,8 @@ def _optimum(one: Environment) -> str:
     rows = [
         "| action | expected reward | standard error |",
         "|---|---:|---:|",
-        f"| optimal | {best.value:.6g} | {best.standard_error:.1g} |",
-        f"| random | {best.random_value:.6g} | {best.random_standard_error:.1g} |",
+        f"| optimal | {rounded(best.value, best):.6g} | {best.standard_error:.1g} |",
+        f"| random | {rounded(best.random_value, best):.6g} | {best.random_standard_error:.1g} |",
         "",
         f"Reached at {codec.to_text(best.action)}."
         if one.entry.mode not in (Mode.CONTEXTUAL, Mode.DYNAMIC)
@@ -490,7 +504,7 @@ def _source(one: Environment) -> Iterator[str]:
     yield f"{entry.paper}, {entry.section}."
     if (cited := one.feedback.problem.citation) and entry.paper not in cited:
         yield f"The problem: {cited}."
-    yield f"Built by [`{name}`](../api/{module}.md) in `{module}`."
+    yield f"Built by `{name}` in `{module}`."
     related = [other for other in environments() if other.family == one.family and other is not one]
     if related:
         yield "Related: " + ", ".join(f"[`{other.name}`]({other.name}.md)" for other in related) + "."

@@ -1,40 +1,44 @@
-"""Pages that are written by the code: one an environment, one an API module, and the start page."""
+"""Pages written by the code, one for each environment and each stable module; and links to the glossary."""
 
 from __future__ import annotations
 
+import json
 import re
-from importlib import import_module
+from functools import cache
 from pathlib import Path
 
 import environment_pages
+import surface
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parent.parent
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):<code>~?([^<]*)</code>")
+LINKED = ("index.md", "guide/", "tutorials/", "faq.md", "which_method.md", "leaderboard.md")  # pages that link terms
+#: what is left as it is: code, headings, links, tables, HTML, formulas
+APART = re.compile(
+    r"```.*?^```|`[^`\n]+`|^#.*?$|\[[^\]]*\]\([^)]*\)|^\|.*?$|<[^>]*>|\$[^$]*\$", re.DOTALL | re.MULTILINE
+)
+#: what is looked for by other ways than words: numbers, tables, formulas, the history
+UNSEARCHED = re.compile(
+    r"environments/(?!gallery).*#(?!about)|papers/.*#|leaderboard.html#(?!who)|CHANGELOG"
+    r"|agents/.*#(cost-and-results|departures)"
+)
 
 
 def on_config(config):
-    """The API section lists every module, in one group a folder."""
-    groups: dict[str, list[str]] = {}
-    for name in modules():
-        parts = name.split(".")
-        nested = len(parts) > 2 or (ROOT / Path(*parts)).is_dir()
-        groups.setdefault(".".join(parts[:2]) if nested else parts[0], []).append(f"api/{name}.md")
     for entry in config.nav:
         if "Environments" in entry:
             entry["Environments"] = environment_pages.navigation()
-    config.nav = [*config.nav, {"API": [{group: pages} for group, pages in groups.items()]}]
+    reference = [{module: f"api/{module}.md"} for module in surface.modules()]
+    config.nav = [*config.nav, {"Reference": ["guide/stability.md", *reference]}]
     return config
 
 
 def on_files(files, config):
-    pages = environment_pages.pages()
-    for source in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
-        text = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
-        pages["index.md" if source == "README.md" else source] = text
-    for name in modules():
-        pages[f"api/{name}.md"] = f"---\ntitle: {name}\n---\n\n# {name}\n\n{offered(name)}::: {name}\n"
-    for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the README shows them
+    pages = environment_pages.pages() | surface.pages()
+    for source in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        pages[source] = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
+    for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the guide shows them
         uri = f"examples/figures/{figure.name}"
         files.append(File.generated(config, uri, abs_src_path=str(figure)))
     for uri, content in pages.items():
@@ -42,23 +46,32 @@ def on_files(files, config):
     return files
 
 
-def modules() -> list[str]:
-    """The import paths of all modules; cbo_gym/agents is a link, which the search does not follow by itself."""
-    package = ROOT / "cbo_gym"
-    found = [*sorted(package.rglob("*.py")), *sorted((package / "agents").rglob("*.py"))]
-    paths = [path for path in found if path.name != "__main__.py"]  # a program, which offers no names
-    return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+@cache
+def terms() -> dict[str, str]:
+    """The words of the glossary and their places in it, long ones first."""
+    found = re.findall(r"^## (.+)$", (ROOT / "docs" / "glossary.md").read_text(), flags=re.MULTILINE)
+    common = {"do", "Action", "Round", "Seed", "Score", "Mode", "Feedback", "Optimum"}  # on every page, and plain words
+    places = {term: re.sub(r"[^\w]+", "-", term.lower()) for term in found if term not in common}
+    return dict(sorted(places.items(), key=lambda item: -len(item[0])))
 
 
-def offered(name: str) -> str:
-    """What a package offers by its own name and holds elsewhere, with links."""
-    module, links = import_module(name), []
-    for one in getattr(module, "__all__", ()):
-        thing = getattr(module, one)
-        home, called = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
-        if called and home != name and str(home).startswith("cbo_gym"):
-            links.append(f"[`{one}`][{home}.{called}]")
-    return f"`from {name} import` {', '.join(links)}\n\n" if links else ""
+def on_page_markdown(markdown, page, config, files):
+    """The first use of a term on a page of the guide leads to the glossary."""
+    uri = page.file.src_uri
+    return with_terms(markdown, "../" * uri.count("/")) if uri.startswith(LINKED) else markdown
+
+
+def with_terms(markdown: str, root: str) -> str:
+    """The text with each term linked where it first stands in prose."""
+    for term, place in terms().items():
+        pattern = re.compile(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])", re.IGNORECASE)
+        apart = [found.span() for found in APART.finditer(markdown)]
+        for found in pattern.finditer(markdown):
+            if not any(start <= found.start() < end for start, end in apart):
+                link = f"[{found[0]}]({root}glossary.md#{place})"
+                markdown = markdown[: found.start()] + link + markdown[found.end() :]
+                break
+    return markdown
 
 
 def on_page_content(html, page, config, files):
@@ -70,3 +83,11 @@ def on_post_page(output, page, config):
     """The theme's search has no name for screen readers."""
     dialog = 'data-md-component="search" role="dialog"'
     return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
+def on_post_build(config):
+    """The search reads its index when the first page is opened, so it holds what readers search for and no more."""
+    path = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    index["docs"] = [entry for entry in index["docs"] if not UNSEARCHED.match(entry["location"])]
+    path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

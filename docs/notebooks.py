@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -20,8 +21,11 @@ INSTALL = """\
 try:
     import cbo_gym
 except ModuleNotFoundError:  # on a machine that is new, as one of Colab's
-    %pip install --quiet "cbo-gym[all]"
+    %pip install --quiet {source}
 """
+FROM_HERE = '"../..[all]"  # of the checkout that this notebook lies in'
+COLAB = "https://colab.research.google.com/github/{place}/blob/main/examples/notebooks/{name}.ipynb"
+GITHUB = "https://github.com/"
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\.md(#[^)]*)?\)")
 
 
@@ -36,13 +40,27 @@ def notebook_of(page: Path) -> str:
         start = found.end()
     cells.append(new_markdown_cell(_prose(text[start:])))
     cells = [cell for cell in cells if cell.source]
-    cells.insert(1, new_code_cell(INSTALL.rstrip()))
+    cells.insert(1, new_code_cell(INSTALL.format(source=source(repository())).rstrip()))
+    if repository().startswith(GITHUB):
+        place = repository().removeprefix(GITHUB)
+        cells[0].source += f"\n\n[Open in Colab]({COLAB.format(place=place, name=page.stem)})"
     for place, cell in enumerate(cells):
         cell["id"] = f"{page.stem.replace('_', '-')}-{place}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     made = new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
     nbformat.validate(made)
     return nbformat.writes(made) + "\n"
+
+
+def repository() -> str:
+    """The address of the repository, as the release says it; empty before."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return project.get("urls", {}).get("Repository", "")
+
+
+def source(address: str) -> str:
+    """From where a notebook installs the package."""
+    return f'"cbo-gym[all] @ git+{address}"' if address else FROM_HERE
 
 
 def _cell(found: re.Match[str]) -> nbformat.NotebookNode:

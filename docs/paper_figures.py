@@ -1,9 +1,10 @@
-"""Curves for the pages of papers: a panel an environment, a line a method, from the published results."""
+"""Figures of the pages of results, from published runs: curves of papers, and scores with their intervals."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from environment_pictures import svg_of
@@ -66,3 +67,31 @@ def thinned(curves: np.ndarray) -> np.ndarray:
     found = np.full_like(curves, np.nan)
     found[:, kept] = curves[:, kept]
     return found
+
+
+class Dot(NamedTuple):
+    """A score with the ends of its interval; None where none is known."""
+
+    agent: str
+    score: float
+    low: float | None
+    high: float | None
+
+
+@on_paper
+def dots_svg(title: str, dots: Sequence[Dot]) -> str:
+    """A dot with its interval for each agent, the first on top."""
+    styles = looks(dot.agent for dot in dots)
+    figure = Figure(figsize=(6.4, 0.62 + 0.2 * len(dots)), layout="constrained")
+    axis = figure.subplots()
+    for place, (agent, score, low, high) in enumerate(dots):
+        look = styles[agent]
+        if low is not None and high is not None:
+            axis.hlines(place, low, high, color=look.colour, linewidth=1.6)
+        axis.plot(score, place, look.marker, color=look.colour)
+    axis.set_yticks(range(len(dots)), [for_figure(dot.agent) for dot in dots])
+    axis.grid(False, axis="y")
+    axis.set(xlabel="Interquartile mean of the scores", ylim=(len(dots) - 0.4, -0.6))
+    axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))
+    axis.set_title(for_figure(title), loc="left")
+    return svg_of(figure)

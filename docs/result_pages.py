@@ -6,18 +6,20 @@ paper shows and claims, and what agents are told beyond spaces, graph and initia
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import agent_pages
+import choice_evidence
+import method_choice
 import numpy as np
 import polars as pl
 from claims import Claim, Judgement, Regret, judge
 from environment_pictures import dark
-from paper_figures import curve_of, curves_svg
+from paper_figures import Dot, curve_of, curves_svg, dots_svg
 from pydantic import Field, ValidationError
 
 from cbo_gym.agents.zoo import zoo
@@ -28,7 +30,7 @@ from cbo_gym.evaluation.metrics.gap import mean_slice_gap
 from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.report.markdown import escape
-from cbo_gym.evaluation.report.tables import MISSING, SCORE_NOTE, SECONDS_NOTE, number, overall_table, provenance
+from cbo_gym.evaluation.report.tables import HEADS, MISSING, SCORE_NOTE, SECONDS_NOTE, number, provenance, with_interval
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published, own_store
@@ -36,6 +38,7 @@ from cbo_gym.evaluation.verify.submission import read_card
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, matches, modes_of
 from cbo_gym.suites import Suite, load, load_all
+from cbo_gym.task import Mode
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.yaml_files import read_yaml
 
@@ -247,8 +250,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def published_parts() -> dict[str, list[Run]]:
-    """Name of a file -> its runs, of the checkout's published results; empty while nothing is published."""
-    return {path.stem: load_published(path) for path in sorted(own_store().glob("*.parquet"))}
+    """Name of a file -> its runs, of the checkout's published results; without those of the README's table."""
+    files = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != choice_evidence.SHOWCASE]
+    return {path.stem: load_published(path) for path in files}
 
 
 def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
@@ -258,7 +262,7 @@ def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> d
         parts: the published runs, by the names of their files.
         others: addresses of other pages, which are linked.
     """
-    found = {LEADERBOARD: leaderboard_page(parts, others)}
+    found = leaderboard_pages(parts, others)
     for paper in papers():
         found[paper.page] = paper_page(paper, parts, others)
         for exhibit in paper.exhibits:
@@ -299,18 +303,122 @@ def marks_note() -> str:
 # The leaderboard ---------------------------------------------------------------------------------------------
 
 
-def leaderboard_page(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> str:
-    """Every suite, all agents that have played it, and what has not been played."""
+def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
+    """The page and its pictures: who is best in each mode, and every suite with all agents that have played it."""
+    pictures: dict[str, str] = {}
+    runs = [run for found in parts.values() for run in found]
     shown = [
+        "---\nhide: [toc]\n---",
         "# Leaderboard",
-        "Every suite, with all agents that have played it, from the [published results](guide/results.md). "
-        f"{SCORE_NOTE} {SECONDS_NOTE} Intervals are 95 %.",
-        marks_note(),
+        "## Who is best at what",
+        answers(choice_evidence.table_of(runs), others),
+        "Scores of the recommendation on the environments that all methods compared have played, each counting once. "
+        "[Which method should I use?](which_method.md) says more: without a graph, with noise, with few rounds. "
+        "Where its first answer is another one, the choice depends on what the task tells.",
+        folded("How to read the tables", _reading()),
     ]
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
-        shown += _suite(suite, runs_of(suite, parts), others)
-    return "\n\n".join([*shown, ""])
+        shown += _suite(suite, runs_of(suite, parts), others, pictures)
+    shown += ["## Papers", "Each paper's figures and claims beside our runs:"]
+    shown.append("\n".join(f"* [{_short(paper)}]({paper.page})" for paper in papers()))
+    return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
+
+
+def answers(table_of_runs: pl.DataFrame, others: Collection[str]) -> str:
+    """Mode -> the best method with its score and seconds, and the next one; what ``Auto`` says where no two compare."""
+    rows = []
+    for mode in Mode:
+        found = method_choice.comparisons(mode, table_of_runs)["all tasks"]
+        link = f"[why](which_method.md#{mode}-mode)"
+        if found.means:
+            best, second = found.means[:2]
+            next_best = f"{agent_link(second.agent, '', others)} {second.score:.3f}"
+            known = [f"{best.score:.3f}", next_best, f"{best.seconds:.2g}", f"{found.compared} of {found.envs}"]
+        else:
+            best = method_choice.answer(mode, table_of_runs)
+            known = [f"{best.score:.3f}" if best else MISSING, MISSING, f"{best.seconds:.2g}" if best else MISSING, "1"]
+        rows.append([mode, agent_link(best.agent, "", others) if best else "not known", *known, link])
+    header = ["mode", "best method", "mean score", "next", _head("seconds a round"), "environments", "evidence"]
+    return table(header, rows, texts=2)
+
+
+def _reading() -> str:
+    return (
+        f"{SCORE_NOTE} {SECONDS_NOTE} Agents that have played every environment of a suite's mode are ranked; others "
+        f"stand apart, since their numbers are of other environments. Intervals are 95 %, and are not shown below "
+        f"{LEAST_SEEDS} seeds.\n\n{marks_note()}"
+    )
+
+
+def _head(title: str) -> str:
+    return f'<abbr title="{HEADS[title]}">{title}</abbr>' if title in HEADS else title
+
+
+def folded(summary: str, text: str) -> str:
+    """A line that opens; Markdown."""
+    return f"<details markdown>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+def scores_of(board: Leaderboard, mode: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of agents that have played all environments of a mode, the best first, and those of all others."""
+    rows = board.overall.filter(pl.col("group") == mode).to_dicts()
+    for row in rows:
+        if row["fewest_seeds"] < LEAST_SEEDS:
+            row |= {f"{name}_{end}": None for name in ("iqm", "average_score") for end in ("low", "high")}
+    rows.sort(key=lambda row: -row["iqm"])
+    return [row for row in rows if row["envs"] == row["of"]], [row for row in rows if row["envs"] < row["of"]]
+
+
+def _scores_table(rows: Sequence[Mapping[str, Any]], others: Collection[str], with_envs: bool) -> str:
+    names = ("iqm", "average_score")
+    header = ["agent", *(["environments"] if with_envs else []), "seeds"]
+    header += [_head("interquartile mean"), _head("score of play"), _head("seconds a round")]
+    body = [
+        [
+            agent_link(row["agent"], "", others),
+            *([f"{row['envs']} of {row['of']}"] if with_envs else []),
+            _seed_range(row["fewest_seeds"], row["most_seeds"]),
+            *(_interval(row, name) for name in names),
+            f"{row['seconds']:.2g}",
+        ]
+        for row in rows
+    ]
+    return table(header, body)
+
+
+def _interval(row: Mapping[str, Any], name: str) -> str:
+    """A score with its interval, if the interval has any width."""
+    cell = with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+    return escape(cell.text if cell.detail == f"[{cell.text}, {cell.text}]" else str(cell))
+
+
+def _seed_range(fewest: int, most: int) -> str:
+    return str(most) if fewest == most else f"{fewest} to {most}"
+
+
+def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
+    """The scores as a picture, which is put among the others; what shows it."""
+    dots = [Dot(row["agent"], row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole]
+    svg = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole[0]['of'])}", dots)
+    path = f"papers/pictures/scores-{suite.name}-{mode}"
+    pictures |= {f"{path}.svg": svg, f"{path}-dark.svg": dark(svg)}
+    alt = f"Scores of {suite.name} in {mode} mode"
+    return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
+
+
+def _environments(count: int) -> str:
+    return "1 environment" if count == 1 else f"{count} environments"
+
+
+def _board(suite: Suite, runs: Sequence[Run]) -> Leaderboard | None:
+    """Of the finished runs of a suite; None without any."""
+    finished = any(run.status == "finished" and not run.unverified for run in runs)
+    return leaderboard(runs) if finished else None
+
+
+def _modes(board: Leaderboard) -> list[str]:
+    return [group for group in board.groups if group != ALL_MODES]
 
 
 def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
@@ -333,44 +441,48 @@ def _horizon(suite: Suite, label: str) -> int:
     return suite.horizon or (entry.horizon if entry else 0)
 
 
-def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> list[str]:
-    finished = [run for run in runs if run.status == "finished" and not run.unverified]
+def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
     asked = (
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by {suite.metric}."
     )
-    if not finished:
-        return [asked, f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
-    board = leaderboard(runs)
-    parts = [asked]
-    for mode in (group for group in board.groups if group != ALL_MODES):
-        overall = overall_table(board, mode)
-        agents = board.overall.filter(pl.col("group") == mode)["agent"]
-        rows = [
-            [agent_link(agent, "", others), *map(escape, row[1:])]
-            for agent, row in zip(agents, overall.lines, strict=True)
-        ]
-        parts += [f"### {suite.name}, {mode} mode", table(overall.header, rows)]
-    if suite.metric == "gap":
-        parts += _gap_parts(suite, board, others)
-    parts += _lost_parts(suite, board, others)
-    return [*parts, not_run(suite, runs, others), f"From {escape(provenance(board))}"]
+    board = _board(suite, runs)
+    if board is None:
+        return [f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
+    parts = []
+    for mode in _modes(board):
+        whole, partial = scores_of(board, mode)
+        of = _environments((whole or partial)[0]["of"])
+        parts.append(f"### {suite.name}, {mode} mode")
+        chart = _chart(suite, mode, whole, pictures) if len(whole) > 1 else ""
+        if whole:
+            shown = f"{chart}\n\n{_scores_table(whole, others, with_envs=False)}"
+            parts.append(f'<div class="board" markdown>\n\n{shown}\n\n</div>')
+        else:
+            parts.append(f"No agent has played all {of}, so none are ranked.")
+        if partial:
+            summary = f"Not ranked, since they have not played all {of}: {len(partial)}"
+            parts.append(folded(summary, _scores_table(partial, others, with_envs=True)))
+    folds = {"GAP and PA-GAP": _gap_parts(board, others) if suite.metric == "gap" else []}
+    folds["Lost without the true graph"] = _lost_parts(board, others)
+    folds["Not run"] = [not_run(suite, runs, others)]
+    folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]
+    lines = [folded(summary, "\n\n".join(texts)) for summary, texts in folds.items() if any(texts)]
+    return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
 
 
-def _gap_parts(suite: Suite, board: Leaderboard, others: Collection[str]) -> list[str]:
+def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
     """GAP and PA-GAP over the environments of each mode, and on each environment."""
-    parts = [f"### {suite.name}, GAP and PA-GAP", GAP_NOTE]
+    parts = [GAP_NOTE]
     for title, found in gap_tables(board):
         body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in found.lines]
         parts += [f"**{escape(title)}**", table(found.header, body)]
     return parts
 
 
-def _lost_parts(suite: Suite, board: Leaderboard, others: Collection[str]) -> list[str]:
+def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
     """What agents lose where they are told less than the true graph, or something wrong; nothing where none is."""
     found = graph_loss_tables(board)
-    if not found:
-        return []
-    parts = [f"### {suite.name}, what is lost without the true graph", LOST_NOTE]
+    parts = [LOST_NOTE] if found else []
     for env, lost in found.items():
         rows = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in lost.lines]
         parts += [f"**{env_link(env, '', others)}**", table(lost.header, rows, texts=2)]
@@ -378,7 +490,7 @@ def _lost_parts(suite: Suite, board: Leaderboard, others: Collection[str]) -> li
 
 
 def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
-    """What of the suite is not published: agents, environments, and pairs with fewer seeds than are asked for."""
+    """What of the suite is not published: agents, environments, and pairs with too few seeds; empty if all is."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
         if run.status == "finished" and not run.unverified:
@@ -405,9 +517,7 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
         lines.append(f"* all rounds of {escape(shown)};")
     if failed:
         lines.append(f"* what failed: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")
-    if not lines:
-        return "Nothing of it is missing."
-    return "**Not run**, or not to the end:\n\n" + "\n".join(lines)[:-1] + "."
+    return "\n".join(lines)[:-1] + "." if lines else ""
 
 
 def _pairs(name: str, labels: Sequence[str]) -> str:
@@ -449,12 +559,10 @@ def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collect
     suite, own = load(paper.suite), _own_runs(paper, parts)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
-        f"---\ntitle: {paper.title}\n---",
+        f"---\ntitle: {paper.title}\nhide: [toc]\n---",
         f"# {paper.title}",
         f"{paper.authors}.{linked}",
-        paper.setting,
-        "## Claims",
-        _claims(paper, own, others),
+        *_claims(paper, own, others),
     ]
     for exhibit in paper.exhibits:
         shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, others)]
@@ -469,17 +577,36 @@ def _own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, named))
 
 
-def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> str:
-    """Every claim on each of its environments, with the verdict and the interval."""
-    rows = [
-        [f"{escape(said.said)} ({exhibit.name})", *_judged(one, others)]
+def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[str]:
+    """How many claims hold, the setting, and every claim on each of its environments, with verdict and interval."""
+    judged = [
+        (said, exhibit, one)
         for exhibit in paper.exhibits
         for said in exhibit.claims
         for claim in said.claims
         for one in judge(claim, runs)
     ]
-    header = ["claim", "environment", "methods", "by", "verdict", "difference", "pairs", "rounds"]
-    return f"{table(header, rows, texts=5)}\n\n{CLAIMS_NOTE}"
+    if not judged:
+        return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
+    counts = Counter(one.verdict for _, _, one in judged)
+    tally = ", ".join(f"{counts[verdict]} {_verdict(verdict)}" for verdict in VERDICTS if counts[verdict])
+    rows = [[f"{escape(said.said)} ({exhibit.name})", *_judged(one, others)] for said, exhibit, one in judged]
+    header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
+    return [
+        f"**Claims: {tally}**, each counted on each of its environments.",
+        paper.setting,
+        "## Claims",
+        f'<div class="claims" markdown>\n\n{table(header, rows, texts=5)}\n\n</div>',
+        folded("How claims are judged", CLAIMS_NOTE),
+    ]
+
+
+VERDICTS = ("confirmed", "refuted", "open", "not run")
+
+
+def _verdict(verdict: str) -> str:
+    """In words and in colour."""
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
 
 
 def _judged(one: Judgement, others: Collection[str]) -> list[str]:
@@ -487,7 +614,7 @@ def _judged(one: Judgement, others: Collection[str]) -> list[str]:
     methods = f"{agent_link(claim.better, '../', others)} over {agent_link(claim.worse, '../', others)}"
     if claim.worse_env:
         methods += f" on {env_link(claim.worse_env, '../', others)}"
-    cells = [env_link(one.env, "../", others), methods, REGRETS[claim.by], f"**{one.verdict}**"]
+    cells = [_verdict(one.verdict), env_link(one.env, "../", others), methods, REGRETS[claim.by]]
     if one.verdict == "not run":
         return [*cells, MISSING, "0", MISSING]
     interval = f"{one.difference:.3f}"
@@ -634,7 +761,8 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     few = sum(len(found) < LEAST_SEEDS for found in seeds.values())
     rounds = sorted({run.horizon for run in finished})
     shorter = [horizon for horizon in rounds if horizon < paper.rounds]
-    parts.append(f"Ours: {escape(_played_with(finished))} The agents' own time: {hours:.2g} hours.")
+    source = f"{escape(_played_with(finished))} The agents' own time: {hours:.2g} hours."
+    parts.append(folded("Where our numbers come from", source))
     if shorter:
         parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
     if few:

@@ -16,7 +16,8 @@ from docs.agent_pages import Described
 
 ROOT = Path(__file__).parent.parent
 GUIDE, TUTORIALS = (sorted((ROOT / "docs" / folder).glob("*.md")) for folder in ("guide", "tutorials"))
-PAGES = [ROOT / "README.md", *GUIDE, *TUTORIALS]
+OTHERS = [ROOT / "docs" / f"{name}.md" for name in ("index", "install", "faq", "which_method")]
+PAGES = [ROOT / "README.md", *OTHERS, *GUIDE, *TUTORIALS]
 RUN = [
     page for page in PAGES if page.stem != "recipes"
 ]  # tests/test_recipes.py plays its files, in a copy of the package

@@ -57,24 +57,21 @@ def test_a_package_of_its_own_is_found_by_its_entry_point(tmp_path):
     assert float(done.stdout) > -200.0  # a random action earns about -2,000
 
 
-def test_the_readme_names_every_environment_and_agent():
+def test_the_catalogue_names_every_environment_and_agent():
     from cbo_gym.registry import entries
     from cbo_gym.specs import known_agents
 
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "docs" / "guide" / "catalogue.md").read_text()
     assert [name for name in known_agents() if f"`{name}`" not in text] == []
     bases = {re.sub(r"(-[A-Za-z]+)*(-v\d+)$", r"\2", entry.id) for entry in entries()}
     assert [base for base in bases if f"`{base}`" not in text] == []
 
 
-def test_make_results_names_registered_environments_and_finds_the_readmes_markers():
-    from cbo_gym.evaluation.report.markdown import BEGIN, END
+def test_the_makefile_names_registered_environments():
     from cbo_gym.registry import find_entry
 
     named = re.findall(r"CBO/[\w-]+", (ROOT / "Makefile").read_text())
     assert [env for env in named if find_entry(env) is None] == []
-    readme = (ROOT / "README.md").read_text()
-    assert readme.count(BEGIN) == readme.count(END) == 1
 
 
 def test_the_service_has_thirty_arms_of_which_the_diagram_leaves_six():

@@ -2,12 +2,15 @@
 
 import re
 import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
 import yaml
 
 import cbo_gym
+from cbo_gym.registry import entries
+from docs.release import released
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,3 +52,54 @@ def test_the_licence_is_named_and_carried(pyproject, citation):
 def test_no_library_is_required_twice(pyproject):
     names = [re.match(r"[\w.-]+", each)[0].lower() for each in pyproject["project"]["dependencies"]]
     assert len(set(names)) == len(names)
+
+
+def test_the_citation_lists_the_papers_of_every_method_and_benchmark(citation):
+    cited = {re.sub(r"\W+", " ", one["title"]).strip().lower() for one in citation["references"]}
+    numbers = re.findall(r"arXiv:([\d.]+)", str(citation["references"]))
+    named = {}
+    for page in sorted((ROOT / "docs" / "methods").glob("*.md")):
+        paper = re.search(r"## Paper\n(.*?)\n## ", page.read_text(encoding="utf-8"), re.DOTALL)
+        named[page.stem] = " ".join(paper[1].split()) if paper else ""
+    missing = [
+        f"{agent}: {title}"
+        for agent, text in named.items()
+        for title in re.findall(r'"([^"]+)"', text)
+        if re.sub(r"\W+", " ", title).strip().lower() not in cited and "consistent extension" not in title
+    ]
+    assert missing == []
+    arxiv = {number for text in named.values() for number in re.findall(r"arxiv.org/abs/([\d.]+\d)", text)}
+    assert arxiv <= set(numbers)
+
+
+def test_every_benchmarks_paper_is_cited(citation):
+    """The registry names papers by their authors."""
+    first = {one["authors"][0]["family-names"] for one in citation["references"]}
+    assert {re.match(r"[\w-]+", entry.paper)[0] for entry in entries()} <= first
+
+
+def test_a_release_writes_its_date_and_address_everywhere():
+    found = released(ROOT, "https://example.org/owner/cbo-gym", date(2026, 12, 1))
+    texts = {path.name: text for path, text in found.items()}
+    assert (
+        tomllib.loads(texts["pyproject.toml"])["project"]["urls"]["Repository"] == "https://example.org/owner/cbo-gym"
+    )
+    assert yaml.safe_load(texts["CITATION.cff"])["date-released"] == date(2026, 12, 1)
+    assert "(2026-12-01)" in texts["CHANGELOG.md"]
+    assert "git clone https://example.org/owner/cbo-gym cbo-gym" in texts["README.md"]
+    with pytest.raises(ValueError, match="must be like https"):
+        released(ROOT, "owner/cbo-gym", date(2026, 12, 1))
+
+
+def test_the_readme_is_short():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 1300
+    pictures = re.findall(r"\]\((docs/pictures/[^)]+)\)", text)
+    assert pictures
+    assert sum((ROOT / path).stat().st_size for path in pictures) <= 400_000
+
+
+def test_links_of_the_readme_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", text)
+    assert [link for link in links if not (ROOT / link).exists()] == []

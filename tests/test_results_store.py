@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from cbo_gym.evaluation import leaderboard, load_published
-from cbo_gym.evaluation.report.markdown import BEGIN, END, results, write_results
+from cbo_gym.evaluation.report.markdown import BEGIN, END, results, with_part, write_results
 from cbo_gym.evaluation.store.published import MOST_BYTES, own_store, read_part
 from cbo_gym.evaluation.verify.admission import admitted
 from cbo_gym.evaluation.verify.submission import read_card
 from cbo_gym.registry import find_entry
 from cbo_gym.suites import load_all
 from cbo_gym.task import Mode
-from docs import agent_results
+from docs import agent_results, showcase
 from tests.evaluation.test_leaderboard import made_up_run
 
 ROOT = Path(__file__).parents[1]
@@ -30,8 +30,12 @@ def board_of(part):
     return leaderboard(load_published(suite=part))
 
 
-def test_the_readme_is_not_older_than_the_store():
-    assert between_the_markers(ROOT / "README.md") == results(board_of("showcase")), "make readme"
+@pytest.mark.parametrize("part", ["modes", "results"])
+def test_the_readme_is_not_older_than_the_code_and_the_store(part):
+    written = showcase.modes_table() if part == "modes" else showcase.scores_table(board_of(showcase.SUITE))
+    assert with_part(ROOT / "README.md", part, written) == (ROOT / "README.md").read_text(encoding="utf-8"), (
+        "make readme"
+    )
 
 
 def test_the_agents_pages_are_not_older_than_the_store():

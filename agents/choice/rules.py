@@ -4,7 +4,7 @@ A rule looks at what the task tells, never at its name: the mode, whether a diag
 limits to expected values, how much was observed before, how many rounds there are. The other rules that hold come next,
 where a method refuses the task or is too slow; ``Random`` plays everything.
 
-The evidence stands above each rule. Scores are the leaderboard's, of the last recommendation: 0 is a random action, 1
+Each rule carries its evidence. Scores are the leaderboard's, of the last recommendation: 0 is a random action, 1
 the optimum. *Published* are means over the seeds in ``results``, which ``docs/choice_evidence.py`` computes anew;
 *tried* are runs that were played besides, on one seed from 100 on, or as many as are named. Where nothing tells two
 methods apart, the rule names the one that is better over the mode.
@@ -33,11 +33,13 @@ class Rule(NamedTuple):
         agent: its name in the zoo.
         reason: why it plays where the condition holds, a clause.
         holds: the condition.
+        evidence: what was measured, in sentences; empty where another rule's evidence says it.
     """
 
     agent: str
     reason: str
     holds: Holds = lambda task: True
+    evidence: str = ""
 
 
 def told(task: Task) -> bool:
@@ -110,90 +112,218 @@ def learnable(task: Any) -> bool:
 
 RULES: Mapping[Mode, tuple[Rule, ...]] = {
     Mode.SOFT: (
-        # No evidence: no soft environment limits expected values. It is the only one of these methods that heeds limits
-        # without a diagram, and the best of those in hard mode.
-        Rule("ConstrainedEI", "expected values have limits, and no diagram is told", limited_and_untold),
-        # It and EICF use no diagram, so their published scores are those without one. Published, 11 systems: 0.481,
-        # EICF 0.500, ahead on 5, behind on 5, and three times as slow. How the reward is composed, which helps EICF, is
-        # not told then.
-        Rule("GP-UCB", "no diagram is told", untold),
-        # MCBO takes the noise of nodes for independent. Published, the one such system, 10 seeds: 0.853, MCBO 0.662.
-        Rule("EXCBO", "it learns the noise, and the diagram has latent confounding", confounded),
-        # Published: mean over 15 environments 0.841, EXCBO 0.826 (behind on 7, ahead on 3); over 11 others 0.945,
-        # EIFN 0.944 (behind on 3, ahead on 2). GP-UCB is behind on all but one.
-        Rule("MCBO", "a diagram is told, and it is the best of those that use one", told),
+        Rule(
+            "ConstrainedEI",
+            "expected values have limits, and no diagram is told",
+            limited_and_untold,
+            evidence=(
+                "No evidence: no soft environment limits expected values. It is the only one of these methods that "
+                "heeds limits without a diagram, and the best of those in hard mode."
+            ),
+        ),
+        Rule(
+            "GP-UCB",
+            "no diagram is told",
+            untold,
+            evidence=(
+                "It and EICF use no diagram, so their published scores are those without one. Published, 11 "
+                "systems: 0.481, EICF 0.500, ahead on 5, behind on 5, and three times as slow. How the reward is "
+                "composed, which helps EICF, is not told then."
+            ),
+        ),
+        Rule(
+            "EXCBO",
+            "it learns the noise, and the diagram has latent confounding",
+            confounded,
+            evidence=(
+                "MCBO takes the noise of nodes for independent. Published, the one such system, 10 seeds: 0.853, "
+                "MCBO 0.662."
+            ),
+        ),
+        Rule(
+            "MCBO",
+            "a diagram is told, and it is the best of those that use one",
+            told,
+            evidence=(
+                "Published: mean over 15 environments 0.841, EXCBO 0.826 (behind on 7, ahead on 3); over 11 others "
+                "0.945, EIFN 0.944 (behind on 3, ahead on 2). GP-UCB is behind on all but one."
+            ),
+        ),
         Rule("GP-UCB", "it is the quickest of those that learn"),
     ),
     Mode.HARD: (
-        # Published, five tasks with limits: 0.781, cCBO 0.702, CBO 0.015. Tried, two of them: 0.839, cCBO 0.454, MCBO
-        # 0.399, which on a third had 0.986.
-        Rule("ConstrainedEI", "expected values have limits", limited),
-        # Published, three nodes without a diagram, two tasks: 0.918, CBO-U 0.844. Tried, three systems, 3 seeds: 0.800,
-        # CBO-U 0.571. With four nodes level, and sixty times as slow.
-        Rule("CEO", "no diagram is told, and there are few nodes", small_and_untold),
-        # Published, candidates for graphs of five and six nodes: 0.808, CEO 0.557. CBO-U and GP-UCB use no diagram; on
-        # 20 random graphs of 10 and 20 nodes: 0.855, GP-UCB 0.778; on ten other systems in 100 rounds 0.767 and 0.770.
-        Rule("CBO-U", "no diagram is told", untold),
-        # Published, one system in 50 rounds: 0.697, GP-UCB 0.763, MCBO 0.368. Tried, the same in 100, 3 seeds: 0.874,
-        # GP-UCB 0.905, CEO 0.619, MCBO 0.410. The other has many observations; tried, 2 seeds: 0.920, MCBO 0.875;
-        # published: MCBO 0.890, CEO 0.824, GP-UCB 0.502.
-        Rule("EXCBO", "it learns the noise, and the diagram has latent confounding", confounded),
-        # Published, nine systems in 100 rounds: 0.926, CEO 0.838, GP-UCB 0.799, CBO 0.788, CBO-U 0.785. Tried, seven
-        # random graphs of 10 and 20 nodes in 40 rounds: 1.000, CBO-U 0.767, GP-UCB 0.754.
-        Rule("MCBO", "a diagram is told, and it is the best of those that use one", told),
+        Rule(
+            "ConstrainedEI",
+            "expected values have limits",
+            limited,
+            evidence=(
+                "Published, five tasks with limits: 0.781, cCBO 0.702, CBO 0.015. Tried, two of them: 0.839, cCBO "
+                "0.454, MCBO 0.399, which on a third had 0.986."
+            ),
+        ),
+        Rule(
+            "CEO",
+            "no diagram is told, and there are few nodes",
+            small_and_untold,
+            evidence=(
+                "Published, three nodes without a diagram, two tasks: 0.918, CBO-U 0.844. Tried, three systems, 3 "
+                "seeds: 0.800, CBO-U 0.571. With four nodes level, and sixty times as slow."
+            ),
+        ),
+        Rule(
+            "CBO-U",
+            "no diagram is told",
+            untold,
+            evidence=(
+                "Published, candidates for graphs of five and six nodes: 0.808, CEO 0.557. CBO-U and GP-UCB use no "
+                "diagram; on 20 random graphs of 10 and 20 nodes: 0.855, GP-UCB 0.778; on ten other systems in 100 "
+                "rounds 0.767 and 0.770."
+            ),
+        ),
+        Rule(
+            "EXCBO",
+            "it learns the noise, and the diagram has latent confounding",
+            confounded,
+            evidence=(
+                "Published, one system in 50 rounds: 0.697, GP-UCB 0.763, MCBO 0.368. Tried, the same in 100, 3 "
+                "seeds: 0.874, GP-UCB 0.905, CEO 0.619, MCBO 0.410. The other has many observations; tried, 2 "
+                "seeds: 0.920, MCBO 0.875; published: MCBO 0.890, CEO 0.824, GP-UCB 0.502."
+            ),
+        ),
+        Rule(
+            "MCBO",
+            "a diagram is told, and it is the best of those that use one",
+            told,
+            evidence=(
+                "Published, nine systems in 100 rounds: 0.926, CEO 0.838, GP-UCB 0.799, CBO 0.788, CBO-U 0.785. "
+                "Tried, seven random graphs of 10 and 20 nodes in 40 rounds: 1.000, CBO-U 0.767, GP-UCB 0.754."
+            ),
+        ),
         Rule("CBO-U", "it is quicker than the others that use what was observed"),
         Rule("HCBO", "it is the quickest of those that learn", told),
     ),
     Mode.CONTEXTUAL: (
-        # Published, five systems in 300 rounds: 0.968, CaBO 0.839, CoBO 0.685 (ahead by 0.018 on one of them). Tried,
-        # eight without confounding, where CoBO does the same, 6 seeds: 0.541, GP-UCB 0.514, of play 0.449 and 0.193.
-        Rule("CoCaBO", "the diagram tells which scopes can be the best", told),
-        # Published, without using the diagram: three systems in 50 rounds, 0.542, GP-UCB 0.542; tried: see above.
-        Rule("CoBO", "no diagram is told, so everything is set by everything"),
+        Rule(
+            "CoCaBO",
+            "the diagram tells which scopes can be the best",
+            told,
+            evidence=(
+                "Published, five systems in 300 rounds: 0.968, CaBO 0.839, CoBO 0.685 (ahead by 0.018 on one of "
+                "them). Tried, eight without confounding, where CoBO does the same, 6 seeds: 0.541, GP-UCB 0.514, "
+                "of play 0.449 and 0.193."
+            ),
+        ),
+        Rule(
+            "CoBO",
+            "no diagram is told, so everything is set by everything",
+            evidence=(
+                "Published, without using the diagram: three systems in 50 rounds, 0.542, GP-UCB 0.542; tried: see "
+                "above."
+            ),
+        ),
         Rule("GP-UCB", "it is quicker than CoBO"),
     ),
     Mode.AGGREGATED: (
-        # Published, nine environments: 0.993 and the best or level on all; GPTree 0.840. Tried, four of more
-        # dimensions: 0.786, GPTree 0.403, Optuna 0.533; the best or level on three, on one 0.02 behind AVE-StoOO.
-        Rule("GPOO", "it is the best of this mode"),
+        Rule(
+            "GPOO",
+            "it is the best of this mode",
+            evidence=(
+                "Published, nine environments: 0.993 and the best or level on all; GPTree 0.840. Tried, four of "
+                "more dimensions: 0.786, GPTree 0.403, Optuna 0.533; the best or level on three, on one 0.02 behind "
+                "AVE-StoOO."
+            ),
+        ),
         Rule("GPTree", "it is quicker than GPOO"),
         Rule("AVE-StoOO", "it is the quickest of those that learn"),
     ),
     Mode.MASKED: (
-        # Published, 31 tasks: 0.998; METS, which also needs the signals' family, 0.996, IGP-UCB 0.978, SEM-UCB 0.910.
-        # SSEM-UCB-Norm, twice as slow, is level: 0.995 on 12 of them, here 0.998. Tried, a system with cycles, 150
-        # rounds: 1.000, SEM-UCB 1.000, IGP-UCB 0.859.
-        Rule("SSEM-UCB-JO", "the components of a separable system are told", separable),
-        # Tried, four systems that are not separable, 500 rounds: 1.000 on each; IGP-UCB 0.539, Optuna 0.570.
-        Rule("SGB", "no components of a separable system are told", inseparable),
-        # Published means, see above.
-        Rule("IGP-UCB", "it is quicker than SSEM-UCB-JO"),
+        Rule(
+            "SSEM-UCB-JO",
+            "the components of a separable system are told",
+            separable,
+            evidence=(
+                "Published, 31 tasks: 0.998; METS, which also needs the signals' family, 0.996, IGP-UCB 0.978, SEM- "
+                "UCB 0.910. SSEM-UCB-Norm, twice as slow, is level: 0.995 on 12 of them, here 0.998. Tried, a "
+                "system with cycles, 150 rounds: 1.000, SEM-UCB 1.000, IGP-UCB 0.859."
+            ),
+        ),
+        Rule(
+            "SGB",
+            "no components of a separable system are told",
+            inseparable,
+            evidence=(
+                "Tried, four systems that are not separable, 500 rounds: 1.000 on each; IGP-UCB 0.539, Optuna 0.570."
+            ),
+        ),
+        Rule(
+            "IGP-UCB",
+            "it is quicker than SSEM-UCB-JO",
+            evidence="Published means, see above.",
+        ),
         Rule("SGB", "it is the quickest of those that learn"),
     ),
     Mode.DISCRETE: (
-        # Published: 0.327, all others below 0. Tried, 11 seeds: 1.000, SuccessiveRejects 0.541, UCB 0.357.
-        Rule("ParallelBandit", "all nodes are independent causes of the reward", parallel),
-        # Published: 1.000, as POMIS-UCB; UCB 0.682. Tried, four systems in 100 rounds, 6 seeds: 0.921, POMIS-UCB 0.874,
-        # UCB 0.625. In all their rounds every method finds the best arm, these two with the highest scores of play.
-        Rule("POMIS-TS", "the diagram tells which arms can be the best", told),
-        # Tried, a system whose possibly optimal sets have no arms, 4 rounds an arm, 11 seeds: 0.633, TS 0.449, UCB
-        # 0.266; a parallel one: 0.541, TS 0.265, UCB 0.357.
-        Rule("SuccessiveRejects", "there are few rounds for each arm", scarce),
-        # Tried, all rounds of four systems, 12 an arm and more: level, but of play 0.87, SuccessiveRejects 0.27.
-        Rule("TS", "there are rounds enough to try every arm"),
+        Rule(
+            "ParallelBandit",
+            "all nodes are independent causes of the reward",
+            parallel,
+            evidence=(
+                "Published: 0.327, all others below 0. Tried, 11 seeds: 1.000, SuccessiveRejects 0.541, UCB 0.357."
+            ),
+        ),
+        Rule(
+            "POMIS-TS",
+            "the diagram tells which arms can be the best",
+            told,
+            evidence=(
+                "Published: 1.000, as POMIS-UCB; UCB 0.682. Tried, four systems in 100 rounds, 6 seeds: 0.921, "
+                "POMIS-UCB 0.874, UCB 0.625. In all their rounds every method finds the best arm, these two with "
+                "the highest scores of play."
+            ),
+        ),
+        Rule(
+            "SuccessiveRejects",
+            "there are few rounds for each arm",
+            scarce,
+            evidence=(
+                "Tried, a system whose possibly optimal sets have no arms, 4 rounds an arm, 11 seeds: 0.633, TS "
+                "0.449, UCB 0.266; a parallel one: 0.541, TS 0.265, UCB 0.357."
+            ),
+        ),
+        Rule(
+            "TS",
+            "there are rounds enough to try every arm",
+            evidence=(
+                "Tried, all rounds of four systems, 12 an arm and more: level, but of play 0.87, SuccessiveRejects "
+                "0.27."
+            ),
+        ),
     ),
     Mode.ADVERSARIAL: (
-        # Published, eight games of 100 rounds: 0.977, GP-MW 0.911, GP-UCB 0.828, MCBO 0.822.
-        Rule("CBO-MW", "a diagram is told, and it is the best of those that use one", told),
+        Rule(
+            "CBO-MW",
+            "a diagram is told, and it is the best of those that use one",
+            told,
+            evidence="Published, eight games of 100 rounds: 0.977, GP-MW 0.911, GP-UCB 0.828, MCBO 0.822.",
+        ),
         Rule("GP-MW", "it needs no diagram, and is quicker than CBO-MW"),
     ),
     Mode.DYNAMIC: (
-        # Published, the one system with 100 time series: 0.534, ABO 0.262. Tried, 16 seeds: 0.236, ABO -0.045. Over all
-        # 26 seeds CBO-Restarted is ahead by 0.14 with a standard error of 0.08; over the mode it is behind, 0.878 and
-        # 0.898.
-        Rule("DCBO", "many time series were observed", much_observed),
-        # Published, the seven others, 4 to 10 time series: 0.978 and the best on each; DCBO 0.950.
-        Rule("ABO", "few time series were observed, or it is quicker than those that use them"),
+        Rule(
+            "DCBO",
+            "many time series were observed",
+            much_observed,
+            evidence=(
+                "Published, the one system with 100 time series: 0.534, ABO 0.262. Tried, 16 seeds: 0.236, ABO "
+                "-0.045. Over all 26 seeds CBO-Restarted is ahead by 0.14 with a standard error of 0.08; over the "
+                "mode it is behind, 0.878 and 0.898."
+            ),
+        ),
+        Rule(
+            "ABO",
+            "few time series were observed, or it is quicker than those that use them",
+            evidence="Published, the seven others, 4 to 10 time series: 0.978 and the best on each; DCBO 0.950.",
+        ),
     ),
     Mode.SUBSET: (
         # Tried, seven linear systems of 5 to 10 nodes, 5,000 rounds, 10 seeds: the least cumulative regret on each;

@@ -88,8 +88,16 @@ def test_overviews_and_navigation_name_every_environment(monkeypatch: pytest.Mon
     assert sorted(listed) == sorted(f"environments/{entry.id[4:]}.md" for entry in entries())
     for entry in entries():
         assert f"[`{entry.id}`](environments/{entry.id[4:]}.md)" in written
-        assert f'href="../{entry.id[4:]}/"' in cards
+        assert f'href="{entry.id[4:]}.html"' in cards
+    assert cards.count('class="environment-card"') < len(ALL), "families are grouped"
     assert {path for path in environment_pages.pages() if path.endswith(".md")} >= set(listed)
+
+
+def test_an_optimum_that_is_nothing_but_rounding_is_0() -> None:
+    best = next(one.entry.optimum for one in ALL if one.entry.optimum)
+    of = best.model_copy(update={"value": -7e-27, "random_value": -5.0})
+    assert environment_pages.rounded(of.value, of) == 0.0
+    assert environment_pages.rounded(1e-3, of) == 1e-3
 
 
 def test_published_figures_say_where_they_stand_and_fit_their_columns() -> None:

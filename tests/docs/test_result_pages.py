@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from typing import get_args
 
 import pytest
@@ -18,6 +19,7 @@ from cbo_gym.evaluation.verify.submission import Told
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, create_agent, find_agent, modes_of
 from cbo_gym.suites import load, load_all
+from cbo_gym.task import Mode
 from cbo_gym.yaml_files import read_yaml
 from tests.evaluation.test_leaderboard import made_up_run
 
@@ -43,11 +45,17 @@ def pages(made_up):
 
 def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
     page = pages["leaderboard.md"]
-    assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [suite.name for suite in load_all()]
+    assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [
+        "Who is best at what",
+        *(suite.name for suite in load_all()),
+        "Papers",
+    ]
     parts = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL))
     assert "**Not run**: nothing of this suite is published." in parts["gpoo2022"]
     mcbo = parts["mcbo2023"]
-    assert "| [MCBO](agents/MCBO.md)<sup>n</sup> | 1 of 1 | 3 | 0.910" in mcbo
+    assert "| [MCBO](agents/MCBO.md)<sup>n</sup> | 3 | 0.910 |" in mcbo, "no interval of three seeds"
+    assert "papers/pictures/scores-mcbo2023-hard.svg" in mcbo
+    assert "papers/pictures/scores-mcbo2023-hard.svg" in pages
     assert "agents that play a mode of it: [Random](agents/Random.md), [EIFN]" in mcbo
     assert "* CBO on PSAGraph-v0" in mcbo
     assert "all 20 seeds of 3 pairs of an agent and an environment: the fewest are 3" in mcbo
@@ -55,7 +63,7 @@ def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
 
 def test_gap_is_shown_where_a_suite_is_compared_by_it():
     runs = [made_up_run("CBO", 0, [0.5] * 100, "CBO/SurveyToyGraph-v0", "hard", initial_expected=0.0)]
-    page = result_pages.leaderboard_page({"survey2026": runs})
+    page = result_pages.leaderboard_pages({"survey2026": runs})["leaderboard.md"]
     assert "**Hard, over environments: expected**" in page
     assert "| agent | GAP at 20 | GAP at 50 | GAP at 100 | PA-GAP at 20" in page
 
@@ -68,10 +76,34 @@ def test_what_is_lost_without_the_true_graph_is_shown_where_it_was_played():
         for seed in range(2)
         for env, value in ((system, 0.9), (wrong, 0.4))
     ]
-    page = result_pages.leaderboard_page({"ceo2023": given})
-    assert "### ceo2023, what is lost without the true graph" in page
+    page = result_pages.leaderboard_pages({"ceo2023": given})["leaderboard.md"]
+    assert "<summary>Lost without the true graph</summary>" in page
     assert re.search(r"\| CBO(<sup>n</sup>)? \| wrong.*\| 2 \| 0\.5[0 ±.]* \|", page)
-    assert "without the true graph" not in result_pages.leaderboard_page({"ceo2023": given[::2]})
+    alone = result_pages.leaderboard_pages({"ceo2023": given[::2]})["leaderboard.md"]
+    assert "Lost without the true graph" not in alone
+
+
+def test_who_has_not_played_everything_is_never_ranked_among_those_who_have():
+    others = "CBO/PSAGraph-v0"
+    runs = [
+        made_up_run(agent, seed, [value] * 100, env, "hard")
+        for agent, value, envs in (("CBO", 0.5, (TOY, others)), ("MCBO", 0.9, (TOY,)), ("Random", 0.1, (TOY, others)))
+        for env in envs
+        for seed in range(5)
+    ]
+    whole, partial = result_pages.scores_of(result_pages.leaderboard(runs), "hard")
+    assert [row["agent"] for row in whole] == ["CBO", "Random"]
+    assert [(row["agent"], row["envs"]) for row in partial] == [("MCBO", 1)]
+    page = result_pages.leaderboard_pages({"mcbo2023": runs})["leaderboard.md"]
+    ranked, _, apart = page.partition("<summary>Not ranked, since they have not played all 2 environments: 1</summary>")
+    assert "| CBO<sup>n</sup> | 5 | 0.500 |" in ranked
+    assert "| MCBO<sup>n</sup> | 1 of 2 | 5 | 0.900 |" in apart.partition("</details>")[0]
+
+
+def test_the_leaderboard_begins_with_the_best_of_each_mode(pages):
+    table = pages["leaderboard.md"].partition("## Who is best at what")[2].partition("## ")[0]
+    rows = re.findall(r"^\| (\w+) \| .*which_method.md#(\w+)-mode\) \|$", table, flags=re.MULTILINE)
+    assert rows == [(str(mode), str(mode)) for mode in Mode]
 
 
 def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
@@ -85,10 +117,12 @@ def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
 def test_claims_are_judged_and_open_ones_named(pages):
     page = pages["papers/mcbo2023.md"]
     claims = page.partition("## Claims")[2].partition("## Figure")[0]
-    verdicts = re.findall(r"\| (ToyGraph-v0|[\w-]+) \| (\S+) over (\S+) \|.*?\*\*(.*?)\*\* \| (.*?) \|", claims)
-    found = {
-        (env, re.sub(r"\(.*|\[|\]", "", one), re.sub(r"\(.*|\[|\]", "", two)): v for env, one, two, v, _ in verdicts
-    }
+    verdicts = re.findall(r'"verdict [\w-]+">(.*?)</span> \| ([\w-]+) \| (\S+) over (\S+) \|', claims)
+    found = {(env, re.sub(r"\(.*|\[|\]", "", one), re.sub(r"\(.*|\[|\]", "", two)): v for v, env, one, two in verdicts}
+    counts = Counter(found.values())
+    top = page.partition("## Claims")[0]
+    assert f'{counts["confirmed"]} <span class="verdict confirmed">confirmed</span>' in top
+    assert f'{counts["not run"]} <span class="verdict not-run">not run</span>' in top
     assert found["ToyGraph-v0", "MCBO", "CBO"] == "confirmed"
     assert found["ToyGraph-v0", "CBO", "MCBO"] == "refuted"
     assert found["Ackley-v0", "MCBO", "EIFN"] == "not run"
@@ -110,7 +144,7 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     assert "10 finished runs of 50 or 100 rounds; 3 seeds;" in page
     assert "4 of 4 pairs of an agent and an environment have fewer than 5 seeds." in page
     assert "![Figure 2 (a, b): ours](pictures/mcbo2023-0.svg#only-light)" in page
-    assert {path for path in pages if path.endswith(".svg")} == {
+    assert {path for path in pages if path.endswith(".svg") and "/scores-" not in path} == {
         f"papers/pictures/mcbo2023-{place}{ending}.svg" for place in (0, 3) for ending in ("", "-dark")
     }
     ET.fromstring(pages["papers/pictures/mcbo2023-0.svg"])

@@ -42,6 +42,7 @@ from cbo_gym.evaluation.report.plots import (
     score_intervals,
 )
 from cbo_gym.evaluation.report.tables import (
+    HEADS,
     SCORE_NOTE,
     SECONDS_NOTE,
     Table,
@@ -53,7 +54,7 @@ from cbo_gym.evaluation.report.tables import (
     improvement_table,
     incomplete_rows,
     overall_table,
-    provenance,
+    provenance_sentences,
     with_ranks,
 )
 from cbo_gym.evaluation.report.x_axis import CostPaid, Horizontal, Rounds, has_costs
@@ -261,10 +262,13 @@ def _page(
     )
     page = _Page(board, rankings, names, plots)
     modes = dict(board.table.select("env", "mode").unique().iter_rows())
+    source, *mixed = provenance_sentences(board)
     return environment.get_template("report.html.jinja").render(
         uplot=_uplot,
         asset=lambda name: files(ASSETS).joinpath("assets", name).read_text(encoding="utf-8"),
-        provenance=provenance(board),
+        provenance=source,
+        mixed=mixed,
+        heads=HEADS,
         incomplete=completeness(board),
         notes=[SCORE_NOTE, SECONDS_NOTE],
         test=TEST,

@@ -29,6 +29,17 @@ RANKED: dict[str, Callable[[Any], Any]] = {
     "iqm": max,
     **{name: metric.best for name, metric in METRICS.items() if metric.over_envs and metric.best},
 }
+#: what the titles of columns mean, where their words do not say it
+HEADS = {
+    "envs": "environments that the agent finished, of those of the mode",
+    "interquartile mean": "mean of the middle half of the scores of the recommendation",
+    "mean score": "mean of the scores of the recommendation",
+    "score of play": "mean score of all rounds as they were played",
+    "P(first scores higher)": "probability that a run of the agent in the first row scores higher",
+    "seconds a round": "act, update and recommend together",
+    "mean rank": "mean over environments; 1 is the best",
+    "not told apart": "agents with a letter in common may be equally good",
+}
 MISSING = "-"
 #: What stands beside every table of scores.
 SCORE_NOTE = (
@@ -314,6 +325,11 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
 
 def provenance(board: Leaderboard) -> str:
     """What the numbers come from: runs, seeds, versions, dates and machines, and what differs among the runs."""
+    return " ".join(provenance_sentences(board))
+
+
+def provenance_sentences(board: Leaderboard) -> list[str]:
+    """The same; the first sentence is of all runs, the others of what they do not have in common."""
     runs = board.table.filter(pl.col("status") == "finished")
     versions, dates, machines = (
         sorted({value for value in runs[name] if value}) for name in ("version", "date", "machine")
@@ -329,7 +345,7 @@ def provenance(board: Leaderboard) -> str:
     sentences = ["; ".join(parts), *mixtures(board)]
     if board.replaced:
         sentences.append(f"Left out: {board.replaced} runs that were played again later")
-    return printable(". ".join(sentences) + ".")
+    return [printable(f"{sentence}.") for sentence in sentences]
 
 
 def mixtures(board: Leaderboard) -> list[str]:

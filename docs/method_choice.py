@@ -1,0 +1,237 @@
+"""The page "Which method should I use?": the rules of ``Auto`` with their evidence, and what published runs say.
+
+``python docs/method_choice.py`` writes the parts of ``docs/which_method.md`` between its marks from
+:mod:`cbo_gym.agents.choice.rules` and from the published results; ``make choice`` calls it.
+
+A part of a mode's tasks, such as those without noise, is a *slice*. In a slice methods are compared that have played at
+least half of its environments, on the tasks that all of these have played; every registered environment counts once,
+whatever keywords and numbers of rounds it was played with. Where fewer than two environments or methods are left, the
+page says that nothing is known.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from choice_evidence import LEAST_SHARE, Played, Scores, published, scores_of
+
+from cbo_gym.agents.choice.rules import RULES, SECONDS
+from cbo_gym.evaluation.report.markdown import with_part
+from cbo_gym.files import write_text
+from cbo_gym.registry import find_entry
+from cbo_gym.specs import Spec
+from cbo_gym.task import Mode
+
+PAGE = Path(__file__).parent / "which_method.md"
+FEW_ROUNDS = 50
+FEW_SEEDS = 5
+LIMITS = (0.001, 0.01, 0.1, 1.0)  # seconds a round
+SHOWN = 3
+
+
+class Mean(NamedTuple):
+    """A method on the tasks of a slice: its mean score, seconds a round on its slowest task, fewest seeds."""
+
+    agent: str
+    score: float
+    seconds: float
+    seeds: int
+
+
+class Found(NamedTuple):
+    """What is known of a slice: its environments, on how many methods are compared, and their means, best first."""
+
+    envs: int
+    compared: int
+    means: list[Mean]
+
+
+def compared(scores: Mapping[Played, Scores], seconds: Mapping[tuple[Played, str], float]) -> Found:
+    """The methods that have played at least half of some environments, on the tasks that all of these have played."""
+    covered: dict[str, set[str]] = defaultdict(set)  # agent -> its environments
+    for played, found in scores.items():
+        for agent in found.keys() - {"Random"}:
+            covered[agent].add(environment(played))
+    envs = {environment(played) for played in scores}
+    often = {agent for agent, names in covered.items() if len(names) >= LEAST_SHARE * len(envs)}
+    common: dict[str, list[Played]] = defaultdict(list)
+    for played, found in scores.items():
+        if often <= found.keys():
+            common[environment(played)].append(played)
+    if len(common) < 2 or len(often) < 2:
+        return Found(len(envs), len(common), [])
+    tasks = [played for own in common.values() for played in own]
+    means = [
+        Mean(
+            agent,
+            mean(mean(mean(scores[played][agent].values()) for played in own) for own in common.values()),
+            max(seconds[played, agent] for played in tasks),
+            min(len(scores[played][agent]) for played in tasks),
+        )
+        for agent in often
+    ]
+    return Found(len(envs), len(common), sorted(means, key=lambda one: -one.score))
+
+
+def environment(played: Played) -> str:
+    """The registered id, without keywords."""
+    return Spec.parse(played[0]).name
+
+
+def slices(scores: Mapping[Played, Scores]) -> dict[str, dict[Played, Scores]]:
+    """The parts of a mode's tasks by what a reader knows beforehand: the graph, noise, rounds."""
+    parts: dict[str, Callable[[Played], bool]] = {
+        "all tasks": lambda played: True,
+        "graph known": lambda played: "graph=" not in played[0],
+        "graph hidden, partial or wrong": lambda played: "graph=" in played[0],
+        "without noise": lambda played: "noiseless" in tags(played),
+        "with noise": lambda played: "noiseless" not in tags(played),
+        f"up to {FEW_ROUNDS} rounds": lambda played: played[1] <= FEW_ROUNDS,
+        f"more than {FEW_ROUNDS} rounds": lambda played: played[1] > FEW_ROUNDS,
+    }
+    return {
+        name: {played: found for played, found in scores.items() if belongs(played)} for name, belongs in parts.items()
+    }
+
+
+def tags(played: Played) -> Iterable[str]:
+    """Of the environment."""
+    entry = find_entry(environment(played))
+    return entry.tags if entry else ()
+
+
+def comparisons(mode: Mode, table: pl.DataFrame) -> dict[str, Found]:
+    """Slice -> what published runs say of it."""
+    rows = table.filter(pl.col("mode") == str(mode))
+    seconds = {
+        ((row["env"], row["rounds"]), row["agent"]): row["seconds"]
+        for row in rows.group_by("env", "rounds", "agent").agg(pl.col("seconds").mean()).to_dicts()
+    }
+    return {name: compared(found, seconds) for name, found in slices(scores_of(rows)).items()}
+
+
+def mode_part(mode: Mode, table: pl.DataFrame) -> str:
+    """What the page says of a mode."""
+    parts = comparisons(mode, table)
+    return "\n\n".join(
+        [
+            f"## {mode.capitalize()} mode",
+            rules_table(mode),
+            "Published runs, by what you know beforehand:",
+            slices_table(parts),
+            "By the seconds that a round may take:",
+            limits_table(parts["graph known"].means),
+            unknown(mode, parts),
+        ]
+    )
+
+
+def agent_link(agent: str) -> str:
+    return f"[{agent}](agents/{agent}.md)"
+
+
+def rules_table(mode: Mode) -> str:
+    """Who plays when, as ``Auto`` decides, with the evidence of each rule."""
+    rows = [
+        f"| {agent_link(rule.agent)} | {rule.reason} | {rule.evidence or 'None of its own.'} |"
+        for rule in RULES.get(mode, ())
+    ]
+    if not rows:
+        return "`Auto` has no rule for this mode yet."
+    return "\n".join(["| use | where | evidence |", "|---|---|---|", *rows])
+
+
+def slices_table(parts: Mapping[str, Found]) -> str:
+    """The best methods of every slice in which methods can be compared."""
+    rows = []
+    for name, found in parts.items():
+        if found.means:
+            shown = found.means[:SHOWN]
+            best = ", ".join(f"{agent_link(one.agent)} {one.score:.3f}" for one in shown)
+            fewest = min(one.seeds for one in shown)
+            rows.append(f"| {name} | {best} | {found.compared} of {found.envs} | {fewest} |")
+    header = "| tasks | best methods and their mean scores | environments | fewest seeds |\n|---|---|---:|---:|"
+    return "\n".join([header, *rows]) if rows else "None can be compared."
+
+
+def limits_table(means: Iterable[Mean]) -> str:
+    """The best method that is quick enough, for each limit of seconds; means come best first."""
+    rows = []
+    for limit in LIMITS:
+        quick = [one for one in means if one.seconds <= limit]
+        best = f"{agent_link(quick[0].agent)} {quick[0].score:.3f}" if quick else agent_link("Random")
+        rows.append(f"| {limit:g} | {best} |")
+    return "\n".join(["| at most | best of the methods compared |", "|---:|---|", *rows])
+
+
+def unknown(mode: Mode, parts: Mapping[str, Found]) -> str:
+    """What no run tells, or few."""
+    missing = [name for name, found in parts.items() if found.envs and not found.means]
+    none = [name for name, found in parts.items() if not found.envs]
+    few = {one.agent for found in parts.values() for one in found.means if one.seeds < FEW_SEEDS}
+    cases = [rule.reason for rule in RULES.get(mode, ()) if rule.evidence.startswith("No evidence")]
+    said = [
+        f"There are no published runs on tasks of these kinds: {'; '.join(none)}." if none else "",
+        f"Too few methods have runs in common to compare them: {'; '.join(missing)}." if missing else "",
+        f"No published run covers the case that {'; '.join(cases)}." if cases else "",
+        f"Some numbers of {', '.join(sorted(few))} rest on fewer than {FEW_SEEDS} seeds." if few else "",
+    ]
+    text = " ".join(filter(None, said))
+    return f"**Not known.** {text}" if text else ""
+
+
+def answer(mode: Mode, table: pl.DataFrame) -> Mean | None:
+    """The method that ``Auto`` takes where the graph is known, with its means over environments; None if no rule."""
+    if not (rules := RULES.get(mode)):
+        return None
+    rule = next((one for one in rules if one.holds.__name__ in PREFERRED), rules[0])
+    own = _runs_of(rule.agent, mode, table)
+    score = own.group_by("env").agg(pl.col("score").mean())["score"].mean()
+    seeds = own.group_by("env").agg(pl.col("seed").n_unique())["seed"].min() if own.height else 0
+    seconds = SECONDS.get(mode, {}).get(rule.agent, 0.0)
+    return Mean(rule.agent, float("nan") if score is None else score, seconds, seeds)
+
+
+def _runs_of(agent: str, mode: Mode, table: pl.DataFrame) -> pl.DataFrame:
+    """Those of one agent in a mode; environments without their keywords."""
+    own = table.filter((pl.col("mode") == str(mode)) & (pl.col("agent") == agent))
+    return own.with_columns(pl.col("env").str.replace(r"\(.*", ""))
+
+
+def short_table(table: pl.DataFrame) -> str:
+    """One answer for each mode, for whoever knows the graph and has time."""
+    rows = []
+    for mode in Mode:
+        if (best := answer(mode, table)) is None:
+            rows.append(f"| [{mode}](#{mode}-mode) | not known yet | | | |")
+            continue
+        envs = _runs_of(best.agent, mode, table)["env"].n_unique()
+        cells = f"{agent_link(best.agent)} | {best.score:.3f} | {envs} | {best.seconds:.2g}"
+        rows.append(f"| [{mode}](#{mode}-mode) | {cells} |")
+    header = "| mode | use | mean score | environments | seconds a round, at most |\n|---|---|---:|---:|---:|"
+    return "\n".join([header, *rows])
+
+
+#: conditions of the rule that answers in short: a diagram is told, or what a mode tells in its place
+PREFERRED = ("told", "separable", "<lambda>")
+
+
+def main() -> None:
+    """Write the page's parts."""
+    table = published()
+    parts = {"short": short_table(table), "modes": "\n\n".join(mode_part(mode, table) for mode in Mode)}
+    for name, part in parts.items():
+        write_text(PAGE, with_part(PAGE, name, f"{part}\n"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The README's sweep and the two tables that are written from code and results.
+
+``python docs/showcase.py play`` plays the tasks below into ``runs/showcase``; ``python docs/showcase.py write`` writes
+into the README the table of the modes and, from the published results, the table of scores. Every mode has an entry in
+:data:`MODES`: a mode without one is an error, so that a new mode is not forgotten.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from cbo_gym import sweep
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
+from cbo_gym.evaluation.report.markdown import with_part
+from cbo_gym.evaluation.report.tables import MISSING
+from cbo_gym.files import write_text
+from cbo_gym.specs import find_agent, modes_of
+from cbo_gym.task import Mode
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+RUNS = ROOT / "runs" / "showcase"
+SUITE = "showcase"
+AGENTS = ("Auto", "GP-UCB", "Optuna", "Random")
+SEEDS = range(100, 110)
+MOST_AGENTS = 4  # that the table of modes names
+
+
+class Told(NamedTuple):
+    """How the README introduces a mode.
+
+    Attributes:
+        action: what an action is.
+        back: what comes back.
+        env: the mode's example, which is played.
+        rounds: for how long.
+    """
+
+    action: str
+    back: str
+    env: str
+    rounds: int
+
+
+#: Rounds are those after which methods differ, and in contextual mode those that learning a policy takes.
+MODES = {
+    Mode.SOFT: Told("parameters of the mechanisms", "all nodes", "CBO/Alpine2-v0", 50),
+    Mode.HARD: Told("`do(X = x)` on a set of variables", "all nodes", "CBO/ToyGraph-v0", 50),
+    Mode.CONTEXTUAL: Told("`do(X = x)`, after seeing a context", "all nodes", "CBO/CoCaAligned-v0", 100),
+    Mode.AGGREGATED: Told("a cell of the parameters", "means over the cell", "CBO/GPBandit1-v0", 50),
+    Mode.MASKED: Told("which random signals to let in", "nodes and signals", "CBO/SSEMPeriodic-v1", 50),
+    Mode.DISCRETE: Told("one of finitely many `do(X = x)`", "all nodes", "CBO/XYZWBandit-v0", 100),
+    Mode.ADVERSARIAL: Told("parameters, against a second player", "nodes and its move", "CBO/Dropwave-Penny-v0", 50),
+    Mode.DYNAMIC: Told("`do(X = x)` in a time slice", "nodes of the slice", "CBO/DCBOStat-v0", 30),
+}
+
+
+def play() -> None:
+    """Play every task; the quickest first. Runs that are there are kept."""
+    for told in reversed(MODES.values()):
+        sweep(AGENTS, told.env, list(SEEDS), RUNS, horizon=told.rounds, recommend="end")
+
+
+def modes_table() -> str:
+    """A row for each feedback mode, with its own agents in the order of the zoo."""
+    agents: dict[Mode, list[str]] = defaultdict(list)
+    for name in zoo():
+        modes = modes_of(find_agent(name))
+        if len(modes) < len(Mode):
+            for mode in modes:
+                agents[Mode(mode)].append(name)
+    rows = []
+    for mode in Mode:
+        told = MODES[mode]
+        rows.append(f"| {mode} | {told.action} | {told.back} | `{told.env}` | {_some(agents[mode])} |")
+    header = "| mode | an action is | what comes back | for example | its agents |\n|---|---|---|---|---|"
+    return "\n".join([header, *rows, ""])
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_AGENTS} more" if len(names) > MOST_AGENTS + 1 else ""
+    return ", ".join(names[:MOST_AGENTS] if more else names) + more
+
+
+def scores_table(board: Leaderboard) -> str:
+    """A row for each task: the scores of the final recommendations, the best in bold."""
+    cells = {(row["env"], row["agent"]): row for row in board.per_env.filter(pl.col("score").is_not_null()).to_dicts()}
+    rows = []
+    for mode, told in MODES.items():
+        label = f"{told.env}, T={told.rounds}"
+        found = {agent: cells[label, agent] for agent in AGENTS if (label, agent) in cells}
+        best = max(row["score"] for row in found.values())
+        shown = [_score(found.get(agent), best) for agent in AGENTS]
+        rows.append(f"| {mode} | {told.env.removeprefix('CBO/')} | {told.rounds} | {' | '.join(shown)} |")
+    header = f"| mode | task | rounds | {' | '.join(AGENTS)} |\n|---|---|---:|{'---:|' * len(AGENTS)}"
+    return "\n".join([header, *rows, ""])
+
+
+def _score(row: dict[str, float] | None, best: float) -> str:
+    if row is None:
+        return MISSING
+    text = f"{row['score']:.2f} ± {row['score_half'] or 0.0:.2f}"
+    return f"**{text}**" if row["score"] == best else text
+
+
+def published_board() -> Leaderboard:
+    """The published runs of :func:`play`."""
+    return leaderboard(load_published(suite=SUITE))
+
+
+def write() -> None:
+    """Both tables into the README."""
+    for name, part in {"modes": modes_table(), "results": scores_table(published_board())}.items():
+        write_text(README, with_part(README, name, part))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("what", choices=["play", "write"])
+    {"play": play, "write": write}[parser.parse_args().what]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The stable surface: the modules of ``docs/surface.yaml``, their names, and what can be passed to them.
+
+``python docs/surface.py`` writes ``tests/surface.txt``, with which the tests compare the code. A line that goes away is
+a broken promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from cbo_gym.files import write_text
+from cbo_gym.yaml_files import read_yaml
+
+DOCS = Path(__file__).parent
+LIST = DOCS.parent / "tests" / "surface.txt"
+
+
+def modules() -> dict[str, str]:
+    """Module -> what it promises."""
+    return read_yaml(DOCS / "surface.yaml")
+
+
+def names(module: str) -> list[str]:
+    """What a module offers: its ``__all__``, else the public functions and classes that it defines."""
+    found = import_module(module)
+    listed = getattr(found, "__all__", None)
+    if listed is None:
+        listed = [
+            name
+            for name, thing in vars(found).items()
+            if not name.startswith("_") and callable(thing) and getattr(thing, "__module__", "") == module
+        ]
+    return sorted(name for name in listed if not name.startswith("__"))
+
+
+def lines() -> Iterator[str]:
+    """One for each name, and one for each public method of a class: with the names of the parameters."""
+    for module in modules():
+        for name in names(module):
+            thing = getattr(import_module(module), name)
+            yield f"{module}.{name}{_parameters(thing)}"
+            if inspect.isclass(thing) and thing.__module__.startswith("cbo_gym") and module != "cbo_gym.agents":
+                for method in sorted(_methods(thing)):
+                    yield f"{module}.{name}.{method}{_parameters(getattr(thing, method))}"
+
+
+def _methods(kind: type) -> set[str]:
+    """Public methods that the package itself defines."""
+    own = [base for base in kind.__mro__ if base.__module__.startswith("cbo_gym")]
+    kinds = (staticmethod, classmethod)
+    return {
+        name
+        for base in own
+        for name, thing in vars(base).items()
+        if not name.startswith("_") and (inspect.isroutine(thing) or isinstance(thing, kinds))
+    }
+
+
+def _parameters(thing: Any) -> str:
+    """``(agent, env, seed, *, horizon)``; empty for what is not called."""
+    if not callable(thing):
+        return ""
+    try:
+        given = [one for one in inspect.signature(thing).parameters.values() if one.name not in ("self", "cls")]
+    except (TypeError, ValueError):  # of the standard library, and of types that are written in C
+        return ""
+    return f"({', '.join(_parameter(one) for one in given)})"
+
+
+def _parameter(one: inspect.Parameter) -> str:
+    stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+    return f"{stars}{one.name}" + ("" if stars or one.default is one.empty else "=")
+
+
+def text() -> str:
+    """The committed list."""
+    return "".join(f"{line}\n" for line in dict.fromkeys(lines()))
+
+
+def page(module: str) -> str:
+    """The reference of a module, as Markdown for mkdocstrings."""
+    parts = [f"---\ntitle: {module}\n---", f"# {module}", f"{modules()[module][:1].upper()}{modules()[module][1:]}"]
+    if module == "cbo_gym.agents":
+        return "\n\n".join([*parts, *_agents()])
+    for name in names(module):
+        thing = getattr(import_module(module), name)
+        home, called = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
+        if called and home.startswith("cbo_gym"):
+            parts.append(f"## {name} {{ #{name} }}\n\n::: {home}.{called}")
+    return "\n\n".join([*parts, ""])
+
+
+def _agents() -> Iterator[str]:
+    """Agents have pages of their own; what methods are built on stands here."""
+    from cbo_gym.agents.zoo import BASES, zoo
+
+    listed = [f"[{path.partition(':')[2]}](../agents/{name}.md)" for name, path in zoo().items()]
+    yield f"Agents have pages of their own: {', '.join(listed)}."
+    for name, path in BASES.items():
+        yield f"## {name} {{ #{name} }}\n\n::: {path.replace(':', '.')}"
+    yield ""
+
+
+def pages() -> dict[str, str]:
+    """Address in the site -> Markdown."""
+    return {f"api/{module}.md": page(module) for module in modules()}
+
+
+if __name__ == "__main__":
+    write_text(LIST, text())

@@ -1,0 +1,53 @@
+"""The page that says which method to use: what it compares, and that it is not older than the rules."""
+
+import method_choice
+import pytest
+from method_choice import Found, Mean, compared, limits_table, rules_table, unknown
+
+from cbo_gym.agents.choice.rules import RULES
+from cbo_gym.task import Mode
+
+A, TWIN, B, C = (("CBO/A-v0", 50), ("CBO/A-v0(dim=3)", 50), ("CBO/B-v0", 50), ("CBO/C-v0", 50))
+SCORES = {
+    A: {"X": {0: 1.0, 1: 0.8}, "Y": {0: 0.5}},
+    TWIN: {"X": {0: 0.5}, "Y": {0: 0.5}},
+    B: {"X": {0: 0.4}, "Y": {0: 0.6}, "Z": {0: 1.0}, "Random": {0: 0.0}},
+    C: {"Y": {0: 0.0}},
+}
+SECONDS = {(played, agent): 0.1 for played, found in SCORES.items() for agent in found} | {(B, "X"): 0.3}
+
+
+def test_methods_are_compared_where_all_have_played_and_every_environment_counts_once():
+    found = compared(SCORES, SECONDS)  # Z has played one environment of three
+    assert (found.envs, found.compared) == (3, 2)
+    assert found.means == [
+        Mean("X", pytest.approx(((0.9 + 0.5) / 2 + 0.4) / 2), 0.3, 1),
+        Mean("Y", pytest.approx((0.5 + 0.6) / 2), 0.1, 1),
+    ]
+
+
+def test_too_little_in_common_is_no_comparison():
+    assert compared({B: SCORES[B]}, SECONDS) == Found(1, 1, [])
+    assert compared({}, {}) == Found(0, 0, [])
+
+
+def test_limits_name_the_best_that_is_quick_enough():
+    rows = limits_table(compared(SCORES, SECONDS).means).splitlines()[2:]
+    assert [row.split("(")[0] for row in rows] == [
+        "| 0.001 | [Random]",
+        "| 0.01 | [Random]",
+        "| 0.1 | [Y]",
+        "| 1 | [X]",
+    ]
+
+
+def test_what_is_not_known_is_said():
+    said = unknown(Mode.SOFT, {"all tasks": compared(SCORES, SECONDS), "with noise": Found(0, 0, [])})
+    assert "no published runs on tasks of these kinds: with noise" in said
+    assert "Some numbers of X, Y rest on fewer than 5 seeds" in said
+    assert "No published run covers the case that expected values have limits, and no diagram is told" in said
+
+
+@pytest.mark.parametrize("mode", RULES)
+def test_the_page_has_the_rules_with_their_evidence_as_they_are(mode):
+    assert rules_table(mode) in method_choice.PAGE.read_text(encoding="utf-8"), "make choice"
