@@ -53,6 +53,7 @@ class AdversarialFeedback(SoftFeedback):
     """
 
     mode = Mode.ADVERSARIAL
+    several_objectives = False
     task_class = AdversarialTask
     remembers = True
 

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbo_gym.fronts.measures import non_dominated, spread_out
+from cbo_gym.fronts.measures import hypervolume, non_dominated
 
 Array = np.ndarray
 FIRST = 2**9  # points of each box that are tried at random, quasi-uniform
 SMALLEST, LARGEST = 1e-4, 0.3  # standard deviations of steps, drawn log-uniformly between
+PATIENCE = 20  # generations
+DRAWN_ANEW = 3  # coordinates on average, at most
 BEYOND = 0.25  # by how much of their distance a point between two others may lie outside
 
 
@@ -38,24 +40,27 @@ def search_pareto_set(
     dims: Sequence[int],
     rng: np.random.Generator,
     *,
-    generations: int = 60,
+    generations: int = 400,
     children: int = 256,
     size: int = 400,
+    gain: float = 1e-4,
     starts: Sequence[Array] = (),
 ) -> ParetoSet:
     """Points of boxes whose vectors no other point found dominates: an evolution with an archive.
 
-    Each generation makes children of archived points: half are a point moved in some coordinates, by steps of many
-    sizes; a quarter lie between two points of one box, or a little beyond, which fills gaps in the front; and a quarter
-    have one coordinate drawn anew, which gets from one local front to another.
+    Each generation makes children of archived points. Half are a point moved in some coordinates, by steps of many
+    sizes. A quarter are of two points of one box: between them or a little beyond, which fills gaps in the front, or
+    with each coordinate from one of them. A quarter have up to three coordinates drawn anew, which gets from one local
+    front to another.
 
     Args:
         functions: of points ``(n, dim)`` in [0, 1] to vectors ``(n, m)``, which are maximised; one a box.
         dims: of the boxes, 0 for a single point.
         rng: source of all randomness.
-        generations: how many.
+        generations: at most.
         children: in each.
-        size: of the archive, whose points are spread out over the front; at least the number of objectives.
+        size: of the archive, whose points are spread out over the front.
+        gain: of the archive's hypervolume in :data:`PATIENCE` generations, relative, below which the search ends.
         starts: of each box points to begin with besides random ones, ``(k, dim)``; empty for none.
     """
     widest = max(dims)
@@ -74,16 +79,36 @@ def search_pareto_set(
         first_points.append(np.pad(drawn, ((0, 0), (0, widest - dim))))
         first_boxes.append(np.full(len(drawn), place))
     archive = _best(worth(np.concatenate(first_boxes), np.concatenate(first_points)), size)
+    reference, reached = archive.vectors.min(axis=0) - np.ptp(archive.vectors, axis=0), 0.0
     width = np.asarray(dims)
-    for _ in range(generations):
+    for generation in range(generations):
         box, points = _children(archive, width, children, rng)
         archive = _best(_joined(archive, worth(box, points)), size)
+        if generation % PATIENCE == PATIENCE - 1:
+            before, reached = reached, hypervolume(archive.vectors, reference)
+            if reached - before <= gain * reached:
+                break
     return archive
 
 
 def _best(found: ParetoSet, size: int) -> ParetoSet:
     kept = found.take(non_dominated(found.vectors))
-    return kept.take(spread_out(kept.vectors, size))
+    return kept.take(_thinned(kept.vectors, size)) if len(kept.box) > size else kept
+
+
+def _thinned(vectors: Array, size: int) -> Array:
+    """At most ``size`` of more vectors: one in each cell of the finest grid that has no more, and the extreme ones."""
+    unit = (vectors - vectors.min(axis=0)) / np.maximum(np.ptp(vectors, axis=0), np.finfo(float).tiny)
+    extreme = np.unique(np.concatenate([unit.argmin(axis=0), unit.argmax(axis=0)]))
+    low, high, kept = 1, 2 * size, np.array([], dtype=int)
+    while low <= high:  # by bisection
+        middle = (low + high) // 2
+        _, first = np.unique((unit * middle).astype(int), axis=0, return_index=True)
+        if len(first) + len(extreme) <= size:
+            kept, low = first, middle + 1
+        else:
+            high = middle - 1
+    return np.union1d(kept, extreme)
 
 
 def _joined(one: ParetoSet, other: ParetoSet) -> ParetoSet:
@@ -99,11 +124,11 @@ def _children(parents: ParetoSet, width: Array, count: int, rng: np.random.Gener
     points[:half] += steps * (rng.random(steps.shape) < rng.random((half, 1)))
     mates = parents.points[_of_the_same_box(parents.box, chosen[half : half + quarter], rng)]
     between = rng.uniform(-BEYOND, 1.0 + BEYOND, (len(mates), 1))
+    between = np.where(rng.random(between.shape) < 0.5, between, rng.random(mates.shape) < 0.5)
     points[half : half + quarter] += between * (mates - points[half : half + quarter])
-    rest = np.arange(half + quarter, count)
-    column = (rng.random(len(rest)) * np.maximum(width[box[rest]], 1)).astype(int)
-    if points.shape[1]:
-        points[rest, column] = rng.random(len(rest))
+    rest = points[half + quarter :]
+    share = rng.integers(1, DRAWN_ANEW + 1, (len(rest), 1)) / np.maximum(width[box[half + quarter :]], 1)[:, None]
+    points[half + quarter :] = np.where(rng.random(rest.shape) < share, rng.random(rest.shape), rest)
     return box, np.where(inside, points, 0.0).clip(0.0, 1.0)
 
 
