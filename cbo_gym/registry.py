@@ -228,7 +228,9 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
     entry = [line for line in lines[first:last] if line.strip()]
     old = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
     style = False if isinstance(optimum.action, str) else None  # None: only an action's numbers go on one line
-    block = yaml.safe_dump({"optimum": optimum.model_dump(exclude_defaults=True)}, sort_keys=False, default_flow_style=style, width=100)
+    block = yaml.safe_dump(
+        {"optimum": optimum.model_dump(exclude_defaults=True)}, sort_keys=False, default_flow_style=style, width=100
+    )
     entry[old:] = [f"  {line}" for line in block.splitlines()]
     gap = [""] if last < len(lines) else []
     write_text(path, "\n".join([*lines[:first], *entry, *gap, *lines[last:]]) + "\n")

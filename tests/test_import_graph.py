@@ -65,8 +65,8 @@ LAYERS = (
 )  # fmt: skip
 #: Agents know what the task tells and how to read it; of systems, problems and environments they know nothing.
 OPEN_TO_AGENTS = (
-    "arguments", "errors", "actions", "sums", "fronts", "task", "agent", "agent_state", "agents", "scm.diagram", "scm.noise",
-    "scm.scopes", "scm.components", "scm.values",
+    "arguments", "errors", "actions", "sums", "fronts", "task", "agent", "agent_state", "agents",
+    "scm.diagram", "scm.noise", "scm.scopes", "scm.components", "scm.values",
 )  # fmt: skip
 
 

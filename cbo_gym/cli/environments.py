@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from cbo_gym.actions.sets import to_record, to_text
 from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, MODE_HELP, app, look_here
 from cbo_gym.cli.completion import env_ids, tags
 from cbo_gym.cli.output import (
@@ -25,7 +26,6 @@ from cbo_gym.cli.output import (
     say,
 )
 from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.actions.sets import to_record, to_text
 from cbo_gym.registry import EnvEntry, RecordedOptimum, entries, find_entry, registry_path, write_optimum
 from cbo_gym.task import Mode
 

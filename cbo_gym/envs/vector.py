@@ -226,8 +226,10 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             nodes[:, place] = values[name]
         if self._several:
             found = self.feedback.objectives(values, intervention)
-            return values, self.feedback.after(nodes, values), finite_rewards(
-                self.problem.outcomes, found, (self.num_envs,)
+            return (
+                values,
+                self.feedback.after(nodes, values),
+                finite_rewards(self.problem.outcomes, found, (self.num_envs,)),
             )
         reward = np.empty(self.num_envs)
         reward[:] = self.problem.outcomes.reward(values)

@@ -67,8 +67,8 @@ class Verdict(NamedTuple):
     expected rewards in the rounds that were played, and in those after them, in which recommendations would be.
     ``at_random`` is what a random action earns in each round, where that changes. Where there are constraints,
     ``missed`` and ``missed_next`` are by how much the actions played and recommended miss them, shape
-    ``(rounds, constraints)``. ``more`` and ``more_next`` are further columns of a run's table, one entry a round, of the
-    actions played and of those recommended.
+    ``(rounds, constraints)``. ``more`` and ``more_next`` are further columns of a run's table, one entry a round, of
+    the actions played and of those recommended.
     """
 
     expected: Estimate

@@ -67,8 +67,8 @@ class SeveralObjectivesOracle(Oracle):
 
     A single action counts by itself, a list of actions together; after t rounds the actions played so far together.
     The optimum is the hypervolume of the Pareto front of expected rewards. Its standard error covers what quasi-Monte
-    Carlo leaves open, and what a front of finitely many points lacks: that is worked out from what half of them lack, for it
-    halves with twice as many points of a curve, and with those of a surface shrinks by the square root of two.
+    Carlo leaves open, and what a front of finitely many points lacks. That is worked out from what half of them lack:
+    it halves with twice as many points of a curve, and with those of a surface shrinks by the square root of two.
     """
 
     @cached_property
@@ -248,7 +248,10 @@ class SeveralObjectivesOracle(Oracle):
             count: as said.
         """
         batch = intervention.broadcast((count,))
-        parts = [self._cost(batch).value[..., None] if node is None else node.replicates(batch, points) for node in self._nodes]
+        parts = [
+            self._cost(batch).value[..., None] if node is None else node.replicates(batch, points)
+            for node in self._nodes
+        ]
         return np.stack([np.broadcast_to(part, (count, REPLICATES)) for part in parts], axis=-1) * self._signs
 
     def _random(self, front: Front) -> tuple[float, float]:

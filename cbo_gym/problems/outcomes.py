@@ -43,7 +43,6 @@ class Outcomes:
         """Called with the values of rounds, by variable: their rewards, of the rounds' shape."""
         return itemgetter(self.objective)
 
-
     def several(self, values: Mapping[str, Floats], cost: Floats) -> dict[str, Floats]:
         """The objectives' values in rounds, by name, where there are several; of the rounds' shape or numbers.
 

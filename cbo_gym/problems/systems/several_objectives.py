@@ -217,7 +217,9 @@ def alpine2_cost() -> Problem:
 def psa_cost() -> Problem:
     """PSAGraph with what acting costs as a second objective: 0.1 for each drug that is set, and its dose."""
     base = hard_graphs.psa_graph()
-    return _paid_for(base, Costs(variables=dict.fromkeys(base.manipulable, 0.1), per_unit=dict.fromkeys(base.manipulable, 1.0)))
+    return _paid_for(
+        base, Costs(variables=dict.fromkeys(base.manipulable, 0.1), per_unit=dict.fromkeys(base.manipulable, 1.0))
+    )
 
 
 def _paid_for(base: Problem, costs: Costs) -> Problem:
