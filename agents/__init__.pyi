@@ -37,6 +37,10 @@ from cbo_gym.agents.networks.mcbo import MCBO as MCBO
 from cbo_gym.agents.networks.network_model import GPNetworkModel as GPNetworkModel
 from cbo_gym.agents.scopes.cobo import CoBO as CoBO
 from cbo_gym.agents.scopes.cocabo import CoCaBO as CoCaBO
+from cbo_gym.agents.several_objectives.causal_pareto_select import CausalParetoSelect as CausalParetoSelect
+from cbo_gym.agents.several_objectives.network_ehvi import QEHVINetwork as QEHVINetwork
+from cbo_gym.agents.several_objectives.qnehvi import QNEHVI as QNEHVI
+from cbo_gym.agents.several_objectives.qnehvi import QNEHVISets as QNEHVISets
 from cbo_gym.agents.super_arms.igp_ucb import IGPUCB as IGPUCB
 from cbo_gym.agents.super_arms.mets import METS as METS
 from cbo_gym.agents.super_arms.sem_ucb import SEMUCB as SEMUCB
@@ -65,6 +69,7 @@ __all__ = [
     "METS",
     "POMISTS",
     "POMISUCB",
+    "QNEHVI",
     "SEMUCB",
     "SGB",
     "SSEMUCB",
@@ -76,6 +81,7 @@ __all__ = [
     "Auto",
     "CBORestarted",
     "CaBO",
+    "CausalParetoSelect",
     "CellGPUCB",
     "CoBO",
     "CoCaBO",
@@ -86,6 +92,8 @@ __all__ = [
     "LearnedGraph",
     "Optuna",
     "ParallelBandit",
+    "QEHVINetwork",
+    "QNEHVISets",
     "Random",
     "SSEMUCBNorm",
     "StableBaselines3",

@@ -51,7 +51,8 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
     """Check that an agent keeps its contract on an environment.
 
     * Actions and recommendations lie in the action space (with several objectives a recommendation is a list of
-      actions), and a recommendation can be had after every round; before the first one ``recommend`` may raise ValueError instead.
+      actions), and a recommendation can be had after every round; before the first one ``recommend`` may raise
+      ValueError instead.
     * One seed gives one run, bit for bit, also for an agent that has played something else before.
     * Nothing that is handed over is changed: the task, observations, actions, ``info``.
     * What is handed over may be overwritten afterwards, as loops do that reuse their arrays: what an agent keeps of

@@ -131,7 +131,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         reference = played.min(axis=0) if local.reference is None else np.minimum(local.reference, front.min(axis=0))
         found = search_pareto_set(
             [lambda points: self._mean(local, points)],
-            [dim],
+            [range(dim)],
             rng,
             generations=GENERATIONS,
             children=CHILDREN,

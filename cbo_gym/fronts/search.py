@@ -13,8 +13,10 @@ Array = np.ndarray
 FIRST = 2**9  # points of each box that are tried at random, quasi-uniform
 SMALLEST, LARGEST = 1e-4, 0.3  # standard deviations of steps, drawn log-uniformly between
 PATIENCE = 20  # generations
+ALONE = 40  # generations of each box
 DRAWN_ANEW = 3  # coordinates on average, at most
 BEYOND = 0.25  # by how much of their distance a point between two others may lie outside
+SWITCHED = 0.1  # of all children get to another box
 
 
 class ParetoSet(NamedTuple):
@@ -22,7 +24,7 @@ class ParetoSet(NamedTuple):
 
     Attributes:
         box: in which box each lies, ``(n,)``.
-        points: in [0, 1], ``(n, widest box)``; zeros behind the coordinates of a smaller box.
+        points: all coordinates, in [0, 1], ``(n, coordinates)``; those that are not the box's mean nothing.
         vectors: what they are worth, ``(n, m)``.
     """
 
@@ -37,58 +39,60 @@ class ParetoSet(NamedTuple):
 
 def search_pareto_set(
     functions: Sequence[Callable[[Array], Array]],
-    dims: Sequence[int],
+    boxes: Sequence[Sequence[int]],
     rng: np.random.Generator,
     *,
     generations: int = 400,
     children: int = 256,
     size: int = 400,
     gain: float = 1e-4,
-    starts: Sequence[Array] = (),
 ) -> ParetoSet:
     """Points of boxes whose vectors no other point found dominates: an evolution with an archive.
 
-    Each generation makes children of archived points. Half are a point moved in some coordinates, by steps of many
-    sizes. A quarter are of two points of one box: between them or a little beyond, which fills gaps in the front, or
-    with each coordinate from one of them. A quarter have up to three coordinates drawn anew, which gets from one local
-    front to another.
+    Each box is searched alone for some generations, lest one whose random points are all dominated be lost, then all
+    together. Each generation makes children of archived points. Half are a point moved in some coordinates, by steps of
+    many sizes. A quarter are of two points: between them or a little beyond, which fills gaps in the front, or with
+    each coordinate from one of them. A quarter have up to three coordinates drawn anew, which gets from one local front
+    to another. A tenth of all go to another box, with the coordinates that they have.
 
     Args:
-        functions: of points ``(n, dim)`` in [0, 1] to vectors ``(n, m)``, which are maximised; one a box.
-        dims: of the boxes, 0 for a single point.
+        functions: one a box, of its coordinates ``(n, size of the box)`` in [0, 1] to vectors ``(n, m)``, which are
+            maximised.
+        boxes: the places of each box's coordinates among all; none for a single point.
         rng: source of all randomness.
         generations: at most.
         children: in each.
         size: of the archive, whose points are spread out over the front.
         gain: of the archive's hypervolume in :data:`PATIENCE` generations, relative, below which the search ends.
-        starts: of each box points to begin with besides random ones, ``(k, dim)``; empty for none.
     """
-    widest = max(dims)
+    columns = [list(box) for box in boxes]
+    width = max((max(box, default=-1) for box in columns), default=-1) + 1
 
     def worth(box: Array, points: Array) -> ParetoSet:
-        made: list[ParetoSet] = []
+        made = []
         for place in np.unique(box):
             rows = points[box == place]
-            made.append(ParetoSet(box[box == place], rows, functions[place](rows[:, : dims[place]])))
+            made.append(ParetoSet(box[box == place], rows, functions[place](rows[:, columns[place]])))
         return ParetoSet(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
 
-    first_boxes, first_points = [], []
-    for place, dim in enumerate(dims):
-        drawn = rng.random((FIRST if dim else 1, dim))
-        drawn = np.concatenate([drawn, starts[place]]) if len(starts) else drawn
-        first_points.append(np.pad(drawn, ((0, 0), (0, widest - dim))))
-        first_boxes.append(np.full(len(drawn), place))
-    archive = _best(worth(np.concatenate(first_boxes), np.concatenate(first_points)), size)
-    reference, reached = archive.vectors.min(axis=0) - np.ptp(archive.vectors, axis=0), 0.0
-    width = np.asarray(dims)
-    for generation in range(generations):
-        box, points = _children(archive, width, children, rng)
-        archive = _best(_joined(archive, worth(box, points)), size)
-        if generation % PATIENCE == PATIENCE - 1:
-            before, reached = reached, hypervolume(archive.vectors, reference)
-            if reached - before <= gain * reached:
-                break
-    return archive
+    def evolved(archive: ParetoSet, among: Array, most: int, count: int) -> ParetoSet:
+        reference, reached = archive.vectors.min(axis=0) - np.ptp(archive.vectors, axis=0), 0.0
+        for generation in range(most):
+            box, points = _children(archive, among, count, rng)
+            archive = _best(_joined(archive, worth(box, points)), size)
+            if generation % PATIENCE == PATIENCE - 1:
+                before, reached = reached, hypervolume(archive.vectors, reference)
+                if reached - before <= gain * reached:
+                    break
+        return archive
+
+    found = []
+    for place, box in enumerate(columns):
+        first = rng.random((FIRST if box else 1, width))
+        alone = _best(worth(np.full(len(first), place), first), size)
+        found.append(evolved(alone, np.array([place]), ALONE if len(columns) > 1 and box else 0, children // 2))
+    together = _best(ParetoSet(*(np.concatenate(parts) for parts in zip(*found, strict=True))), size)
+    return evolved(together, np.arange(len(columns)), generations, children)
 
 
 def _best(found: ParetoSet, size: int) -> ParetoSet:
@@ -115,25 +119,18 @@ def _joined(one: ParetoSet, other: ParetoSet) -> ParetoSet:
     return ParetoSet(*(np.concatenate(parts) for parts in zip(one, other, strict=True)))
 
 
-def _children(parents: ParetoSet, width: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _children(parents: ParetoSet, boxes: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
     chosen = rng.integers(len(parents.box), size=count)
     box, points = parents.box[chosen], parents.points[chosen]
-    inside = np.arange(points.shape[1]) < width[box][:, None]
-    half, quarter = count // 2, count // 4
-    steps = np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST), (half, 1))) * rng.standard_normal(points[:half].shape)
+    half, quarter, width = count // 2, count // 4, points.shape[1]
+    steps = np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST), (half, 1))) * rng.standard_normal((half, width))
     points[:half] += steps * (rng.random(steps.shape) < rng.random((half, 1)))
-    mates = parents.points[_of_the_same_box(parents.box, chosen[half : half + quarter], rng)]
-    between = rng.uniform(-BEYOND, 1.0 + BEYOND, (len(mates), 1))
+    mates = parents.points[rng.integers(len(parents.box), size=quarter)]
+    between = rng.uniform(-BEYOND, 1.0 + BEYOND, (quarter, 1))
     between = np.where(rng.random(between.shape) < 0.5, between, rng.random(mates.shape) < 0.5)
     points[half : half + quarter] += between * (mates - points[half : half + quarter])
     rest = points[half + quarter :]
-    share = rng.integers(1, DRAWN_ANEW + 1, (len(rest), 1)) / np.maximum(width[box[half + quarter :]], 1)[:, None]
+    share = rng.integers(1, DRAWN_ANEW + 1, (len(rest), 1)) / max(width, 1)
     points[half + quarter :] = np.where(rng.random(rest.shape) < share, rng.random(rest.shape), rest)
-    return box, np.where(inside, points, 0.0).clip(0.0, 1.0)
-
-
-def _of_the_same_box(boxes: Array, chosen: Array, rng: np.random.Generator) -> Array:
-    """For each of the points chosen another, or itself, of its box."""
-    order = np.argsort(boxes, kind="stable")
-    first, count = np.searchsorted(boxes[order], boxes[chosen]), np.bincount(boxes)[boxes[chosen]]
-    return order[first + (rng.random(len(chosen)) * count).astype(int)]
+    box = np.where(rng.random(count) < SWITCHED, rng.choice(boxes, size=count), box)
+    return box, points.clip(0.0, 1.0)

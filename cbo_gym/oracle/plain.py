@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.codec import Actions, Record
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.feedback import Feedback, Region
 from cbo_gym.registry import RecordedOptimum
@@ -300,9 +300,8 @@ class Oracle:
         random: tuple[float, float] = recorded.random_value, recorded.random_standard_error
         if recorded.random_value is None:  # of an instance
             random = self._random_value()
-        return Optimum(
-            recorded.value, self.feedback.codec.from_record(recorded.action), recorded.standard_error, *random
-        )
+        action = self.feedback.codec.from_record(cast("Record", recorded.action))  # lists of actions are read elsewhere
+        return Optimum(recorded.value, action, recorded.standard_error, *random)
 
     def find_optimum(self) -> Optimum:
         """Search for the optimum: a known maximiser where the problem has one, else by enumeration or by region.

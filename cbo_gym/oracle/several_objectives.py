@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
+from cbo_gym.actions import ChoiceCodec
 from cbo_gym.actions.sets import is_set, to_flat
 from cbo_gym.feedback import Region
 from cbo_gym.fronts import (
@@ -200,10 +201,12 @@ class SeveralObjectivesOracle(Oracle):
     def _search_front(self) -> Front:
         """All target sets at once: an evolution on common noise, whose last points are estimated on other noise."""
         m = len(self._signs)
-        regions = list(self.feedback.regions())
+        regions, codec = list(self.feedback.regions()), self.feedback.codec
+        sets = codec.sets if isinstance(codec, ChoiceCodec) else [frozenset(codec.domains.names)]
+        members = [[p for p, name in enumerate(codec.domains.names) if name in one] for one in sets]
         found = search_pareto_set(
             [partial(self._at, region) for region in regions],
-            [region.dim for region in regions],
+            members,
             np.random.default_rng(self._seed),
             children=CHILDREN,
             gain=GAIN,
@@ -215,7 +218,7 @@ class SeveralObjectivesOracle(Oracle):
         for place, region in enumerate(regions):
             rows = found.box == place
             if rows.any():
-                actions = region.to_actions(points[rows, : region.dim])
+                actions = region.to_actions(points[rows][:, members[place]])
                 replicates[rows] = check.replicates(self.feedback.decode_batch(actions), CLIMB_POINTS, rows.sum())
         vectors = replicates.mean(axis=1)
         kept = np.flatnonzero(non_dominated(vectors))
@@ -230,8 +233,8 @@ class SeveralObjectivesOracle(Oracle):
         chosen = kept[spread_out(vectors, RECORDED)]
         chosen = chosen[np.argsort(-replicates[chosen].mean(axis=1)[:, 0], kind="stable")]
         actions = [
-            self._unstacked(regions[found.box[row]].to_actions(points[[row], : regions[found.box[row]].dim]))
-            for row in chosen
+            self._unstacked(regions[place].to_actions(points[[row]][:, members[place]]))
+            for row, place in zip(chosen, found.box[chosen], strict=True)
         ]
         return Front(actions, _rounded(replicates[chosen].mean(axis=1)), reference, value, error)
 

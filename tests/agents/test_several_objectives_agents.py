@@ -29,7 +29,9 @@ def test_who_plays_what() -> None:
     for name in ALONE:
         with pytest.raises(UnsupportedModeError, match="needs a task with several objectives; CBO/ToyGraph-v0 has one"):
             evaluate(name, "CBO/ToyGraph-v0", 0, horizon=1)
-    for name in ("GP-UCB", "MCBO", "Optuna", "Auto"):
+    with pytest.raises(UnsupportedModeError, match="name an agent that plays them, such as qEHVI-Network"):
+        evaluate("Auto", PUBLISHED, 0, horizon=1)
+    for name in ("GP-UCB", "MCBO", "Optuna"):
         with pytest.raises(UnsupportedModeError, match=r"maximises one reward; .* minimize Y1, minimize Y2"):
             evaluate(name, PUBLISHED, 0, horizon=1)
 

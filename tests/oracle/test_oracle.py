@@ -17,15 +17,16 @@ from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
 from cbo_gym.wrappers import FlattenAction
+from tests.registered import ONE_REWARD
 
 
 def oracle_on(env_id, **parameters):
     return oracle_of(gym.make(env_id, **parameters))
 
 
-# the optima of contextual and dynamic environments are policies and sequences; test_contextual_oracle.py and
-# test_dynamic_oracle.py have theirs
-@pytest.mark.parametrize("env_id", [entry.id for entry in entries() if entry.mode not in ("contextual", "dynamic")])
+# the optima of contextual and dynamic environments are policies and sequences, those of several objectives fronts;
+# test_contextual_oracle.py, test_dynamic_oracle.py and test_several_objectives_oracle.py have theirs
+@pytest.mark.parametrize("env_id", [e.id for e in ONE_REWARD if e.mode not in ("contextual", "dynamic")])
 def test_recorded_optima_are_reached_and_not_beaten_by_random_actions(env_id):
     oracle = oracle_on(env_id)
     best = oracle.optimum
@@ -117,7 +118,7 @@ def test_the_search_is_not_caught_by_one_of_many_local_optima():
     assert best < oracle.optimum.value < 1.01 * best
 
 
-@pytest.mark.parametrize("env_id", [e.id for e in entries() if e.mode == "soft" and e.optimum.standard_error])
+@pytest.mark.parametrize("env_id", [e.id for e in ONE_REWARD if e.mode == "soft" and e.optimum.standard_error])
 def test_recorded_optima_are_not_beaten_by_a_climb_from_them(env_id):
     """By a simplex on noise of its own; the comparison is on noise that neither has met."""
     oracle = oracle_on(env_id)

@@ -12,9 +12,9 @@ from cbo_gym.fronts import generational_distance_plus, hypervolume, inverted_gen
 from cbo_gym.oracle import SeveralObjectivesOracle, oracle_of
 from cbo_gym.registry import find_entry
 from cbo_gym.task import Action, Mode, Observation
+from tests.registered import SEVERAL_OBJECTIVES
 
-IDS = [f"CBO/{name}-v0" for name in
-       ("MOCBO1", "MOCBO2", "MOCBO3", "MOCBOHealth", "Alpine2-Cost", "PSAGraph-Cost")]  # fmt: skip
+IDS = SEVERAL_OBJECTIVES
 
 
 def oracle_on(env_id: str) -> SeveralObjectivesOracle:
@@ -24,8 +24,10 @@ def oracle_on(env_id: str) -> SeveralObjectivesOracle:
 
 
 def mocbo1() -> np.ndarray:
-    s = np.linspace(0.0, 4.0, 4001)
-    return -np.stack([s**2, (s - 10.0) ** 2], -1)
+    """Sums s up to 4 can be set; left to itself X2 is N(e, 1) where X3 - X4 is set to 2, so that s = 2 + e."""
+    s = np.append(np.linspace(0.0, 4.0, 4001), rest := np.linspace(4.0, 2.0 + np.e, 701))
+    variance = np.append(np.zeros(4001), np.ones_like(rest))
+    return -np.stack([s**2 + variance, (s - 10.0) ** 2 + variance], -1)
 
 
 def mocbo2() -> np.ndarray:
@@ -53,7 +55,8 @@ def alpine2() -> np.ndarray:
         new_high, new_low = np.full(most, -np.inf), np.full(most, np.inf)
         for c in range(len(best)):
             known = np.isfinite(high[: most - c])
-            parts = np.stack([a[: most - c] * b for a in (high, low) for b in (best[c], worst[c])])
+            a, b = (np.where(known, part[: most - c], 0.0) for part in (high, low))
+            parts = np.stack([one * two for one in (a, b) for two in (best[c], worst[c])])
             new_high[c:] = np.where(known, np.maximum(new_high[c:], parts.max(0)), new_high[c:])
             new_low[c:] = np.where(known, np.minimum(new_low[c:], parts.min(0)), new_low[c:])
         high, low = new_high, new_low

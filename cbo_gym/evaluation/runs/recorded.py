@@ -85,12 +85,17 @@ def recorded(run: Run) -> Recorded:
 
 
 def _packed(rows: Sequence[Sequence[float]]) -> str:
-    return base64.b64encode(np.asarray(rows, dtype="<f8").tobytes()).decode()
+    """Rows of one length; shorter ones, of fewer actions, end with NaN."""
+    filled = np.full((len(rows), max(map(len, rows), default=0)), np.nan, dtype="<f8")
+    for place, row in enumerate(rows):
+        filled[place, : len(row)] = row
+    return base64.b64encode(filled.tobytes()).decode()
 
 
 def _unpacked(text: str, count: int) -> list[list[float]]:
     try:
-        return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(count, -1).tolist()
+        rows = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(count, -1)
+        return [row[~np.isnan(row)].tolist() for row in rows]
     except ValueError as error:
         raise ArgumentError(f"its actions are not of {count} rounds: {error}") from error
 

@@ -56,7 +56,9 @@ def _from_ten(x1: Floats, x2: Floats, u: Floats) -> Floats:
 def mocbo1() -> Problem:
     """MOCBO1: X3 and X4 drive X1 and X2, whose sum should be near 0 for one objective and near 10 for the other.
 
-    The Pareto front is (s^2, (s - 10)^2) for sums s from 0 to 4, the greatest that can be set.
+    The Pareto front is (s^2, (s - 10)^2) for sums s from 0 to 4, the greatest that can be set. It goes on where X2 is
+    not set, but driven beyond its domain by X3 and X4: with X1 = 2 to s = 2 + e, where both objectives are 1 more. No
+    set of the paper reaches that part.
     """
     variables = [
         Variable("X3", own_noise, noise=UNIT),
@@ -184,7 +186,9 @@ def _psa(age: Floats, bmi: Floats, aspirin: Floats, statin: Floats, cancer: Floa
 def health() -> Problem:
     """MOCBOHealth: as little statin as possible against a low level of prostate-specific antigen (PSA).
 
-    A low BMI needs little statin and raises the level. BMR is the basal metabolic rate in kcal a day, Calories the
+    A low BMI needs little statin and raises the level. The front runs from a weight of 50, by which the BMI falls to
+    16, to one of 100: beyond 20 and 30, between which alone the BMI can be set. So {Weight, Aspirin} reaches its ends,
+    and {BMI, Aspirin}, the set of the paper, does not. BMR is the basal metabolic rate in kcal a day, Calories the
     daily surplus. Weight divides by calories and all, as the published program does; that of CCBOHealth adds them.
     """
     variables = [

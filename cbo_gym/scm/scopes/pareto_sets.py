@@ -14,6 +14,9 @@ exceeds the greatest of them, but a mean of vectors may be dominated by none. Wi
 do(X = 0) gives (0, 1), do(X = 1) gives (1, 0), and to only observe gives (1/2, 1/2), which neither dominates: the empty
 set is a Pareto set of X -> Y1, X -> Y2, and no supported one. What rules a set out holds for a variable that reaches
 one objective alone, and for no other: see :func:`pareto_sets`.
+
+All of this takes it that a variable can be set to each value that it takes by itself. Where its domain is smaller, a
+set that is out may reach what no other does.
 """
 
 from __future__ import annotations
@@ -73,7 +76,8 @@ def supported_sets(
     allowed = _check(diagram, objectives, manipulable)
     together = "".join(diagram.nodes) + "+"  # a name that none has
     edges = [*diagram.directed, *((name, together) for name in objectives)]
-    borders = pomis(CausalDiagram([*diagram.nodes, together], edges, diagram.bidirected), together, allowed)
+    confounded = [(min(pair), max(pair)) for pair in diagram.bidirected]
+    borders = pomis(CausalDiagram([*diagram.nodes, together], edges, confounded), together, allowed)
     return borders & pareto_sets(diagram, objectives, allowed)
 
 
