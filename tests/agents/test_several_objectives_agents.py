@@ -12,17 +12,9 @@ from cbo_gym.agents.several_objectives.base import sets_worth_setting
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.prices import cost_of
 from cbo_gym.fronts import non_dominated
-from cbo_gym.testing import check_agent
 
 PAID, SOFT, PUBLISHED = "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0", "CBO/MOCBO1-v0"
 ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qEHVI-Network"]
-
-
-@pytest.mark.parametrize(
-    ("agent", "env_id"), [*zip(ALONE, [PAID, SOFT, PAID, SOFT], strict=True), ("Random", PUBLISHED)]
-)
-def test_the_contract(agent: str, env_id: str) -> None:
-    check_agent(agent, env_id, rounds=2)
 
 
 def test_who_plays_what() -> None:

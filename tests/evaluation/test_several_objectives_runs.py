@@ -22,16 +22,9 @@ PAID, SURFACE = "CBO/PSAGraph-Cost-v0", "CBO/MOCBO3-v0"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    sweep(["Random", "GP-UCB"], [PAID, SURFACE], seeds=2, folder=folder, horizon=3, n_jobs=1)
+    counts = sweep(["Random", "GP-UCB"], [PAID, SURFACE], seeds=2, folder=folder, horizon=3, n_jobs=1)
+    assert (counts["finished"], counts["skipped"], counts["failed"]) == (4, 4, 0)
     return folder
-
-
-def test_a_sweep_plays_who_can_and_skips_the_others(folder):
-    runs = load_runs(folder)
-    assert {run.agent for run in runs if run.status == "finished"} == {"Random"}
-    skipped = [run for run in runs if run.status == "skipped"]
-    assert len(skipped) == 2 or len(skipped) == 4
-    assert all("maximises one reward" in run.error for run in skipped)
 
 
 def test_leaderboards_and_reports_have_hypervolume_regret_distances_and_fronts(folder, tmp_path):
@@ -43,9 +36,7 @@ def test_leaderboards_and_reports_have_hypervolume_regret_distances_and_fronts(f
     page = write_report(board, tmp_path, formats=("svg",)).read_text(encoding="utf-8")
     assert "IGD+" in page
     assert page.count('<figure class="front"') == 2
-    assert {file.name for file in (tmp_path / "figures").glob("front-*.svg")} == {
-        f"front-{name}.svg" for name in ("PSAGraph-Cost-v0", "MOCBO3-v0")
-    } or len(list((tmp_path / "figures").glob("front-*.svg"))) == 2
+    assert len(list((tmp_path / "figures").glob("front-*.svg"))) == 2
 
 
 def test_published_runs_are_played_again(folder):
@@ -60,9 +51,9 @@ def test_published_runs_are_played_again(folder):
 
 def test_what_is_written_down_plays_as_it_was():
     """Recommendations grow and shrink, so that rows of them are of several lengths."""
-    run = evaluate("Random", PAID, 100, horizon=8)
+    run = evaluate("Random", SURFACE, 100, horizon=8)
     assert len({len(one) for one in run.table["recommended"]}) > 1
-    again = evaluate(recorded(with_actions(run)), PAID, 100, horizon=8, label="Random")
+    again = evaluate(recorded(with_actions(run)), SURFACE, 100, horizon=8, label="Random")
     names = [name for name in run.table.columns if name not in SECONDS]
     assert all(run.table[name].equals(again.table[name], null_equal=True) for name in names)
 

@@ -96,7 +96,7 @@ def test_the_search_finds_a_front_of_several_boxes() -> None:
 
     found = search_pareto_set([slope, corner], [[0, 1], []], np.random.default_rng(0), size=100)
     assert (found.box == 1).sum() == 1
-    assert np.quantile(np.abs(found.points[found.box == 0, 1] - 0.3), 0.9) < 0.02
+    assert np.median(np.abs(found.points[found.box == 0, 1] - 0.3)) < 0.005
     assert hypervolume(found.vectors, np.zeros(2)) == pytest.approx(0.5 + 0.5 * 0.2**2, abs=5e-3)
     again = search_pareto_set([slope, corner], [[0, 1], []], np.random.default_rng(0), size=100)
     np.testing.assert_array_equal(found.points, again.points)

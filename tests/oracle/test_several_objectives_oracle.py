@@ -91,7 +91,8 @@ def test_recorded_fronts_are_reached_and_dominated_by_no_random_action(env_id: s
     width = np.ptp(front.vectors, axis=0)
     assert (np.abs(reached.value - front.vectors) <= 1e-3 * width + 5 * reached.standard_error + 1e-5).all()
     together = oracle.expected_rewards([front.actions]).value[0]
-    assert 0.95 * oracle.optimum.value < together <= oracle.optimum.value * 1.001
+    share = 0.97 if len(oracle.reference) == 2 else 0.9  # that so few points of a curve, or of a surface, dominate
+    assert share * oracle.optimum.value < together <= oracle.optimum.value * 1.001
     space = oracle.feedback.action_space
     space.seed(1)
     random = oracle.expected_vectors([space.sample() for _ in range(100)])
