@@ -3,8 +3,8 @@
 ``from cbo_gym.agents import MCBO`` is the name to use; modules are loaded on use, so that importing this package stays
 cheap. The rooms: ``baselines`` (random play, outside optimisers), ``black_box`` (models of the reward alone),
 ``networks`` (a model of every node), ``intervention_sets``, ``scopes``, ``cells`` and ``super_arms`` (by what an
-action is), and ``choice`` (which of them plays). ``surrogates`` holds the models, ``toolbox`` what all share: actions
-as inputs, search, argument checks.
+action is), ``several_objectives`` (rewards that are vectors), and ``choice`` (which of them plays). ``surrogates``
+holds the models, ``toolbox`` what all share: actions as inputs, search, argument checks.
 """
 
 from __future__ import annotations

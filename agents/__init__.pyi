@@ -37,6 +37,10 @@ from cbo_gym.agents.networks.mcbo import MCBO as MCBO
 from cbo_gym.agents.networks.network_model import GPNetworkModel as GPNetworkModel
 from cbo_gym.agents.scopes.cobo import CoBO as CoBO
 from cbo_gym.agents.scopes.cocabo import CoCaBO as CoCaBO
+from cbo_gym.agents.several_objectives.causal_pareto_select import CausalParetoSelect as CausalParetoSelect
+from cbo_gym.agents.several_objectives.network_ehvi import QEHVINetwork as QEHVINetwork
+from cbo_gym.agents.several_objectives.qnehvi import QNEHVI as QNEHVI
+from cbo_gym.agents.several_objectives.qnehvi import QNEHVISets as QNEHVISets
 from cbo_gym.agents.subsets.ga_lcb import GALCB as GALCB
 from cbo_gym.agents.subsets.linsem_ts import LinSEMTS as LinSEMTS
 from cbo_gym.agents.subsets.linsem_ucb import LinSEMUCB as LinSEMUCB
@@ -70,6 +74,7 @@ __all__ = [
     "METS",
     "POMISTS",
     "POMISUCB",
+    "QNEHVI",
     "SEMUCB",
     "SGB",
     "SSEMUCB",
@@ -81,6 +86,7 @@ __all__ = [
     "Auto",
     "CBORestarted",
     "CaBO",
+    "CausalParetoSelect",
     "CellGPUCB",
     "CoBO",
     "CoCaBO",
@@ -93,6 +99,8 @@ __all__ = [
     "LinSEMUCB",
     "Optuna",
     "ParallelBandit",
+    "QEHVINetwork",
+    "QNEHVISets",
     "Random",
     "SSEMUCBNorm",
     "StableBaselines3",

@@ -13,6 +13,7 @@ import numpy as np
 from cbo_gym.agent_state import pack, unpack
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.files import write_bytes
+from cbo_gym.fronts import non_dominated
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 __all__ = ["Agent", "UnsupportedModeError"]
@@ -63,6 +64,8 @@ class Agent(ABC):
     """
 
     modes: ClassVar[frozenset[Mode]]
+    #: whether tasks may have several objectives, so that rewards are arrays and recommendations lists of actions
+    several_objectives: ClassVar[bool] = False
     #: whether rounds may lack variables, which are not a number then; all others need them all
     takes_missing: bool = False
 
@@ -85,6 +88,11 @@ class Agent(ABC):
         if task.mode not in self.modes:
             played = ", ".join(sorted(self.modes))
             raise UnsupportedModeError(f"{type(self).__name__} plays {played}; {task.env_id} is {task.mode}")
+        if task.objectives and not self.several_objectives:
+            raise UnsupportedModeError(
+                f"{type(self).__name__} maximises one reward; {task.env_id} has several objectives: "
+                f"{', '.join(map(str, task.objectives))}"
+            )
         self.task = task
         self.rng = np.random.default_rng(seed)
         self.history = []
@@ -159,7 +167,7 @@ class Agent(ABC):
             context: values of the task's contexts, shape ``(k,)``.
         """
 
-    def believed(self, action: Action) -> tuple[Observation, float]:
+    def believed(self, action: Action) -> tuple[Observation, Any]:
         """What the agent expects to observe, and to earn, under an action.
 
         That is what it saw in the round whose action is nearest, with the reward that it estimates there, but for the
@@ -171,9 +179,11 @@ class Agent(ABC):
         codec = self.task.codec
         points = np.array([codec.to_point(past.action) for past in self.history])
         nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
-        reward = float(self.estimated_rewards()[nearest])
+        estimate = self.estimated_rewards()[nearest]
         observation = deepcopy(self.history[nearest].observation)
-        expected = {self.task.reward: reward} | dict(self.expected_nodes(action))
+        if self.task.objectives:
+            return observation, estimate
+        expected = {self.task.reward: float(estimate)} | dict(self.expected_nodes(action))
         for name, value in expected.items():
             observation["nodes"][self.task.nodes.index(name)] = value
         return observation, expected[self.task.reward]
@@ -197,12 +207,18 @@ class Agent(ABC):
         """
         return None
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        """Learn from a round that was played; whoever calls may overwrite the arrays afterwards."""
-        self.history.append(Round(deepcopy(action), deepcopy(observation), float(reward)))
+    def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
+        """Learn from a round that was played; whoever calls may overwrite the arrays afterwards.
+
+        The reward is a float, with several objectives an array.
+        """
+        kept = np.array(reward, dtype=float) if self.task.objectives else float(reward)
+        self.history.append(Round(deepcopy(action), deepcopy(observation), kept))
 
     def recommend(self) -> Action:
         """The action that the agent would deploy: of those played, the one with the best estimate.
+
+        With several objectives a list of actions: of those played the ones whose estimates no other's dominate.
 
         Where it knows of constraints, of those that miss them least by its estimates, which is not at all if there are
         any such.
@@ -212,6 +228,9 @@ class Agent(ABC):
         """
         if not self.history:
             raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
+        if self.task.objectives:
+            best = np.flatnonzero(non_dominated(self.estimated_rewards()))
+            return [self.history[place].action for place in best]
         if not _has_estimates(self):
             if self.__best_seen is None or not self.__best_seen.is_of(self.history):
                 self.__best_seen = _BestSeen(self.history)
@@ -223,6 +242,8 @@ class Agent(ABC):
 
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | action] for every round of ``history``, shape ``(len(history),)``.
+
+        With several objectives of the expected rewards, shape ``(len(history), objectives)``.
 
         Without a model these are the rewards seen; agents with a surrogate return its posterior mean.
         """

@@ -54,7 +54,7 @@ class Player:
 
     def reset(self, task: Message, seed: int) -> None:
         told = task_of(task)
-        self._space = told.action_space
+        self._space, self._several = told.action_space, bool(told.objectives)
         self._agent.reset(told, seed=seed)
 
     def act(self, observation: Message) -> Any:
@@ -73,10 +73,13 @@ class Player:
     def restore(self, state: str, task: Message) -> None:
         told = task_of(task)
         self._agent.restore(b64decode(state), told)
-        self._space = told.action_space
+        self._space, self._several = told.action_space, bool(told.objectives)
 
     def recommend(self) -> Any:
-        return action_to_plain(self._space, self._agent.recommend())
+        recommended = self._agent.recommend()
+        if not self._several:
+            return action_to_plain(self._space, recommended)
+        return [action_to_plain(self._space, action) for action in recommended]
 
 
 def serve() -> None:

@@ -23,6 +23,7 @@ FILE_NAME = "envs_registry.yaml"
 ENTRY_POINT = "cbo_gym.envs:CausalBanditEnv"
 VECTOR_ENTRY_POINT = "cbo_gym.envs:CausalBanditVectorEnv"
 CUSTOM_ROUNDS = 100
+SEVERAL = "several-objectives"  # the tag of environments whose rewards are arrays
 ID_PATTERN = r"^CBO/[A-Za-z0-9]+(-[A-Za-z0-9]+)*-v\d+$"
 
 
@@ -58,14 +59,19 @@ class RecordedOptimum(StrictModel):
     cell in aggregated mode, native values by variable name in hard and discrete mode, the 0/1 super arm in masked mode,
     and the policy in words in contextual mode.
     ``random_value`` is the mean of E[Y | action] over the action space's own random actions.
+
+    With several objectives ``action`` is a list of actions along the Pareto front and ``front`` what they are worth, a
+    list of reward vectors; the values are hypervolumes above ``reference``, that of a random action of it alone.
     """
 
     value: float
-    action: list[float] | dict[str, float] | str
+    action: list[float] | dict[str, float] | str | list[dict[str, float]] | list[list[float]]
     standard_error: Annotated[float, Field(ge=0)]
     random_value: float
     random_standard_error: Annotated[float, Field(ge=0)]
     command: str
+    reference: list[float] = []
+    front: list[list[float]] = []
 
 
 class EnvEntry(StrictModel):
@@ -182,7 +188,7 @@ def register_all() -> None:
         warnings.warn(f"no environments are registered: {unreadable}", stacklevel=2)
         return
     for entry in own.entries:
-        _register(entry.id, entry.made_with, entry.horizon)
+        _register(entry.id, entry.made_with, entry.horizon, one_reward=SEVERAL not in entry.tags)
     for name, error in own.broken.items():
         warnings.warn(f"left out of the registry: {error}", stacklevel=2)
         if re.match(ID_PATTERN, name) and name not in gym.registry:
@@ -190,10 +196,15 @@ def register_all() -> None:
             gym.register(name, entry_point=refuse, vector_entry_point=refuse)
 
 
-def _register(env_id: str, made_with: dict[str, Any], horizon: int) -> None:
+def _register(env_id: str, made_with: dict[str, Any], horizon: int, one_reward: bool = True) -> None:
     if env_id not in gym.registry:
         gym.register(
-            env_id, ENTRY_POINT, max_episode_steps=horizon, kwargs=made_with, vector_entry_point=VECTOR_ENTRY_POINT
+            env_id,
+            ENTRY_POINT,
+            max_episode_steps=horizon,
+            disable_env_checker=not one_reward,  # it warns of rewards that are arrays
+            kwargs=made_with,
+            vector_entry_point=VECTOR_ENTRY_POINT,
         )
 
 
@@ -217,7 +228,9 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
     entry = [line for line in lines[first:last] if line.strip()]
     old = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
     style = False if isinstance(optimum.action, str) else None  # None: only an action's numbers go on one line
-    block = yaml.safe_dump({"optimum": optimum.model_dump()}, sort_keys=False, default_flow_style=style, width=100)
+    block = yaml.safe_dump(
+        {"optimum": optimum.model_dump(exclude_defaults=True)}, sort_keys=False, default_flow_style=style, width=100
+    )
     entry[old:] = [f"  {line}" for line in block.splitlines()]
     gap = [""] if last < len(lines) else []
     write_text(path, "\n".join([*lines[:first], *entry, *gap, *lines[last:]]) + "\n")

@@ -62,11 +62,14 @@ class ToldGraph:
 
 
 class Round(NamedTuple):
-    """One played round: the action, the semi-bandit observation that it gave, and the reward."""
+    """One played round: the action, the semi-bandit observation that it gave, and the reward.
+
+    The reward is a number; where a task has several objectives an array, one number each.
+    """
 
     action: Action
     observation: Observation
-    reward: float
+    reward: Any
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,29 @@ class Constraint:
         return f"{self.node} {self.side} {self.threshold:g}"
 
 
+@dataclass(frozen=True)
+class Objective:
+    """One of several things that are to be large, or small, in expectation.
+
+    Args:
+        name: an observed variable that cannot be set; or ``"cost"``, what the round costs, where no variable is called
+            so and rounds cost something.
+        direction: which way is better. A reward is the objective's value, with its sign changed where it is to be
+            small.
+    """
+
+    name: str
+    direction: Literal["maximize", "minimize"] = "maximize"
+
+    @property
+    def sign(self) -> float:
+        """What the objective's value is multiplied by in the reward."""
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def __str__(self) -> str:
+        return f"{self.direction} {self.name}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """What an agent is told at ``reset``, in every mode. It holds no mechanism, no environment and no optimum.
@@ -113,6 +139,7 @@ class Task:
         constraints: what an action must meet to count, in expectation.
         costs: what rounds cost, by the names of the variables that are set or of ``action_names``; None where nothing
             is paid. Initial rounds are free.
+        objectives: what the numbers of a reward are, in their order, where there are several; empty where it is one.
     """
 
     env_id: str
@@ -128,6 +155,7 @@ class Task:
     initial_data: tuple[Round, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     costs: Costs | None = None
+    objectives: tuple[Objective, ...] = ()
 
     @property
     def diagram(self) -> CausalDiagram:
@@ -159,6 +187,7 @@ class Task:
             ("told of the graph", told),
         ]
         about += [("constraints", ", ".join(map(str, self.constraints)))] if self.constraints else []
+        about += [("objectives", ", ".join(map(str, self.objectives)))] if self.objectives else []
         return facts(f"Task {self.env_id}", about) + (diagram._repr_svg_() if diagram else "")
 
 

@@ -29,7 +29,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.feedback.base import Description
 from cbo_gym.feedback.choice import ChoiceFeedback
-from cbo_gym.oracle import oracle_for
+from cbo_gym.oracle import SeveralObjectivesOracle, oracle_for
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.specs import Spec, make_env, require_agent
 from cbo_gym.task import Action, Mode, Observation, Task
@@ -50,8 +50,9 @@ class ContractError(CBOGymError, AssertionError):
 def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None:
     """Check that an agent keeps its contract on an environment.
 
-    * Actions and recommendations lie in the action space, and a recommendation can be had after every round; before
-      the first one ``recommend`` may raise ValueError instead.
+    * Actions and recommendations lie in the action space (with several objectives a recommendation is a list of
+      actions), and a recommendation can be had after every round; before the first one ``recommend`` may raise
+      ValueError instead.
     * One seed gives one run, bit for bit, also for an agent that has played something else before.
     * Nothing that is handed over is changed: the task, observations, actions, ``info``.
     * What is handed over may be overwritten afterwards, as loops do that reuse their arrays: what an agent keeps of
@@ -100,7 +101,7 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
     observation, _ = env.reset(seed=seed)
     with _unchanged("the task", task, f"{_name(agent)}.reset"), _naming(f"{_name(agent)}.reset"):
         agent.reset(task, seed=seed + OTHER_SEED)
-    _recommended(agent, env.action_space, may_refuse=not task.initial_data)
+    _recommended(agent, env, task, may_refuse=not task.initial_data)
     for number in range(1, rounds + 1):
         acting, learning = (f"{_name(agent)}.{method} in round {number}" for method in ("act", "update"))
         with _unchanged("the observation", observation, acting), _naming(acting):
@@ -113,8 +114,8 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
         observation = new
         handed = {"the action": played, "the observation": observation, "info": info}
         with _unchanged("what was handed over", handed, learning), _naming(learning):
-            agent.update(played, observation, float(reward), info)
-        found += [deepcopy(played), deepcopy(_recommended(agent, env.action_space))]
+            agent.update(played, observation, deepcopy(reward), info)
+        found += [deepcopy(played), deepcopy(_recommended(agent, env, task))]
         if overwrite:
             _overwrite(played)
             observation = deepcopy(observation)
@@ -145,7 +146,8 @@ def _require_action(env: Any, action: Action, what: str) -> None:
         raise ContractError(f"{what} gave no action of {env.action_space}: {error}") from error
 
 
-def _recommended(agent: Any, space: Space, may_refuse: bool = False) -> Action:
+def _recommended(agent: Any, env: Any, task: Task, may_refuse: bool = False) -> Any:
+    space = env.action_space
     try:
         with _naming(f"{_name(agent)}.recommend"):
             recommended = agent.recommend()
@@ -153,7 +155,12 @@ def _recommended(agent: Any, space: Space, may_refuse: bool = False) -> Action:
         if may_refuse and isinstance(error.__cause__ or error, ValueError):
             return None
         raise ContractError(f"{_name(agent)}.recommend() raised {error!r}, although something was played") from error
-    if not _contains(space, recommended):
+    if task.objectives:
+        try:
+            env.unwrapped.feedback.read_recommendation(recommended)
+        except InvalidAction as error:
+            raise ContractError(f"{_name(agent)}.recommend() gave no actions of {space}: {error}") from error
+    elif not _contains(space, recommended):
         raise ContractError(f"{_name(agent)}.recommend() gave {recommended!r}, no element of {space}")
     return recommended
 
@@ -372,6 +379,11 @@ def _check_rewards(feedback: Feedback, seed: int) -> None:
     where = f"{feedback.problem.name} in {feedback.mode} mode"
     oracle = oracle_for(feedback)
     actions = _each(feedback, _some_actions(feedback, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
+    if isinstance(oracle, SeveralObjectivesOracle):
+        width = np.ptp(oracle.expected_vectors(actions, tolerance=np.inf).value, axis=0)
+        if idle := [str(one) for one, w in zip(feedback.problem.outcomes.objectives, width, strict=True) if w <= 0.0]:
+            raise ContractError(f"{where}: under {RANDOM_ACTIONS} random actions {idle[0]} has one expected value")
+        return
     found = oracle.expected_rewards(actions, tolerance=np.inf)
     if np.ptp(found.value) <= 0.0:
         raise ContractError(f"{where}: {RANDOM_ACTIONS} random actions all have the expected reward {found.value[0]}")

@@ -19,10 +19,11 @@ import yaml
 from environment_pictures import Pictures, dark, pictures_of, size_of
 from equations import Equation, equations_html, equations_of
 
+from cbo_gym.actions.sets import to_text
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.registry import EnvEntry, RecordedOptimum, entries
 from cbo_gym.scm import SeparableSEM, Zero
-from cbo_gym.task import Constraint, Mode
+from cbo_gym.task import Constraint, Mode, Objective
 
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
@@ -224,7 +225,7 @@ def page(one: Environment) -> str:
         "## Optimum",
         _optimum(one),
         "## Reward landscape",
-        _figure(one, "landscape", f"{one.pictures.caption} The optimum is marked.")
+        _figure(one, "landscape", one.pictures.caption + ("" if _objectives(one) else " The optimum is marked."))
         if one.pictures.landscape
         else "None is drawn without a recorded optimum.",
         "## Results",
@@ -249,6 +250,7 @@ def _facts(one: Environment) -> str:
         "mode": f"{entry.mode}. {one.mode_in_words.replace('`', '')}",
         "rounds": str(entry.horizon),
         "initial data": " and ".join(data) or "none",
+        "objectives": ", ".join(map(str, _objectives(one))),
         "constraints": ", ".join(f"E[{c.node}] {c.side} {c.threshold:g}" for c in _constraints(one)),
         "costs": ", ".join(costs.in_words()) if (costs := one.feedback.problem.outcomes.costs) else "",
         "tags": ", ".join(entry.tags),
@@ -259,6 +261,11 @@ def _facts(one: Environment) -> str:
 
 def _constraints(one: Environment) -> tuple[Constraint, ...]:
     return one.feedback.problem.outcomes.constraints
+
+
+def _objectives(one: Environment) -> tuple[Objective, ...]:
+    """Where there are several."""
+    return one.feedback.problem.outcomes.objectives
 
 
 def _figure(one: Environment, kind: str, caption: str) -> str:
@@ -367,13 +374,23 @@ def _optimum(one: Environment) -> str:
     rows = [
         "| action | expected reward | standard error |",
         "|---|---:|---:|",
-        f"| optimal | {rounded(best.value, best):.6g} | {best.standard_error:.1g} |",
+        f"| {'Pareto front' if best.front else 'optimal'} | {rounded(best.value, best):.6g} "
+        f"| {best.standard_error:.1g} |",
         f"| random | {rounded(best.random_value, best):.6g} | {best.random_standard_error:.1g} |",
         "",
-        f"Reached at {codec.to_text(best.action)}."
+        f"Reached at {to_text(codec, best.action)}."
         if one.entry.mode not in (Mode.CONTEXTUAL, Mode.DYNAMIC)
         else f"Reached by the {'sequence' if one.entry.mode is Mode.DYNAMIC else 'policy'} {best.action}.",
         "",
+        *(
+            [
+                "Both are hypervolumes of expected rewards above the reference point "
+                f"({', '.join(f'{number:g}' for number in best.reference)}): of the whole front, and of one action.",
+                "",
+            ]
+            if best.front
+            else []
+        ),
         *(
             ["Both are of the actions that meet the constraints; any other counts as a random one.", ""]
             if limits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -84,12 +85,29 @@ def landscape_of(feedback: Feedback, recorded: RecordedOptimum | None) -> Landsc
         Mode.CONTEXTUAL: _contexts,
         Mode.DISCRETE: _arms,
     }
-    view = views.get(feedback.mode)
+    view = _front if recorded and recorded.front else views.get(feedback.mode)
     return view(feedback, recorded) if view and recorded else None
 
 
 def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
     return {"optimum": best.value, "random action": best.random_value}
+
+
+# Several objectives ------------------------------------------------------------------------------------------
+
+
+def _front(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
+    """The recorded Pareto front, a panel a pair of objectives."""
+    vectors = np.array(recorded.front)
+    names = [f"E[{'' if one.sign > 0 else '-'}{one.name}]" for one in feedback.problem.outcomes.objectives]
+    panels = []
+    for one, other in combinations(range(len(names)), 2):
+        x, y = vectors[:, one], vectors[:, other]
+        surface = len(names) > 2
+        curve = Curve("", x[:0], y[:0]) if surface else Curve("", x, y)
+        best = list(zip(x.tolist(), y.tolist(), strict=True)) if surface else ()
+        panels.append(Panel("", names[one], names[other], curves=[curve], best=best))
+    return Landscape(panels, "Expected rewards along the Pareto front, a panel a pair of objectives.", {})
 
 
 # Soft and aggregated -----------------------------------------------------------------------------------------

@@ -47,6 +47,8 @@ PLAYED_BY_AGENTS = (
     "CBO/Dropwave-Penny-v0",
     "CBO/DCBOStat-v0",
     "CBO/LinearSEMHierarchical5-v0",
+    "CBO/PSAGraph-Cost-v0",
+    "CBO/Alpine2-Cost-v0",
 )
 OF_TASKS = (
     "env_id", "mode", "nodes", "reward", "horizon", "action_nodes", "action_domains", "null_action",
@@ -111,7 +113,7 @@ def play(env_id: str, seed: int) -> tuple[str, float]:
     for _ in range(ROUNDS):
         action = env.action_space.sample()
         rounds.append((action, *env.step(action), env.render()))
-    return digest(rounds), math.fsum(one[2] for one in rounds[1:])
+    return digest(rounds), math.fsum(number for one in rounds[1:] for number in np.ravel(one[2]).tolist())
 
 
 def play_vector(env_id: str) -> str:

@@ -1,13 +1,14 @@
 """The registered environments as tests need them. A contract holds for every one: :func:`cbo_gym.testing.check_problem`
 and the record go through all by default, other contracts through one of a kind, and through all in the slow tests.
-Anything else is shown on one of a kind.
+Anything else is shown on one of a kind. Those with several objectives, whose rewards are arrays, are apart and have
+tests of their own.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from cbo_gym.registry import EnvEntry, entries, find_entry
+from cbo_gym.registry import SEVERAL, EnvEntry, entries, find_entry
 
 
 def _kind(entry: EnvEntry) -> tuple[object, ...]:
@@ -15,10 +16,12 @@ def _kind(entry: EnvEntry) -> tuple[object, ...]:
     return entry.problem.partition(":")[0], entry.mode, *sorted(entry.tags)
 
 
-IDS = tuple(entry.id for entry in entries())
+ONE_REWARD = tuple(entry for entry in entries() if SEVERAL not in entry.tags)
+IDS = tuple(entry.id for entry in ONE_REWARD)
+SEVERAL_OBJECTIVES = tuple(entry.id for entry in entries() if SEVERAL in entry.tags)
 FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
 LAST_OF_MODE = {entry.mode: entry.id for entry in entries()}
-ONE_OF_A_KIND = tuple({_kind(entry): entry.id for entry in reversed(entries())}.values())[::-1]
+ONE_OF_A_KIND = tuple({_kind(entry): entry.id for entry in reversed(ONE_REWARD)}.values())[::-1]
 
 #: all ids as parameters, slow but for one of a kind
 EVERY_ID = [pytest.param(one, marks=[] if one in ONE_OF_A_KIND else [pytest.mark.slow]) for one in IDS]

@@ -22,7 +22,7 @@ FACADES = ("cbo_gym", "cbo_gym.agents")  # lead to everything, when it is first 
 #: each other.
 LAYERS = (
     (
-        "arguments", "channel", "closed", "drawing", "errors", "files", "labels", "later", "progress", "sums",
+        "arguments", "channel", "closed", "drawing", "errors", "files", "fronts", "labels", "later", "progress", "sums",
         "validation", "version", "yaml_files",
     ),
     ("actions", "scm"),
@@ -65,8 +65,8 @@ LAYERS = (
 )  # fmt: skip
 #: Agents know what the task tells and how to read it; of systems, problems and environments they know nothing.
 OPEN_TO_AGENTS = (
-    "arguments", "errors", "actions", "sums", "task", "agent", "agent_state", "agents", "scm.diagram", "scm.linear",
-    "scm.noise", "scm.scopes", "scm.components", "scm.values",
+    "arguments", "errors", "actions", "sums", "fronts", "task", "agent", "agent_state", "agents",
+    "scm.diagram", "scm.linear", "scm.noise", "scm.scopes", "scm.components", "scm.values",
 )  # fmt: skip
 
 

@@ -16,13 +16,14 @@ from cbo_gym.scm import StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.specs import find_agent, known_agents, modes_of
 from cbo_gym.testing import ContractError, check_agent, check_problem
 from tests.helpers import Centre
-from tests.registered import FIRST_OF_MODE, IDS
+from tests.registered import FIRST_OF_MODE, IDS, SEVERAL_OBJECTIVES
 from tests.together import ONE_A_ROOM, by_room
 
-ENVS = (*FIRST_OF_MODE.values(), "CBO/IVBandit-v0")  # whose graph is not that of parallel bandits
+#: the graph of IVBandit is not that of parallel bandits; the last two have several objectives
+ENVS = (*FIRST_OF_MODE.values(), "CBO/IVBandit-v0", "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0")
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", [*IDS, *SEVERAL_OBJECTIVES])
 def test_every_registered_environment_keeps_the_contract(env_id):
     entry = find_entry(env_id)
     check_problem(entry.problem, mode=entry.mode, **entry.kwargs)

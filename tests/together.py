@@ -8,7 +8,7 @@ from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.runs.results import SECONDS, name_of, save_run
 
 #: one agent of each room; the others are slow tests
-ONE_A_ROOM = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW")
+ONE_A_ROOM = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW", "CausalParetoSelect")
 
 
 def by_room(cases, agent_of=lambda case: case):
@@ -28,7 +28,11 @@ TOGETHER = {
     "masked": "CBO/SSEMPeriodic-v0",
     "discrete": "CBO/XYZWSTBandit-v0",
 }
-ALONE = {"ParallelBandit": "CBO/ParallelBandit-v0"}  # plays nothing else
+#: what these play, and nothing else
+ALONE = {
+    "ParallelBandit": "CBO/ParallelBandit-v0",
+    **dict.fromkeys(("CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qEHVI-Network"), "CBO/PSAGraph-Cost-v0"),
+}
 
 
 def kept(folder, runs):

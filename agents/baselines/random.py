@@ -21,6 +21,7 @@ class Random(Agent):
     """Uniformly random actions, in every mode; it recommends the action with the best reward seen."""
 
     modes = frozenset(Mode)
+    several_objectives = True
     takes_missing = True
 
     def setup(self, seed: int) -> None:

@@ -67,7 +67,13 @@ class Auto(Agent):
 
         Raises:
             MissingExtraError: if a library that the chosen agent needs is not installed.
+            UnsupportedModeError: for a task with several objectives.
         """
+        if task.objectives:
+            raise UnsupportedModeError(
+                f"Auto goes by published results, and there are none with several objectives as {task.env_id} has; "
+                "name an agent that plays them, such as qEHVI-Network"
+            )
         passed: list[str] = []  # who comes before, and why not
         for rule in ranking(task):
             takes = seconds_of(rule, task.mode)

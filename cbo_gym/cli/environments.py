@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from cbo_gym.actions.sets import to_record, to_text
 from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, MODE_HELP, app, look_here
 from cbo_gym.cli.completion import env_ids, tags
 from cbo_gym.cli.output import (
@@ -152,7 +153,7 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
     names = domains.names if domains.named else [f"action[{i}]" for i in range(len(domains.names))]
     best = oracle.optimum
     of_truth = feedback.truth.codec  # the best action may be none that is offered where the graph is told wrongly
-    record = of_truth.to_record(best.action)
+    record = to_record(of_truth, best.action)
     return {
         "id": str(spec),
         "description": problem.description,
@@ -168,10 +169,11 @@ def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
             "value": best.value,
             "standard_error": best.standard_error,
             "action": record,
-            "in_words": of_truth.to_text(record),
+            "in_words": to_text(of_truth, record),
             "random_value": best.random_value,
             "random_standard_error": best.random_standard_error,
         },
+        "objectives": [str(one) for one in problem.outcomes.objectives],
         "constraints": [str(one) for one in problem.outcomes.constraints],
         "costs": problem.outcomes.costs.in_words() if problem.outcomes.costs else [],
         "told_of_graph": told_in_words(problem),
@@ -211,6 +213,7 @@ def _fields(shown: dict[str, Any]) -> list[tuple[str, str]]:
         ("optimum", f"{best['value']:.6g} (standard error {best['standard_error']:.1g})"),
         ("reached at", best["in_words"]),
         ("random action", f"{best['random_value']:.6g} (standard error {best['random_standard_error']:.1g})"),
+        *(("objective", one) for one in shown["objectives"]),
         *(("constraint", one) for one in shown["constraints"]),
         *([("costs", ", ".join(shown["costs"]))] if shown["costs"] else []),
         ("agents are told", shown["told_of_graph"]),
@@ -289,7 +292,7 @@ def _compute_optimum(entry: EnvEntry) -> tuple[RecordedOptimum, str]:
     oracle = oracle_of(gym.make(entry.id))
     found = oracle.find_optimum()
     codec = oracle.feedback.codec
-    record = codec.to_record(found.action)
+    record = to_record(codec, found.action)
     optimum = RecordedOptimum(
         value=found.value,
         action=record,
@@ -297,5 +300,6 @@ def _compute_optimum(entry: EnvEntry) -> tuple[RecordedOptimum, str]:
         random_value=found.random_value,
         random_standard_error=found.random_standard_error,
         command=f"cbo-gym optimum {entry.id} --write",
+        **found.more,
     )
-    return optimum, codec.to_text(record)
+    return optimum, to_text(codec, record)

@@ -11,6 +11,7 @@ import numpy as np
 
 from cbo_gym.actions import Space
 from cbo_gym.arguments import whole_number
+from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import RENDER_MODES, render, require_render_mode
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.feedback import make_feedback
@@ -84,8 +85,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         problem: the problem as it is played.
         scm: its system.
         mode: the feedback mode.
+        reward_space: of rewards, where there are several objectives, as MO-Gymnasium has it; else there is none.
         round: number of rounds played.
-        total_reward: their rewards' sum.
+        total_reward: their rewards' sum; an array where there are several objectives.
         values: all variables in the last round, latent ones included.
         intervened: the variables that the last action set.
 
@@ -121,11 +123,14 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._before = self.feedback.before if self.feedback.looks_ahead else None
         self._remembers = self.feedback.remembers
         self._priced = self.feedback.costs is not None
+        self._several = bool(self.problem.outcomes.objectives)
+        if self._several:
+            self.reward_space = reward_space(self.problem.outcomes)
         self._begin()
 
     def _begin(self) -> None:
         self.round = 0
-        self.total_reward = 0.0
+        self.total_reward: Any = 0.0
         self.values: dict[str, Any] = {}
         self._intervention: Intervention | None = None
         self._noise: NoiseStream | None = None
@@ -147,8 +152,11 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             observation |= self.feedback.recalled(self._memory)
         return observation, {"round": 0, "intervention": {}}
 
-    def step(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
+    def step(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
         """Play one round.
+
+        The reward is a float; with several objectives an array of :attr:`reward_space`, one number each, all to be
+        maximised, and ``info["objectives"]`` has them by name, in their own units and direction.
 
         Raises:
             gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
@@ -174,11 +182,14 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._intervention = intervention
         self.round += 1
         self.total_reward += reward
-        return observation, reward, False, False, self._info(played, intervention)
+        return observation, reward, False, False, self._info(played, intervention, values)
 
-    def _info(self, played: Intervention, situated: Intervention) -> StepInfo:
-        """What the last round's ``info`` says of an action, by itself and as it was done."""
+    def _info(self, played: Intervention, situated: Intervention, values: Values) -> StepInfo:
+        """What the last round's ``info`` says of an action, by itself and as it was done, and of what it gave."""
         info = {"round": self.round, "intervention": self._describe(situated)}
+        if self._several:
+            found = self.feedback.objectives(values, played)
+            info["objectives"] = {name: float(value) for name, value in found.items()}
         if self._priced:
             info["cost"] = self.feedback.cost(played)
         return info
@@ -191,7 +202,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """
         return self.feedback.situate(self._decode(action), self._memory)
 
-    def counterfactual(self, action: Action) -> tuple[Observation, float, bool, bool, StepInfo]:
+    def counterfactual(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
         """What :meth:`step` would have given in the last round under another action, on the same noise.
 
         Abduction, action, prediction (Pearl, *Causality*, 2009, sec. 7.1), with nothing to infer: the environment
@@ -221,15 +232,18 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         values, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
         if self._remembers:
             observation |= self.feedback.recalled(self.feedback.remember(self._last_memory, intervention, values))
-        return observation, reward, False, False, self._info(played, intervention)
+        return observation, reward, False, False, self._info(played, intervention, values)
 
     def _outcome(
         self, noise: tuple[float, ...], intervention: Intervention, stream: NoiseStream
-    ) -> tuple[Values, Observation, float]:
+    ) -> tuple[Values, Observation, Any]:
         values = self._play(noise, intervention)
-        reward = float(self._reward_of(values))
-        if not isfinite(reward):
-            raise not_finite(self.scm.reward, f"gives {reward}")
+        if self._several:
+            reward: Any = finite_rewards(self.problem.outcomes, self.feedback.objectives(values, intervention), ())
+        else:
+            reward = float(self._reward_of(values))
+            if not isfinite(reward):
+                raise not_finite(self.scm.reward, f"gives {reward}")
         observation = self._after(np.array(self._observed(values), ndmin=1), values)
         if self._before:
             observation |= self._before(stream.peek())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cbo_gym.feedback import Feedback
 from cbo_gym.scm import Intervention
@@ -19,7 +20,7 @@ class Snapshot:
         feedback: what is played.
         env_id: id of the environment, where it has one.
         round: number of rounds played.
-        total_reward: their rewards' sum.
+        total_reward: their rewards' sum; an array where there are several objectives.
         values: all variables in the last round; empty before the first.
         intervention: what the last action stood for; None before the first.
     """
@@ -27,7 +28,7 @@ class Snapshot:
     feedback: Feedback
     env_id: str | None
     round: int
-    total_reward: float
+    total_reward: Any
     values: Mapping[str, float]
     intervention: Intervention | None
 
@@ -45,6 +46,9 @@ class Snapshot:
         """Rewards in a line."""
         if self.round == 0:
             return "round 0   no reward yet"
+        if self.feedback.problem.outcomes.objectives and self.intervention is not None:
+            found = self.feedback.objectives(dict(self.values), self.intervention)
+            return "   ".join([f"round {self.round}", *(f"{name} {float(value):.4g}" for name, value in found.items())])
         reward, total = float(self.feedback.problem.outcomes.reward(self.values)), self.total_reward
         return f"round {self.round}   reward {reward:.4g}   total {total:.4g}   mean {total / self.round:.4g}"
 

@@ -97,6 +97,7 @@ def task_of(
         initial_data=initial_data,
         costs=feedback.costs,
         constraints=problem.outcomes.constraints,
+        objectives=problem.outcomes.objectives,
         **feedback.task_fields(),
         **(drawn or {}),
     )
@@ -129,10 +130,15 @@ def _draw_initial_data(feedback: Feedback, seed: int, sizes: InitialData) -> tup
     intervention = feedback.decode_batch(actions)
     values = feedback.play(feedback.scm.draw_noise(rng, count), intervention)
     nodes = np.broadcast_to(feedback.scm.stack(values, feedback.nodes), (count, len(feedback.nodes)))
-    rewards = np.broadcast_to(feedback.problem.outcomes.reward(values), count)
+    outcomes = feedback.problem.outcomes
+    rewards: Any
+    if outcomes.objectives:
+        rewards = outcomes.rewards(feedback.objectives(values, intervention), (count,))
+    else:
+        rewards = np.broadcast_to(outcomes.reward(values), count).tolist()
     single = iterate(batch_space(feedback.action_space, count), actions)
     seen = feedback.after(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
     return tuple(
-        Round(action, {key: part[i].copy() for key, part in seen.items()}, float(rewards[i]))
+        Round(action, {key: part[i].copy() for key, part in seen.items()}, rewards[i])
         for i, action in enumerate(single)
     )

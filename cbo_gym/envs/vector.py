@@ -18,6 +18,7 @@ from gymnasium.vector.utils import batch_space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import own_copy
 from cbo_gym.arguments import whole_number
+from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import render, require_render_mode
 from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
 from cbo_gym.envs.snapshot import Snapshot
@@ -88,12 +89,15 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self.single_observation_space = self.feedback.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._several = self.problem.outcomes.objectives
+        if self._several:
+            self.reward_space = reward_space(self.problem.outcomes)
         self._generators: list[np.random.Generator] = []
         self._begin()
 
     def _begin(self) -> None:
         self._round = 0
-        self._total_reward = np.zeros(self.num_envs)
+        self._total_reward = self._no_reward()
         self._values: Values = {}
         self._intervention: Intervention | None = None
         self._truncated = False
@@ -101,6 +105,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._drawn = 0  # rounds whose noise has been drawn
         self._last_noise: Draws = ()
         self._memory = self._last_memory = self.feedback.start()
+
+    def _no_reward(self) -> np.ndarray:
+        return np.zeros((self.num_envs, len(self._several)) if self._several else self.num_envs)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: StepInfo | None = None
@@ -146,7 +153,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         false = np.zeros(self.num_envs, dtype=bool)
         if self._truncated:
             observation, info = self.reset()
-            return observation, np.zeros(self.num_envs), false, false.copy(), info
+            return observation, self._no_reward(), false, false.copy(), info
         intervention, paid = self._decode(actions, self._memory)
         noise = self._next_noise()
         values, seen, reward = self._outcome(noise, intervention)
@@ -159,7 +166,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
         self._intervention = intervention
-        info = self._info(self.feedback.describe_batch(intervention)) | paid
+        info = self._info(self.feedback.describe_batch(intervention)) | paid | self._by_name(values, intervention)
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
@@ -178,7 +185,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         values, seen, reward = self._outcome(self._last_noise, intervention)
         memory = self.feedback.remember(self._last_memory, intervention, values)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
-        info = self._info(self.feedback.describe_batch(intervention)) | paid
+        info = self._info(self.feedback.describe_batch(intervention)) | paid | self._by_name(values, intervention)
         return self._with_next(seen, memory), reward, false, truncated, info
 
     def situated(self, actions: Actions) -> Intervention:
@@ -202,11 +209,28 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         cost = np.array(np.broadcast_to(self.feedback.cost(intervention), self.num_envs), dtype=float)
         return {"cost": cost, "_cost": np.ones(self.num_envs, dtype=bool)}
 
+    def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
+        """What ``info`` says of several objectives."""
+        if not self._several:
+            return {}
+        told: StepInfo = {}
+        for name, value in self.feedback.objectives(values, intervention).items():
+            told[name] = np.array(np.broadcast_to(value, self.num_envs), dtype=float)
+            told[f"_{name}"] = np.ones(self.num_envs, dtype=bool)
+        return {"objectives": told, "_objectives": np.ones(self.num_envs, dtype=bool)}
+
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
         values = self.feedback.play(noise, intervention)
         nodes = np.empty((self.num_envs, len(self.feedback.nodes)))
         for place, name in enumerate(self.feedback.nodes):
             nodes[:, place] = values[name]
+        if self._several:
+            found = self.feedback.objectives(values, intervention)
+            return (
+                values,
+                self.feedback.after(nodes, values),
+                finite_rewards(self.problem.outcomes, found, (self.num_envs,)),
+            )
         reward = np.empty(self.num_envs)
         reward[:] = self.problem.outcomes.reward(values)
         if not np.isfinite(reward).all():
@@ -258,4 +282,4 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         values = {name: float(np.broadcast_to(value, self.num_envs)[index]) for name, value in self._values.items()}
         intervention = None if self._intervention is None else self._intervention.at(index)
         env_id = self.spec.id if self.spec else None
-        return Snapshot(self.feedback, env_id, self._round, float(self._total_reward[index]), values, intervention)
+        return Snapshot(self.feedback, env_id, self._round, self._total_reward[index], values, intervention)

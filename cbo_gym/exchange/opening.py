@@ -35,6 +35,11 @@ def require_function(feedback: Feedback) -> None:
     Raises:
         ArgumentError: for the contextual mode, and where a round depends on those before it.
     """
+    if feedback.problem.outcomes.objectives:
+        raise ArgumentError(
+            f"{feedback.problem.name} has several objectives, and this function gives one number; give an agent to "
+            "cbo_gym.evaluate, or step the environment"
+        )
     if feedback.remembers:
         raise ArgumentError(
             f"a round of {feedback.problem.name} depends on those before it, so that it is no function of a point; "

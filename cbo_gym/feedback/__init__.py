@@ -65,6 +65,7 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
     built = _asking(built, asked)
     of_mode = {key: value for key, value in parameters.items() if key in own}
+    _require_one_objective(built, kind, instance)
     if built.outcomes.constraints and (kind.looks_ahead or kind.remembers):
         raise ArgumentError(
             f"constraints are on E[node | action]; in {mode} mode what an action does depends on the round as well, so "
@@ -79,6 +80,20 @@ def make_feedback(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     require_told(told.outcomes, feedback.told)
     feedback.truth = truth
     return feedback
+
+
+def _require_one_objective(problem: Problem, kind: type[Feedback], instance: object) -> None:
+    """Refuse several objectives where they are not played."""
+    if not problem.outcomes.objectives:
+        return
+    if not kind.several_objectives:
+        played = [mode.value for mode in Mode if feedback_class(mode).several_objectives]
+        raise ArgumentError(
+            f"{problem.name} has several objectives, which are played in the modes {', '.join(played)}; what "
+            f"{kind.mode} mode makes of a round is one number"
+        )
+    if instance != 0:
+        raise ArgumentError(f"instances turn one reward; {problem.name} has several objectives: leave instance at 0")
 
 
 def _asking(problem: Problem, asked: dict[str, Any]) -> Problem:

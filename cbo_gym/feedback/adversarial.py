@@ -54,6 +54,7 @@ class AdversarialFeedback(SoftFeedback):
     """
 
     mode = Mode.ADVERSARIAL
+    several_objectives = False
     task_class = AdversarialTask
     remembers = True
 

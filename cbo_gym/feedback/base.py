@@ -9,12 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import Codec, Costs, Space
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import own_copy
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.feedback.pricing import Priceable, fitted
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Distribution, Floats, Intervention
@@ -78,6 +79,8 @@ class Feedback(ABC):
     looks_ahead: ClassVar[bool] = False
     #: whether what a round gives depends on those before it, see :meth:`start`
     remembers: ClassVar[bool] = False
+    #: whether a round may have several objectives
+    several_objectives: ClassVar[bool] = False
     #: numbers of observational and random rounds that a problem of the user's own starts with; None as in
     #: :meth:`initial_actions`
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
@@ -134,6 +137,21 @@ class Feedback(ABC):
         self.decode_batch(own)
         return own
 
+    def read_recommendation(self, recommended: Any) -> Any:
+        """:meth:`read` of what an agent recommends: an action, or where there are several objectives some actions.
+
+        Raises:
+            gymnasium.error.InvalidAction: if it is no action, or no sequence of one or more.
+        """
+        if not self.problem.outcomes.objectives:
+            return self.read(recommended)
+        if not isinstance(recommended, list | tuple) or not recommended:
+            raise InvalidAction(
+                "with several objectives a recommendation is a list of the actions of a Pareto set, at least one; "
+                f"given {shown(recommended)}"
+            )
+        return [self.read(action) for action in recommended]
+
     @abstractmethod
     def decode(self, action: Action) -> Intervention:
         """The intervention that one action stands for, in native units.
@@ -182,6 +200,16 @@ class Feedback(ABC):
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """What rounds with this noise give, by variable, of the shape of the noise and the batch together."""
         return self.scm.propagate(noise, intervention)
+
+    def objectives(self, values: Values, intervention: Intervention) -> dict[str, Floats]:
+        """What rounds give of several objectives, by name, each in its own units and direction.
+
+        Args:
+            values: of the rounds, as :meth:`play` gave them.
+            intervention: what actions stand for, as :meth:`decode` or :meth:`decode_batch` gave it.
+        """
+        outcomes = self.problem.outcomes
+        return outcomes.several(values, self.cost(intervention) if outcomes.is_paid_for else 0.0)
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         """What an agent sees of rounds that were played.

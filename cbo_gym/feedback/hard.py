@@ -26,7 +26,7 @@ class HardFeedback(ChoiceFeedback):
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
 
     ## Reward
-    The value of the reward variable in this round.
+    The value of the reward variable in this round; where there are several objectives an array of theirs.
 
     ## References
     Aglietti et al. (2020); Sussex et al. (2023), sec. 3, Algorithm 2.
@@ -35,6 +35,7 @@ class HardFeedback(ChoiceFeedback):
     mode = Mode.HARD
     task_class = HardTask
     key = "target"
+    several_objectives = True
     usual_initial_data = (10, 2)
 
     def variable_sets(self) -> Sequence[frozenset[str]]:

@@ -31,7 +31,7 @@ class SoftFeedback(ParametricFeedback):
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
 
     ## Reward
-    The value of the reward variable in this round.
+    The value of the reward variable in this round; where there are several objectives an array of theirs.
 
     ## Arguments
     ``max_interventions``: the cardinality limit c, 1 to q, or None.
@@ -41,8 +41,9 @@ class SoftFeedback(ParametricFeedback):
     """
 
     mode = Mode.SOFT
+    several_objectives = True
     task_class: ClassVar[type[SoftTask]] = SoftTask
-    usual_initial_data = (0, None)
+    usual_initial_data: ClassVar[tuple[int, int | None]] = (0, None)
 
     def __init__(self, problem: Problem, *, max_interventions: int | None = None) -> None:
         self.max_interventions = max_interventions

@@ -48,7 +48,7 @@ class SubsetFeedback(SoftFeedback):
     mode = Mode.SUBSET
     task_class = SubsetTask
     usual_initial_data = (0, 0)
-    codec: SubsetCodec  # type: ignore[assignment]  # points of the unit box are rounded
+    codec: SubsetCodec  # points of the unit box are rounded
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)

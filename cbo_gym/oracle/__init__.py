@@ -11,6 +11,7 @@ from cbo_gym.oracle.constrained import ConstrainedOracle
 from cbo_gym.oracle.contextual import ContextualOracle
 from cbo_gym.oracle.dynamic import DynamicOracle
 from cbo_gym.oracle.plain import Estimate, Optimum, Oracle, Verdict
+from cbo_gym.oracle.several_objectives import SeveralObjectivesOracle
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD, turn_of
 from cbo_gym.registry import RecordedOptimum, find_entry
@@ -26,6 +27,7 @@ __all__ = [
     "Estimate",
     "Optimum",
     "Oracle",
+    "SeveralObjectivesOracle",
     "Verdict",
     "oracle_for",
     "oracle_of",
@@ -41,7 +43,8 @@ OF_MODES: dict[Mode, type[Oracle]] = {
 
 def oracle_for(feedback: Feedback, recorded: RecordedOptimum | None = None) -> Oracle:
     """The oracle of a problem in a mode."""
-    usual = ConstrainedOracle if feedback.problem.outcomes.constraints else Oracle
+    outcomes = feedback.problem.outcomes
+    usual = ConstrainedOracle if outcomes.constraints else SeveralObjectivesOracle if outcomes.objectives else Oracle
     return OF_MODES.get(feedback.mode, usual)(feedback, recorded=recorded)
 
 

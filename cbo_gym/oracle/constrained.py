@@ -64,6 +64,11 @@ class ExpectedNode(Oracle):
             return Estimate(value, np.zeros_like(value))
         return self._quasi_monte_carlo(intervention, points)
 
+    def replicates(self, intervention: Intervention, points: int) -> np.ndarray:
+        """Means over each scrambling of so many points, ``batch + (REPLICATES,)``; one entry where it is exact."""
+        value = self._exactly(intervention)
+        return self._replicates(intervention, points) if value is None else value[..., None]
+
 
 class ConstrainedOracle(Oracle):
     """Expected rewards as ever; the optimum is that of the feasible actions, and so is what a random action earns.

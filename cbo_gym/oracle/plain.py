@@ -6,15 +6,15 @@ Only the evaluator and :class:`cbo_gym.wrappers.OracleInfo` use it; agents never
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cbo_gym.actions.codec import Actions
+from cbo_gym.actions.codec import Actions, Record
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.feedback import Feedback, Region
 from cbo_gym.registry import RecordedOptimum
@@ -57,6 +57,7 @@ class Optimum:
     standard_error: float
     random_value: float
     random_standard_error: float
+    more: Mapping[str, Any] = field(default_factory=dict)  # what is recorded besides
 
 
 class Verdict(NamedTuple):
@@ -66,7 +67,8 @@ class Verdict(NamedTuple):
     expected rewards in the rounds that were played, and in those after them, in which recommendations would be.
     ``at_random`` is what a random action earns in each round, where that changes. Where there are constraints,
     ``missed`` and ``missed_next`` are by how much the actions played and recommended miss them, shape
-    ``(rounds, constraints)``.
+    ``(rounds, constraints)``. ``more`` and ``more_next`` are further columns of a run's table, one entry a round, of
+    the actions played and of those recommended.
     """
 
     expected: Estimate
@@ -76,6 +78,8 @@ class Verdict(NamedTuple):
     missed: np.ndarray | None = None
     missed_next: np.ndarray | None = None
     at_random: np.ndarray | None = None
+    more: Mapping[str, Sequence[Any]] = {}
+    more_next: Mapping[str, Sequence[Any]] = {}
 
 
 class Oracle:
@@ -149,6 +153,14 @@ class Oracle:
             seen: before the round.
         """
         return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.feedback.own_axes :])
+
+    def worth(self, rewards: np.ndarray) -> np.ndarray:
+        """What the rounds of a run came to as one number each, shape ``(rounds,)``: their rewards.
+
+        Args:
+            rewards: as the environment gave them, one a round.
+        """
+        return rewards
 
     def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
         """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.
@@ -288,9 +300,8 @@ class Oracle:
         random: tuple[float, float] = recorded.random_value, recorded.random_standard_error
         if recorded.random_value is None:  # of an instance
             random = self._random_value()
-        return Optimum(
-            recorded.value, self.feedback.codec.from_record(recorded.action), recorded.standard_error, *random
-        )
+        action = self.feedback.codec.from_record(cast("Record", recorded.action))  # lists of actions are read elsewhere
+        return Optimum(recorded.value, action, recorded.standard_error, *random)
 
     def find_optimum(self) -> Optimum:
         """Search for the optimum: a known maximiser where the problem has one, else by enumeration or by region.

@@ -36,7 +36,8 @@ _DISTRIBUTIONS = (
 _COMPONENTS = (components.Linear, components.Polynomial, components.Periodic, components.Tanh, components.Sum)
 #: dataclasses, written by their fields
 _BY_FIELDS = (
-    *_TASKS, *_DISTRIBUTIONS, *_COMPONENTS, noise.DistributionFamily, tasks.ToldGraph, tasks.Constraint, Costs,
+    *_TASKS, *_DISTRIBUTIONS, *_COMPONENTS, noise.DistributionFamily, tasks.ToldGraph, tasks.Constraint,
+    tasks.Objective, Costs,
     Expression,
 )  # fmt: skip
 Arguments = dict[str, Any]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from cbo_gym.actions import Domains, Interval
 from cbo_gym.arguments import is_finite_number, require_not_negative, require_positive
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.problems.outcomes import Outcomes, check_constraints
+from cbo_gym.problems.outcomes import Outcomes, check_constraints, check_objectives
 from cbo_gym.scm import (
     Distribution,
     Floats,
@@ -116,6 +116,7 @@ class Problem:
                 f"given {shown(self.outcomes.objective)}"
             )
         check_constraints(self.name, self.outcomes.constraints, self.scm)
+        check_objectives(self.name, self.outcomes, self.scm, self.manipulable)
         if not self.null_action:
             object.__setattr__(self, "null_action", (0.0,) * q)
         if len(self.null_action) != q or not all(is_finite_number(a) and 0 <= a <= 1 for a in self.null_action):

@@ -8,13 +8,17 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from cbo_gym.actions import Costs
 from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.scm import Floats, System
-from cbo_gym.task import Constraint
+from cbo_gym.task import Constraint, Objective
 
 SIDES = ("<=", ">=")
+DIRECTIONS = ("maximize", "minimize")
+COST = "cost"  # the objective that is no variable
 
 
 @dataclass(frozen=True)
@@ -24,17 +28,41 @@ class Outcomes:
     Args:
         objective: the node whose expected value is maximised.
         constraints: what the expected values of other observed nodes must meet.
-        costs: what rounds cost; None where nothing is paid. They are no part of the reward.
+        costs: what rounds cost; None where nothing is paid. They are no part of the reward, unless they are an
+            objective.
+        objectives: where there are several, all of them, ``objective`` among them; else empty.
     """
 
     objective: str
     constraints: tuple[Constraint, ...] = ()
     costs: Costs | None = None
+    objectives: tuple[Objective, ...] = ()
 
     @cached_property
     def reward(self) -> Callable[[Mapping[str, Floats]], Floats]:
         """Called with the values of rounds, by variable: their rewards, of the rounds' shape."""
         return itemgetter(self.objective)
+
+    def several(self, values: Mapping[str, Floats], cost: Floats) -> dict[str, Floats]:
+        """The objectives' values in rounds, by name, where there are several; of the rounds' shape or numbers.
+
+        Args:
+            values: of the rounds, by variable.
+            cost: what they cost.
+        """
+        return {one.name: cost if one.name == COST else values[one.name] for one in self.objectives}
+
+    def rewards(self, found: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
+        """What these values are worth: arrays of shape ``(*shape, number of objectives)``."""
+        rewards = np.empty((*shape, len(self.objectives)))
+        for place, one in enumerate(self.objectives):
+            rewards[..., place] = one.sign * found[one.name]
+        return rewards
+
+    @property
+    def is_paid_for(self) -> bool:
+        """Whether what rounds cost is an objective."""
+        return any(one.name == COST for one in self.objectives)
 
 
 @dataclass(frozen=True)
@@ -74,3 +102,37 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> Non
                 f"{name}: a constraint has a side, '<=' or '>=', and a finite threshold; given {shown(one.side)} and "
                 f"{one.threshold!r}"
             )
+
+
+def check_objectives(name: str, outcomes: Outcomes, scm: System, settable: Iterable[str]) -> None:
+    """Refuse several objectives that do not fit a system.
+
+    Args:
+        name: of the problem.
+        outcomes: with several objectives or none.
+        scm: the system.
+        settable: variables that interventions may set.
+
+    Raises:
+        ArgumentError: for a single one, one that comes twice, is no observed variable or can be set, another
+            direction, costs without prices, constraints beside them, or if the system's reward is none of them.
+    """
+    names = [one.name for one in outcomes.objectives if isinstance(one, Objective)]
+    if not outcomes.objectives:
+        return
+    if len(names) < max(2, len(outcomes.objectives)) or len(set(names)) < len(names):
+        raise ArgumentError(f"{name}: objectives must be two or more different Objective; given {outcomes.objectives}")
+    if wrong := [one.direction for one in outcomes.objectives if one.direction not in DIRECTIONS]:
+        raise ArgumentError(f"{name}: the direction of an objective is one of {DIRECTIONS}; given {shown(wrong[0])}")
+    allowed = [node for node in scm.nodes if node not in set(settable)]
+    if strangers := [one for one in names if one not in allowed and one != COST]:
+        raise ArgumentError(
+            f"{name}: objectives are observed variables that cannot be set, or {COST!r}; given {shown(strangers[0])}, "
+            f"choose from {allowed}{did_you_mean(strangers[0], allowed)}"
+        )
+    if outcomes.is_paid_for and (outcomes.costs is None or COST in scm.nodes):
+        raise ArgumentError(f"{name}: the objective {COST!r} needs costs, and no variable of that name")
+    if outcomes.objective not in names:
+        raise ArgumentError(f"{name}: the system's reward {outcomes.objective!r} must be among the objectives {names}")
+    if outcomes.constraints:
+        raise ArgumentError(f"{name}: constraints cannot be put on a problem with several objectives; make them one")

@@ -61,7 +61,7 @@ def play(agent, env, observation, rounds):
         action = agent.act(observation)
         observation, reward, _, _, info = env.step(action)
         agent.update(deepcopy(action), deepcopy(observation), reward, info)
-        found.append((str(action), reward))
+        found.append((str(action), np.asarray(reward).tolist()))
     return observation, found
 
 

@@ -28,6 +28,7 @@ AGENT = "tests.helpers:Centre"
 ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2
 WITH_EVERY_COLUMN = (
     "CBO/ToyGraph-v0", "CBO/CoCaFig1-v0", "CBO/ToyGraph-Costs-v0", "CBO/CCBOSynthetic1-v0", "CBO/DCBOStat-v0",
+    "CBO/PSAGraph-Cost-v0",
 )  # fmt: skip
 CARD = f"agent: {AGENT}\nsuite: tiny\npaper: none\ncode: here\ncontact: me\nhardware: 2 cores\n"
 TINY = Suite(name="tiny", title="t", description="d", environments=ENVS, horizon=ROUNDS, seeds=SEEDS, metric="score")

@@ -17,6 +17,7 @@ from cbo_gym.problems.systems.function_networks import alpine2
 from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
 from cbo_gym.wrappers import FlattenAction
+from tests.registered import ONE_REWARD
 
 LONG = ("CBO/SurveyEpidemiology-v0", "CBO/ErdosRenyi100-v0", "CBO/Alpine2-Noisy-Masked-v0")  # seconds each
 
@@ -25,13 +26,13 @@ def oracle_on(env_id, **parameters):
     return oracle_of(gym.make(env_id, **parameters))
 
 
-# the optima of contextual and dynamic environments are policies and sequences; test_contextual_oracle.py and
-# test_dynamic_oracle.py have theirs
+# the optima of contextual and dynamic environments are policies and sequences, those of several objectives fronts;
+# test_contextual_oracle.py, test_dynamic_oracle.py and test_several_objectives_oracle.py have theirs
 @pytest.mark.parametrize(
     "env_id",
     [
         pytest.param(entry.id, marks=[pytest.mark.slow] * (entry.id in LONG))
-        for entry in entries()
+        for entry in ONE_REWARD
         if entry.mode not in ("contextual", "dynamic")
     ],
 )
@@ -126,7 +127,7 @@ def test_the_search_is_not_caught_by_one_of_many_local_optima():
     assert best < oracle.optimum.value < 1.01 * best
 
 
-@pytest.mark.parametrize("env_id", [e.id for e in entries() if e.mode == "soft" and e.optimum.standard_error])
+@pytest.mark.parametrize("env_id", [e.id for e in ONE_REWARD if e.mode == "soft" and e.optimum.standard_error])
 def test_recorded_optima_are_not_beaten_by_a_climb_from_them(env_id):
     """By a simplex on noise of its own; the comparison is on noise that neither has met."""
     oracle = oracle_on(env_id)

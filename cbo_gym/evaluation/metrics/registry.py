@@ -167,6 +167,8 @@ METRICS: dict[str, Metric] = {
     ),
     "total_cost": Metric("total cost", "task", _total_cost, shown="where any"),
     "feasible_share": Metric("feasible actions", "play", _feasible_share, max, shown="where any"),
+    "gd_plus": Metric("GD+", "recommendation", _at_end("gd_plus"), shown="where any"),
+    "igd_plus": Metric("IGD+", "recommendation", _at_end("igd_plus"), shown="where any"),
     **{
         name: Metric(_named(name), "best so far", _gap(name), max, shown="never", over_envs="interval") for name in GAPS
     },

@@ -25,7 +25,7 @@ class PlayedRound:
         horizon: how many there are.
         action: what was played.
         observation: what came back; arrays can be read, not written.
-        reward: the observed one.
+        reward: the observed one; an array where there are several objectives.
         info: what ``step`` told beside them.
         recommended: what the agent would deploy after this round; None where it was not asked.
     """
@@ -37,7 +37,7 @@ class PlayedRound:
     horizon: int
     action: Action
     observation: Observation
-    reward: float
+    reward: Any
     info: Mapping[str, Any]
     recommended: Action | None
 

@@ -149,7 +149,7 @@ class Playing:
         """Play the rounds of a checkpoint again, and wake the agent as it was after them."""
         for place, action in enumerate(columns["action"]):
             self._record(action, self._env.step(action), columns["recommended"][place])
-            if self._columns["reward"][place] != columns["reward"][place]:
+            if not np.array_equal(self._columns["reward"][place], columns["reward"][place]):
                 raise OperationError(f"{self._where}: round {place + 1} of the checkpoint does not play as it did")
         for name in (*SECONDS, "reset_seconds"):
             self._columns[name] = list(columns[name])
@@ -189,7 +189,7 @@ class Playing:
             named = self._agent.recommend() if number in self._asked else None
             answered = perf_counter()
             if number in self._asked:
-                self._recommended = self._feedback.read(named)
+                self._recommended = self._feedback.read_recommendation(named)
         return learned - start, answered - learned
 
     def _record(self, action: Action, step: tuple[Any, ...], recommended: Action | None) -> None:

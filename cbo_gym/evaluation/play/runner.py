@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import polars as pl
 
+from cbo_gym.actions.sets import to_flat
 from cbo_gym.agent_finder import agent_of
 from cbo_gym.arguments import whole_number
 from cbo_gym.envs.making import env_spec, rounds_of
@@ -196,14 +197,16 @@ def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
     counting = dict(zip(distinct, oracle.meets_constraints(list(distinct.values())), strict=True))
     expected = oracle.expected_rewards(list(distinct.values())).value[list(counting.values())]
     rewards = [
-        past.reward for record, past in zip(records, task.initial_data, strict=True) if record and counting[str(record)]
+        float(oracle.worth(np.array([past.reward]))[0])
+        for record, past in zip(records, task.initial_data, strict=True)
+        if record and counting[str(record)]
     ]
     return float(expected.max()) if len(expected) else at_random, max(rewards, default=at_random)
 
 
 def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) -> pl.DataFrame:
     codec = oracle.feedback.codec
-    reward = np.asarray(played["reward"], dtype=float)
+    reward = oracle.worth(rewards := np.asarray(played["reward"], dtype=float))
     seen: list[Observation] = played["seen"]
     first = next(action for action in played["recommended"] if action is not None)
     # a round without one has another's, which is judged with the rest but not told
@@ -213,7 +216,7 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     at_random = oracle.optimum.random_value if verdict.missed is not None else 0.0
     expected = regret.counted(verdict.expected.value, verdict.missed, at_random)
     advised = regret.counted(verdict.recommended.value, verdict.missed_next, at_random)
-    of_recommendations: dict[str, np.ndarray] = {
+    of_recommendations: dict[str, Sequence[Any] | np.ndarray] = {
         "simple_regret": regret.simple_regret(verdict.best_next, advised),
         "recommended_reward": verdict.recommended.value,
         "recommended_reward_standard_error": verdict.recommended.standard_error,
@@ -221,10 +224,12 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
     columns: dict[str, object] = {
         "round": np.arange(1, len(reward) + 1),
         "action": [codec.to_numbers(action) for action in played["action"]],
-        "recommended": [codec.to_flat(action) if t in asked else None for t, action in enumerate(recommended, start=1)],
+        "recommended": [to_flat(codec, one) if t in asked else None for t, one in enumerate(recommended, start=1)],
         "nodes": played["nodes"],
         "reward": reward,
     }
+    if rewards.ndim > 1:
+        columns["rewards"] = rewards.tolist()
     if "context" in seen[0]:
         columns["context"] = [one["context"].tolist() for one in seen[:-1]]
         columns["context_regret"] = regret.instant_regret(verdict.best, expected)
@@ -251,6 +256,7 @@ def _score(played: dict[str, list[Any]], asked: frozenset[int], oracle: Oracle) 
         columns |= {"feasible": verdict.missed.sum(axis=-1) == 0.0, "violation": verdict.missed.sum(axis=-1)}
         of_recommendations["recommended_feasible"] = verdict.missed_next.sum(axis=-1) == 0.0
         of_recommendations["recommended_violation"] = verdict.missed_next.sum(axis=-1)
-    for name, values in of_recommendations.items():
-        columns[name] = [v if t in asked else None for t, v in enumerate(values.tolist(), start=1)]
+    columns |= verdict.more
+    for name, values in (of_recommendations | dict(verdict.more_next)).items():
+        columns[name] = [v if t in asked else None for t, v in enumerate(list(values), start=1)]
     return pl.DataFrame(columns, schema={name: dtype for name, dtype in COLUMNS.items() if name in columns})

@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cbo_gym.drawing.html import svg_of
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.compare.significance import TEST, Ranking, ranking
@@ -21,6 +22,7 @@ from cbo_gym.evaluation.report.figures import (
     profile_figure,
     regret_figure,
 )
+from cbo_gym.evaluation.report.fronts import draw_fronts, has_fronts
 from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.report.instances import NOTE as INSTANCES_NOTE
@@ -191,6 +193,9 @@ def _comparisons(board: Leaderboard, rankings: Rankings, names: _Names) -> Itera
         found = rankings[group]
         if isinstance(found, Ranking):
             yield f"ranks-{name}", partial(critical_differences, found, names.styles)
+    for env, runs in _by_env(board).items():
+        if has_fronts(runs):
+            yield f"front-{names.envs[env]}", partial(draw_fronts, env, runs, names.styles)
 
 
 class _Curves(NamedTuple):
@@ -357,8 +362,14 @@ class _Page:
             "number": self.envs[printable(env)],
             "table": self.matrix(f"Means on {printable(env)}", env_table(self.board, env)),
             "plots": [self.plots[file] for file in files if file in self.plots],
+            "front": self.front(env),
             "choices": self.matrix(f"Choices on {printable(env)}", chosen) if chosen.rows else None,
         }
+
+    def front(self, env: str) -> str:
+        """A picture of the Pareto front as the text of an SVG; empty where there is none."""
+        runs = _by_env(self.board).get(env, [])
+        return svg_of(draw_fronts(env, runs, self.names.styles)) if runs and has_fronts(runs) else ""
 
     def coverage(self) -> PageTable:
         """What became of every pair."""

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.actions.codec import Codec
+from cbo_gym.actions.sets import from_flat
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Run, asked_after, last_line
 from cbo_gym.task import Action, Info, Observation, Task
@@ -35,6 +36,7 @@ class Recorded:
 
     def reset(self, task: Task, seed: int) -> None:
         self._codec: Codec = task.codec
+        self._several = bool(task.objectives)
         self._round = 0
 
     def act(self, observation: Observation) -> Action:
@@ -47,7 +49,7 @@ class Recorded:
         said = self.recommended[self._round - 1]
         if said is None:
             raise ArgumentError(f"no recommendation after round {self._round} is written down")
-        return self._codec.from_flat(said)
+        return from_flat(self._codec, said) if self._several else self._codec.from_flat(said)
 
 
 def with_actions(run: Run) -> Run:
@@ -83,12 +85,17 @@ def recorded(run: Run) -> Recorded:
 
 
 def _packed(rows: Sequence[Sequence[float]]) -> str:
-    return base64.b64encode(np.asarray(rows, dtype="<f8").tobytes()).decode()
+    """Rows of one length; shorter ones, of fewer actions, end with NaN."""
+    filled = np.full((len(rows), max(map(len, rows), default=0)), np.nan, dtype="<f8")
+    for place, row in enumerate(rows):
+        filled[place, : len(row)] = row
+    return base64.b64encode(filled.tobytes()).decode()
 
 
 def _unpacked(text: str, count: int) -> list[list[float]]:
     try:
-        return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(count, -1).tolist()
+        rows = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(count, -1)
+        return [row[~np.isnan(row)].tolist() for row in rows]
     except ValueError as error:
         raise ArgumentError(f"its actions are not of {count} rounds: {error}") from error
 

@@ -47,8 +47,10 @@ Status = Literal["finished", "failed", "skipped"]
 Recommend = Literal["every", "powers", "end"]  # the rounds after which an agent is asked for its recommendation
 
 #: the columns of a run's table. Those of :data:`SOMETIMES` are there where the mode has contexts, choices or slices, or
-#: where the task has costs or constraints; a violation is the sum of what is missed of each constraint, in the nodes'
-#: units.
+#: where the task has costs, constraints or several objectives; a violation is the sum of what is missed of each
+#: constraint, in the nodes' units. With several objectives a reward is the hypervolume of what was observed until then
+#: and an expected reward that of the actions played; ``rewards`` and ``expected_rewards`` are of the round alone, and
+#: ``recommended_rewards`` are the expected rewards of all that is recommended, one action after the other.
 COLUMNS: dict[str, Any] = {
     "round": pl.Int64,
     "action": pl.List(pl.Float64),
@@ -80,10 +82,16 @@ COLUMNS: dict[str, Any] = {
     "recommended_violation": pl.Float64,
     "slice": pl.Int64,
     "random_reward": pl.Float64,
+    "gd_plus": pl.Float64,
+    "igd_plus": pl.Float64,
+    "rewards": pl.List(pl.Float64),
+    "expected_rewards": pl.List(pl.Float64),
+    "recommended_rewards": pl.List(pl.Float64),
 }
 OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
 OF_SLICES = ("slice", "random_reward")
-SOMETIMES = ("recommended", "context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, *OF_SLICES)
+OF_OBJECTIVES = ("gd_plus", "igd_plus", "rewards", "expected_rewards", "recommended_rewards")
+SOMETIMES = ("recommended", "context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, *OF_SLICES, *OF_OBJECTIVES)
 SECONDS = ("act_seconds", "update_seconds", "recommend_seconds")
 #: columns in which every round has a finite number, of those that the task has
 ALWAYS_KNOWN = (

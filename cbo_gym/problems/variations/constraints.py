@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 from cbo_gym.errors import ArgumentError, shown
-from cbo_gym.problems.outcomes import Outcomes
+from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.task import Constraint, ToldGraph
 
 MOST_CONSTRAINTS = 100
@@ -56,10 +56,12 @@ def read_constraint(text: object) -> Constraint:
 
 
 def require_told(outcomes: Outcomes, told: ToldGraph) -> None:
-    """Refuse to leave constrained nodes out of what agents are told.
+    """Refuse to leave constrained nodes, or objectives, out of what agents are told.
 
     Raises:
-        ArgumentError: naming the constraints.
+        ArgumentError: naming them.
     """
     if untold := [str(one) for one in outcomes.constraints if one.node not in told.nodes]:
         raise ArgumentError(f"the constraints {untold} are on nodes that agents are not told of: {list(told.nodes)}")
+    if unknown := [str(one) for one in outcomes.objectives if one.name not in (*told.nodes, COST)]:
+        raise ArgumentError(f"the objectives {unknown} are nodes that agents are not told of: {list(told.nodes)}")

@@ -7,6 +7,7 @@ from cbo_gym.scm.scopes.intervention_sets import (
     minimal_intervention_sets,
     pomis,
 )
+from cbo_gym.scm.scopes.pareto_sets import pareto_sets, supported_sets
 from cbo_gym.scm.scopes.policy_scopes import Scope, mixed_policy_scopes, pomps, scope_diagram
 
 __all__ = [
@@ -16,7 +17,9 @@ __all__ = [
     "is_minimal",
     "minimal_intervention_sets",
     "mixed_policy_scopes",
+    "pareto_sets",
     "pomis",
     "pomps",
     "scope_diagram",
+    "supported_sets",
 ]

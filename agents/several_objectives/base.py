@@ -1,0 +1,124 @@
+"""SeveralObjectivesAgent: what the methods for several objectives have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.toolbox.features import ActionFeatures
+from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.prices import cost_of
+from cbo_gym.agents.toolbox.seeding import seeded_copy
+from cbo_gym.errors import UnsupportedModeError
+from cbo_gym.fronts import non_dominated
+from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
+from cbo_gym.task import Action, HardTask, Mode, Observation, Round, SoftTask
+
+COST = "cost"  # the objective that is no variable, but follows from the action
+BELOW = 0.1  # of the front's range, by which the reference point lies below its least values
+
+
+class SeveralObjectivesAgent(Agent):
+    """Plays at random when there are no data, and else what :meth:`choose` finds.
+
+    Attributes:
+        features: of the task's actions, which models take as inputs; subclasses make them in ``setup``.
+        observed: the objectives that are variables.
+    """
+
+    modes = frozenset({Mode.SOFT, Mode.HARD})
+    several_objectives = True
+    task: SoftTask | HardTask
+    features: ActionFeatures
+
+    def setup(self, seed: int) -> None:
+        if not self.task.objectives:
+            raise UnsupportedModeError(
+                f"{type(self).__name__} needs a task with several objectives; {self.task.env_id} has one reward"
+            )
+        self.observed = [one.name for one in self.task.objectives if one.name != COST]
+        self._signs = torch.tensor([one.sign for one in self.task.objectives], dtype=torch.float64)
+        self._is_paid_for = len(self.observed) < len(self.task.objectives)
+
+    def initial_rounds(self) -> Sequence[Round]:
+        return few_observations(self.task)
+
+    def act(self, observation: Observation) -> Action:
+        seed = int(self.rng.integers(2**31))
+        if not self.history:
+            return seeded_copy(self.task.action_space, seed).sample()
+        return self.choose(seed)
+
+    @abstractmethod
+    def choose(self, seed: int) -> Action:
+        """The next action, after at least one round; ``seed`` is of the search."""
+
+    def front_first(self, estimates: np.ndarray, searched: Collection[frozenset[str]] | None) -> list[Action]:
+        """The actions played, those whose estimates no other dominates first.
+
+        Args:
+            estimates: of :meth:`estimated_rewards`.
+            searched: target sets, to leave out actions on others unless all are; None for all of them.
+        """
+        order = np.argsort(~non_dominated(estimates), kind="stable")
+        actions = [self.history[place].action for place in order]
+        if searched is None or not isinstance(self.task, HardTask):
+            return actions
+        targets = self.task.targets
+        return [action for action in actions if targets[int(action["target"])] in searched] or actions
+
+    def rewards_of(self, nodes: Tensor, inputs: Tensor) -> Tensor:
+        """Reward vectors, ``... x m``, of values of the observed objectives; what is paid follows from the inputs.
+
+        Args:
+            nodes: ``... x len(observed)``.
+            inputs: features of actions, ``... x input_dim``, whose dimensions in front broadcast against those.
+        """
+        columns = dict(zip(self.observed, nodes.unbind(-1), strict=True))
+        if self._is_paid_for:
+            columns[COST] = cost_of(self.task, inputs).expand(nodes.shape[:-1])
+        return torch.stack([columns[one.name] for one in self.task.objectives], -1) * self._signs.to(nodes)
+
+    def seen(self, observation: Observation) -> dict[str, float]:
+        """The values of the observed objectives."""
+        return {name: float(observation["nodes"][self.task.nodes.index(name)]) for name in self.observed}
+
+
+def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozenset[str]]:
+    """The target sets that the diagram leaves as possibly Pareto-optimal, in the order of the task.
+
+    Where acting costs something and that is an objective, all minimal sets are: to set more is never free.
+
+    Args:
+        task: whose diagram is told.
+        unsupported: whether to count those that reach no more than points below the convex hull of the front.
+
+    Raises:
+        HiddenGraphError: if no diagram is told.
+    """
+    names = [one.name for one in task.objectives if one.name != COST]
+    if len(names) < len(task.objectives):
+        first, *others = names
+        found = minimal_intervention_sets(task.diagram, first, task.manipulable, limited=others)
+    else:
+        found = (pareto_sets if unsupported else supported_sets)(task.diagram, names, list(task.manipulable))
+    return [target for target in task.targets if target in found]
+
+
+def reference_below(vectors: np.ndarray) -> np.ndarray:
+    """A point somewhat below the front of some vectors ``(n, m)``, as BoTorch infers one (Ishibuchi et al. 2011)."""
+    front = vectors[non_dominated(vectors)]
+    width = np.ptp(front, axis=0)
+    spread = np.ptp(vectors, axis=0)
+    reference: np.ndarray = front.min(axis=0) - BELOW * np.where(width > 0.0, width, np.maximum(spread, 1e-6))
+    return reference
+
+
+def widest(targets: Collection[frozenset[str]]) -> frozenset[str]:
+    """The set with the most variables, of equals the first."""
+    return max(targets, key=len)

@@ -1,0 +1,184 @@
+"""qNEHVI: noisy expected hypervolume improvement of BoTorch (Daulton, Balandat & Bakshy 2021), on chosen target sets.
+
+A GP from the action to each objective. Every round plays the action with the greatest expected gain of hypervolume over
+the front of what was played, where that front is as uncertain as the model is of it. This is the rival of Bhatija et
+al. (2025) where it sets all variables that can be set, as it does here by default.
+
+* ``qNEHVI`` sets all variables, whatever the graph is.
+* ``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the diagram
+  (:mod:`cbo_gym.scm.scopes.pareto_sets`), with one GP for all of them: its inputs are the values and which of them are
+  set.
+
+In soft mode both search the whole box. What a round costs, where that is an objective, is known and not modelled.
+
+Departures:
+
+* The GPs are this package's, with BoTorch's default prior; of the actions played those enter the acquisition function
+  whose posterior means lie on the front or close below it, at most :data:`BASELINE`.
+* The reference point lies below the front of posterior means by a tenth of its range, as BoTorch infers one.
+* The logarithm of a smoothed improvement is maximised (qLogNEHVI, Ament et al. 2023), by the search that this package's
+  other agents use.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+from botorch.acquisition.multi_objective.objective import MCMultiOutputObjective
+from botorch.sampling import SobolQMCNormalSampler
+from torch import Tensor
+
+from cbo_gym.agents.several_objectives.base import (
+    SeveralObjectivesAgent,
+    reference_below,
+    sets_worth_setting,
+    widest,
+)
+from cbo_gym.agents.several_objectives.joint_gps import JointGPs
+from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.toolbox.features import features_of
+from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
+from cbo_gym.agents.toolbox.search import maximise
+from cbo_gym.arguments import require_truth_value, whole_number
+from cbo_gym.fronts import non_dominated
+from cbo_gym.task import Action, HardTask, Info, Observation
+
+BASELINE = 12  # actions played that the acquisition function knows
+SCREENING_SAMPLES = 8
+RAW_SAMPLES, GENERATIONS, RESTARTS = 256, 2, 4  # of the search
+
+
+class QNEHVI(SeveralObjectivesAgent):
+    """Noisy expected hypervolume improvement on all variables. Plays soft and hard tasks with several objectives.
+
+    Args:
+        samples: Sobol samples of the posterior, 1 to 4,096.
+        device: torch device.
+
+    Attributes:
+        features: of the task's actions, which the GPs take as inputs.
+        surrogates: the GPs of the objectives that are variables, each from the action.
+        model: these GPs together, as BoTorch takes them.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+
+    surrogate_class: ClassVar[type[GaussianProcess]] = GaussianProcess
+
+    def __init__(self, samples: int = 32, device: str = "cpu") -> None:
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        require_device(device)
+        self.device = device
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        self._searched = self.searched(self.task) if isinstance(self.task, HardTask) else None
+        self.features = features_of(self.task, self._searched)
+        self.surrogates = [
+            self.surrogate_class(
+                name,
+                self.features.input_dim,
+                noise_std=0.0 if is_noiseless(self.task, name) else None,
+                device=self.device,
+            )
+            for name in self.observed
+        ]
+        self.model = JointGPs(self.surrogates)
+        self._sampler_seed = int(self.rng.integers(2**31))
+
+    def searched(self, task: HardTask) -> list[frozenset[str]]:
+        """The target sets that are searched."""
+        return [widest(task.targets)]
+
+    def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        inputs = self.features.inputs(self.features.encode(action))
+        for surrogate, value in zip(self.surrogates, self.seen(observation).values(), strict=True):
+            surrogate.add(inputs, value)
+
+    def choose(self, seed: int) -> Action:
+        estimates = self.estimated_rewards()
+        scaled = _Rewards(self, estimates)
+        baseline = self.surrogates[0].inputs[_baseline(estimates)]
+        reference = scaled.scale(reference_below(estimates)).tolist()
+        few, many = (
+            qLogNoisyExpectedHypervolumeImprovement(
+                self.model,
+                reference,
+                baseline,
+                sampler=SobolQMCNormalSampler(torch.Size([samples]), seed=self._sampler_seed),
+                objective=scaled,
+                prune_baseline=False,
+                cache_root=False,
+            )
+            for samples in (min(SCREENING_SAMPLES, self.samples), self.samples)
+        )
+        return maximise(
+            many,
+            self.features,
+            self.front_first(estimates, self._searched),
+            seed=seed,
+            screening=few,
+            scouting=few,
+            raw_samples=RAW_SAMPLES,
+            generations=GENERATIONS,
+            restarts=RESTARTS,
+            device=self.device,
+        )
+
+    def estimated_rewards(self) -> np.ndarray:
+        inputs = self.surrogates[0].inputs
+        with torch.no_grad():
+            means = torch.stack([surrogate.mean(inputs) for surrogate in self.surrogates], -1)
+            return self.rewards_of(means, inputs).cpu().numpy()
+
+
+class QNEHVISets(QNEHVI):
+    """The same on the target sets that can be Pareto-optimal on the diagram.
+
+    Args:
+        unsupported: whether to search also sets that only reach points of the front below its convex hull.
+        samples: Sobol samples of the posterior, 1 to 4,096.
+        device: torch device.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+
+    def __init__(self, unsupported: bool = False, samples: int = 32, device: str = "cpu") -> None:
+        super().__init__(samples, device)
+        require_truth_value("unsupported", unsupported)
+        self.unsupported = unsupported
+
+    def searched(self, task: HardTask) -> list[frozenset[str]]:
+        return sets_worth_setting(task, self.unsupported)
+
+
+class _Rewards(MCMultiOutputObjective):
+    """Samples of the observed objectives to reward vectors, each in units of its range among the actions played."""
+
+    def __init__(self, agent: QNEHVI, estimates: np.ndarray) -> None:
+        super().__init__()
+        self._agent = agent
+        self._centre = torch.from_numpy(estimates.mean(axis=0)).to(agent.device)
+        self._width = torch.from_numpy(np.maximum(np.ptp(estimates, axis=0), 1e-9)).to(agent.device)
+
+    def scale(self, rewards: np.ndarray | Tensor) -> Tensor:
+        return (torch.as_tensor(rewards).to(self._centre) - self._centre) / self._width
+
+    def forward(self, samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (BoTorch's name)
+        assert X is not None, "BoTorch hands the points over"
+        return self.scale(self._agent.rewards_of(samples, X))
+
+
+def _baseline(estimates: np.ndarray) -> np.ndarray:
+    """Places of the actions whose estimates lie on the front, and of those behind it once that is taken away, ..."""
+    left, found = np.arange(len(estimates)), np.zeros(0, dtype=int)
+    while len(left) and len(found) < BASELINE:
+        front = non_dominated(estimates[left])
+        found, left = np.concatenate([found, left[front]]), left[~front]
+    return found[:BASELINE]

@@ -1,0 +1,31 @@
+"""What actions cost, of the features that models see of them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.task import HardTask, SoftTask, Task
+
+
+def cost_of(task: Task, inputs: Tensor) -> Tensor:
+    """What rounds cost, differentiable: features of actions ``... x input_dim`` to ``...``.
+
+    Args:
+        task: soft or hard, with costs.
+        inputs: of :func:`cbo_gym.agents.toolbox.features.features_of`.
+
+    Raises:
+        ArgumentError: for another task.
+    """
+    if task.costs is None or not isinstance(task, SoftTask | HardTask):
+        raise ArgumentError(f"{task.env_id} is no soft or hard task with costs")
+    domains = task.codec.domains
+    native = [scale.to_native(inputs[..., place]) for place, scale in enumerate(domains.scales)]
+    if isinstance(task, HardTask):
+        masks = [inputs[..., len(native) + place] > 0.5 for place in range(len(native))]
+    else:
+        masks = [inputs[..., place] != null for place, null in enumerate(task.null_action)]
+    changed = {name: (mask, value) for name, mask, value in zip(domains.names, masks, native, strict=True)}
+    return torch.as_tensor(task.costs.of(changed), dtype=inputs.dtype).expand(inputs.shape[:-1])

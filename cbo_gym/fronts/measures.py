@@ -1,0 +1,135 @@
+"""Dominance, hypervolume, and distances between sets of vectors."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def non_dominated(vectors: Array) -> Array:
+    """Which vectors no other dominates, boolean, shape ``(n,)``; of equal ones the first.
+
+    One vector dominates another if it is at least as large everywhere and larger somewhere.
+    """
+    vectors = np.asarray(vectors, dtype=float)
+    kept = np.zeros(len(vectors), dtype=bool)
+    # whoever dominates comes before, whoever equals in the order given
+    order = np.lexsort((np.arange(len(vectors)), *(-vectors.T[::-1])))
+    kept[order] = _stand_out(vectors[order])
+    return kept
+
+
+def _stand_out(ordered: Array) -> Array:
+    """Which of vectors in descending lexicographic order none before them dominates or equals."""
+    count, m = ordered.shape
+    if m <= 2 or count < 2:
+        best = np.maximum.accumulate(ordered[:, -1])
+        return np.append(True, ordered[1:, -1] > best[:-1])[:count]
+    if m == 3:
+        return _staircase(ordered[:, 1:] - ordered[:, 1:].min(axis=0) + 1.0)[0]
+    kept, left = np.zeros(count, dtype=bool), np.arange(count)
+    while len(left):
+        first, left = left[0], left[1:]
+        kept[first] = True
+        left = left[(ordered[left] > ordered[first]).any(axis=1)]
+    return kept
+
+
+def hypervolume(vectors: Array, reference: Array) -> float:
+    """The volume of what lies between a reference point and some of the vectors (Zitzler & Thiele 1998).
+
+    Args:
+        vectors: shape ``(n, m)``, m at least 1; those that do not exceed the reference everywhere add nothing.
+        reference: shape ``(m,)``.
+    """
+    above = np.asarray(vectors, dtype=float).reshape(-1, len(reference)) - np.asarray(reference, dtype=float)
+    above = above[(above > 0.0).all(axis=1)]
+    return _volume(above[non_dominated(above)])
+
+
+def _volume(front: Array) -> float:
+    """Of vectors above the origin none of which dominates another, by slices along the last objective."""
+    if len(front) == 0:
+        return 0.0
+    if front.shape[1] == 1:
+        return float(front.max())
+    if front.shape[1] == 2:
+        x, y = front[np.argsort(-front[:, 0], kind="stable")].T
+        return float(x @ np.diff(np.maximum.accumulate(y), prepend=0.0))
+    front = front[np.argsort(-front[:, -1], kind="stable")]
+    depths = front[:, -1] - np.append(front[1:, -1], 0.0)
+    if front.shape[1] == 3:
+        return float(_staircase(front[:, :2])[1] @ depths)
+    slices = [_volume(front[:k, :-1][non_dominated(front[:k, :-1])]) for k in range(1, len(front) + 1)]
+    return float(np.array(slices) @ depths)
+
+
+def _staircase(points: Array) -> tuple[Array, Array]:
+    """Points added one after the other to what they dominate: whether each adds to it, and the area after each."""
+    xs, ys = [0.0, np.inf], [np.inf, 0.0]  # its corners from the left; it is ys[i] high between xs[i - 1] and xs[i]
+    area, found = 0.0, []
+    for x, y in points.tolist():
+        right = bisect_left(xs, x)
+        if adds := y > ys[right]:  # else that corner covers the point
+            area += (x - xs[right - 1]) * (y - ys[right])
+            end = right + 1 if xs[right] == x else right
+            first = right
+            while ys[first - 1] <= y:
+                first -= 1
+                area += (xs[first] - xs[first - 1]) * (y - ys[first])
+            xs[first:end], ys[first:end] = [x], [y]
+        found.append((adds, area))
+    added, areas = np.array(found).reshape(-1, 2).T
+    return added.astype(bool), areas
+
+
+def generational_distance_plus(vectors: Array, front: Array) -> float:
+    """GD+: how much vectors lack on average of the nearest point of a front (Ishibuchi et al. 2015).
+
+    What they have beyond it does not count: the distance of a vector a from a point z is the length of max(z - a, 0).
+
+    Args:
+        vectors: shape ``(n, m)``, at least one.
+        front: shape ``(k, m)``, at least one.
+    """
+    return float(_lacking(vectors, front).min(axis=1).mean())
+
+
+def inverted_generational_distance_plus(vectors: Array, front: Array) -> float:
+    """IGD+: how much the nearest of the vectors lacks of each point of a front, on average (Ishibuchi et al. 2015).
+
+    Args:
+        vectors, front: as of :func:`generational_distance_plus`.
+    """
+    return float(_lacking(vectors, front).min(axis=0).mean())
+
+
+def _lacking(vectors: Array, front: Array) -> Array:
+    """Shape ``(n, k)``."""
+    apart = np.asarray(front, dtype=float)[None] - np.asarray(vectors, dtype=float)[:, None]
+    return np.sqrt(np.square(np.maximum(apart, 0.0)).sum(axis=-1))
+
+
+def spread_out(vectors: Array, count: int) -> Array:
+    """The places of at most ``count`` vectors that lie far from each other, in ascending order.
+
+    The greatest of each objective are taken first, then again and again the one that is farthest from those taken,
+    each objective in units of its range.
+
+    Args:
+        vectors: shape ``(n, m)``, at least one.
+        count: at least m.
+    """
+    vectors = np.asarray(vectors, dtype=float)
+    if len(vectors) <= count:
+        return np.arange(len(vectors))
+    scaled = (vectors - vectors.min(axis=0)) / np.maximum(np.ptp(vectors, axis=0), np.finfo(float).tiny)
+    taken = list(dict.fromkeys(scaled.argmax(axis=0).tolist()))
+    nearest = np.min([np.square(scaled - scaled[place]).sum(axis=1) for place in taken], axis=0)
+    while len(taken) < count:
+        taken.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, np.square(scaled - scaled[taken[-1]]).sum(axis=1))
+    return np.sort(taken)

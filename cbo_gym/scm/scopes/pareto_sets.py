@@ -1,0 +1,105 @@
+"""Which variables to intervene on where several variables are to be large: sets that can be Pareto-optimal.
+
+With several objectives Y1, ..., Ym a hard intervention is worth the vector E[Y1, ..., Ym | do]. Two questions have
+different answers:
+
+* **Pareto** sets can have a vector that those of no other minimal set equal or dominate.
+* **Supported** sets can maximise a weighted sum of the objectives, so that they reach all of the Pareto front that lies
+  on its convex hull. With a variable more, a function of all objectives, they are among its possibly-optimal minimal
+  intervention sets (Lee & Bareinboim 2018, 2019). Bhatija et al. (2025) take these for all that can be Pareto-optimal.
+
+There are more Pareto sets than supported ones. A set that is no interventional border leaves to chance some variable X
+that could be set, and E[Y | do] is then the mean of what it is for the single values of X. A mean of numbers never
+exceeds the greatest of them, but a mean of vectors may be dominated by none. With Y1 = X and Y2 = 1 - X for a coin X,
+do(X = 0) gives (0, 1), do(X = 1) gives (1, 0), and to only observe gives (1/2, 1/2), which neither dominates: the empty
+set is a Pareto set of X -> Y1, X -> Y2, and no supported one. What rules a set out holds for a variable that reaches
+one objective alone, and for no other: see :func:`pareto_sets`.
+
+All of this takes it that a variable can be set to each value that it takes by itself. Where its domain is smaller, a
+set that is out may reach what no other does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.scopes.intervention_sets import (
+    check_manipulable,
+    interventional_border,
+    minimal_intervention_sets,
+    pomis,
+)
+
+
+def pareto_sets(
+    diagram: CausalDiagram, objectives: Sequence[str], manipulable: Iterable[str] | None = None
+) -> set[frozenset[str]]:
+    """The sets that in some SCM on the diagram have a vector which those of no other minimal set equal or dominate.
+
+    A minimal set W is out if it leaves alone what had better be set whatever the SCM is. In the diagram under do(W) let
+    the *own* variables of Y_i be those that can be set and reach Y_i and no other objective. To set their
+    interventional border changes nothing but Y_i, which it makes no worse (Lee & Bareinboim 2018, Theorem 4, with all
+    other variables projected out). W stays if and only if, for each objective, the border among its own variables is
+    empty. That no further set is out is no theorem of ours: a search found an SCM for each set that stays, on all
+    diagrams of four variables.
+
+    Args:
+        diagram: an acyclic causal diagram.
+        objectives: the variables to be maximised, at least one.
+        manipulable: the variables that may be set; None for all but the objectives.
+
+    Raises:
+        ArgumentError: for a cyclic diagram, unknown variables, no objective, or one that is manipulable.
+    """
+    allowed = _check(diagram, objectives, manipulable)
+    first, *others = objectives
+    minimal = minimal_intervention_sets(diagram, first, allowed, limited=others)
+    return {chosen for chosen in minimal if not _leaves_out(_under(diagram, chosen), objectives, allowed - chosen)}
+
+
+def supported_sets(
+    diagram: CausalDiagram, objectives: Sequence[str], manipulable: Iterable[str] | None = None
+) -> set[frozenset[str]]:
+    """The sets that can maximise a weighted sum of the objectives: what is both a Pareto set and a joint border.
+
+    Joint borders are the interventional borders of all objectives together under do(W), for all sets W. Of these the
+    published program lists all; those that are no Pareto sets are never needed.
+
+    Args:
+        diagram, objectives, manipulable: as of :func:`pareto_sets`.
+
+    Raises:
+        ArgumentError: as :func:`pareto_sets`.
+    """
+    allowed = _check(diagram, objectives, manipulable)
+    together = "".join(diagram.nodes) + "+"  # a name that none has
+    edges = [*diagram.directed, *((name, together) for name in objectives)]
+    confounded = [(min(pair), max(pair)) for pair in diagram.bidirected]
+    borders = pomis(CausalDiagram([*diagram.nodes, together], edges, confounded), together, allowed)
+    return borders & pareto_sets(diagram, objectives, allowed)
+
+
+def _under(diagram: CausalDiagram, chosen: frozenset[str]) -> CausalDiagram:
+    """The diagram under do(chosen) without these variables, which are constants and confound nothing."""
+    return diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
+
+
+def _leaves_out(diagram: CausalDiagram, objectives: Sequence[str], free: frozenset[str]) -> bool:
+    """Whether some variables that are left alone had better be set, whatever the SCM is."""
+    above = {name: diagram.ancestors([name]) for name in objectives}
+    for name in objectives:
+        own = (free & above[name]).difference(*(above[other] for other in objectives if other != name))
+        if own and interventional_border(diagram.latent_projection(set(diagram.nodes) - own - {name}), name):
+            return True
+    return False
+
+
+def _check(diagram: CausalDiagram, objectives: Sequence[str], manipulable: Iterable[str] | None) -> frozenset[str]:
+    if not objectives:
+        raise ArgumentError("name at least one objective")
+    allowed = frozenset(set(diagram.nodes) - set(objectives) if manipulable is None else manipulable)
+    for name in objectives:
+        check_manipulable(diagram, name, allowed)
+    return allowed

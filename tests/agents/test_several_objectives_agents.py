@@ -1,0 +1,83 @@
+"""The agents for several objectives: the contract, which sets they play, and what they refuse."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from cbo_gym import UnsupportedModeError, agents, evaluate, make_task
+from cbo_gym.agents.several_objectives.base import sets_worth_setting
+from cbo_gym.agents.toolbox.features import features_of
+from cbo_gym.agents.toolbox.prices import cost_of
+from cbo_gym.fronts import non_dominated
+
+PAID, SOFT, PUBLISHED = "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0", "CBO/MOCBO1-v0"
+ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qEHVI-Network"]
+
+
+def test_who_plays_what() -> None:
+    for name in ALONE:
+        with pytest.raises(UnsupportedModeError, match="needs a task with several objectives; CBO/ToyGraph-v0 has one"):
+            evaluate(name, "CBO/ToyGraph-v0", 0, horizon=1)
+    with pytest.raises(UnsupportedModeError, match="name an agent that plays them, such as qEHVI-Network"):
+        evaluate("Auto", PUBLISHED, 0, horizon=1)
+    for name in ("GP-UCB", "MCBO", "Optuna"):
+        with pytest.raises(UnsupportedModeError, match=r"maximises one reward; .* minimize Y1, minimize Y2"):
+            evaluate(name, PUBLISHED, 0, horizon=1)
+
+
+def test_recommended_is_what_no_other_estimate_dominates() -> None:
+    env = gym.make(PUBLISHED)
+    agent = agents.QNEHVI()
+    agent.reset(make_task(env, 0, horizon=3), 1)
+    estimates = agent.estimated_rewards()
+    assert estimates.shape == (len(agent.history), 2)
+    assert len(agent.recommend()) == non_dominated(estimates).sum()
+
+
+def test_each_plays_its_sets() -> None:
+    expected = {
+        "qNEHVI": [{"X1", "X2", "X3", "X4"}],
+        "qNEHVI-Sets": [{"X1", "X2"}],
+        "CausalParetoSelect": [{"X1", "X2"}],
+    }
+    targets = make_task(PUBLISHED).targets
+    for name, sets in expected.items():
+        run = evaluate(name, PUBLISHED, 100, horizon=3, recommend="end")
+        assert {targets[place] for place in run.table["choice"]} <= set(map(frozenset, sets))
+    paid = make_task(PAID)
+    assert sets_worth_setting(paid) == list(paid.targets)  # to set more is never free
+
+
+def test_a_batch_of_causal_pareto_select_is_of_one_set() -> None:
+    run = evaluate(agents.CausalParetoSelect(batch=3), "CBO/MOCBO3-v0", 100, horizon=6, recommend="end")
+    choices = run.table["choice"].to_list()
+    assert len(set(choices[:3])) == len(set(choices[3:])) == 1
+
+
+@pytest.mark.parametrize("env_id", [PAID, SOFT])
+def test_what_agents_reckon_with_is_what_is_paid(env_id: str) -> None:
+    env = gym.make(env_id)
+    task, features = make_task(env, 0), features_of(make_task(env, 0))
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(5):
+        action = env.action_space.sample()
+        inputs = features.inputs(features.encode(action))
+        *_, info = env.step(action)
+        assert float(cost_of(task, inputs)) == pytest.approx(info["cost"], rel=1e-12)
+    stacked = torch.stack([inputs, inputs])
+    np.testing.assert_allclose(cost_of(task, stacked).numpy(), info["cost"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ALONE)
+def test_they_beat_random_play(agent: str) -> None:
+    regrets = {
+        name: np.mean([evaluate(name, PUBLISHED, seed, horizon=20, recommend="end").table["simple_regret"][-1]
+                       for seed in range(100, 104)])
+        for name in (agent, "Random")
+    }  # fmt: skip
+    assert regrets[agent] < regrets["Random"]
