@@ -379,18 +379,12 @@ def _scores_table(rows: Sequence[Mapping[str, Any]], others: Collection[str], wi
             agent_link(row["agent"], "", others),
             *([f"{row['envs']} of {row['of']}"] if with_envs else []),
             _seed_range(row["fewest_seeds"], row["most_seeds"]),
-            *(_interval(row, name) for name in names),
+            *(escape(str(with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"]))) for name in names),
             f"{row['seconds']:.2g}",
         ]
         for row in rows
     ]
     return table(header, body)
-
-
-def _interval(row: Mapping[str, Any], name: str) -> str:
-    """A score with its interval, if the interval has any width."""
-    cell = with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
-    return escape(cell.text if cell.detail == f"[{cell.text}, {cell.text}]" else str(cell))
 
 
 def _seed_range(fewest: int, most: int) -> str:

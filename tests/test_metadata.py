@@ -60,7 +60,7 @@ def test_the_citation_lists_the_papers_of_every_method_and_benchmark(citation):
     named = {}
     for page in sorted((ROOT / "docs" / "methods").glob("*.md")):
         paper = re.search(r"## Paper\n(.*?)\n## ", page.read_text(encoding="utf-8"), re.DOTALL)
-        named[page.stem] = " ".join(paper[1].split()) if paper else ""
+        named[page.stem] = re.sub(r"`[^`]*`", "", " ".join(paper[1].split())) if paper else ""
     missing = [
         f"{agent}: {title}"
         for agent, text in named.items()

@@ -183,11 +183,12 @@ def _overall_cell(row: dict[str, Any], name: str, best: Mapping[str, float]) -> 
 
 
 def with_interval(value: float | None, low: float | None, high: float | None, decimals: int = 3) -> Cell:
-    """``0.612 [0.553, 0.681]``; the value alone where the interval is not known."""
+    """``0.612 [0.553, 0.681]``; the value alone where the interval is not known, or has no width that is shown."""
     if value is None:
         return Cell(MISSING)
-    known = low is not None and high is not None
-    return Cell(f"{value:.{decimals}f}", f"[{low:.{decimals}f}, {high:.{decimals}f}]" if known else "", value)
+    text, *ends = (None if one is None else f"{one:.{decimals}f}" for one in (value, low, high))
+    shown = None not in ends and {text} != set(ends)
+    return Cell(str(text), f"[{ends[0]}, {ends[1]}]" if shown else "", value)
 
 
 def env_table(board: Leaderboard, env: str) -> Table:
