@@ -16,7 +16,7 @@ AGENT_RESULTS := runs/agents
 AGENT_ENVS := $(SHOWCASE_ENVS) CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v0 \
   'CBO/ToyGraph-v0(graph="hidden")' CBO/GPBandit2-v0 CBO/GPBandit3-v0 CBO/CoCaAligned-v0 CBO/PSAContextual2-v0 \
   CBO/SSEMTanh-v1 CBO/IVBandit-v0 CBO/ParallelBandit-v0 CBO/Dropwave-Penny-v0 CBO/Alpine2-Perturb-v0 \
-  CBO/DCBOStat-v0 CBO/CCBOSynthetic2-v0
+  CBO/DCBOStat-v0 CBO/CCBOSynthetic2-v0 CBO/LinearSEMHierarchical5-v0
 
 .PHONY: help install leaderboard results agent-results readme choice verify test test-slow benchmark zoo docs lint format clean
 
