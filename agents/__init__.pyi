@@ -38,9 +38,9 @@ from cbo_gym.agents.networks.network_model import GPNetworkModel as GPNetworkMod
 from cbo_gym.agents.scopes.cobo import CoBO as CoBO
 from cbo_gym.agents.scopes.cocabo import CoCaBO as CoCaBO
 from cbo_gym.agents.several_objectives.causal_pareto_select import CausalParetoSelect as CausalParetoSelect
-from cbo_gym.agents.several_objectives.network_ehvi import QEHVINetwork as QEHVINetwork
 from cbo_gym.agents.several_objectives.qnehvi import QNEHVI as QNEHVI
 from cbo_gym.agents.several_objectives.qnehvi import QNEHVISets as QNEHVISets
+from cbo_gym.agents.several_objectives.qnehvi_network import QNEHVINetwork as QNEHVINetwork
 from cbo_gym.agents.subsets.ga_lcb import GALCB as GALCB
 from cbo_gym.agents.subsets.linsem_ts import LinSEMTS as LinSEMTS
 from cbo_gym.agents.subsets.linsem_ucb import LinSEMUCB as LinSEMUCB
@@ -99,7 +99,7 @@ __all__ = [
     "LinSEMUCB",
     "Optuna",
     "ParallelBandit",
-    "QEHVINetwork",
+    "QNEHVINetwork",
     "QNEHVISets",
     "Random",
     "SSEMUCBNorm",

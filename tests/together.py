@@ -31,7 +31,7 @@ TOGETHER = {
 #: what these play, and nothing else
 ALONE = {
     "ParallelBandit": "CBO/ParallelBandit-v0",
-    **dict.fromkeys(("CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qEHVI-Network"), "CBO/PSAGraph-Cost-v0"),
+    **dict.fromkeys(("CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"), "CBO/PSAGraph-Cost-v0"),
 }
 
 

@@ -72,7 +72,7 @@ class Auto(Agent):
         if task.objectives:
             raise UnsupportedModeError(
                 f"Auto goes by published results, and there are none with several objectives as {task.env_id} has; "
-                "name an agent that plays them, such as qEHVI-Network"
+                "name an agent that plays them, such as qNEHVI-Network"
             )
         passed: list[str] = []  # who comes before, and why not
         for rule in ranking(task):

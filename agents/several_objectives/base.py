@@ -15,11 +15,12 @@ from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.prices import cost_of
 from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.errors import UnsupportedModeError
-from cbo_gym.fronts import non_dominated
+from cbo_gym.fronts import non_dominated, spread_out
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
 from cbo_gym.task import Action, HardTask, Mode, Observation, Round, SoftTask
 
 COST = "cost"  # the objective that is no variable, but follows from the action
+BASELINE = 24
 BELOW = 0.1  # of the front's range, by which the reference point lies below its least values
 
 
@@ -117,6 +118,20 @@ def reference_below(vectors: np.ndarray) -> np.ndarray:
     spread = np.ptp(vectors, axis=0)
     reference: np.ndarray = front.min(axis=0) - BELOW * np.where(width > 0.0, width, np.maximum(spread, 1e-6))
     return reference
+
+
+def baseline_of(estimates: np.ndarray) -> np.ndarray:
+    """Places of the actions played that an improvement is counted from: at most :data:`BASELINE`.
+
+    They are those whose estimates ``(n, m)`` lie on the front, spread out over it where these are too many, and then
+    those on the front of the rest.
+    """
+    left, found = np.arange(len(estimates)), np.zeros(0, dtype=int)
+    while len(left) and len(found) < BASELINE:
+        front = left[non_dominated(estimates[left])]
+        found = np.concatenate([found, front[spread_out(estimates[front], BASELINE - len(found))]])
+        left = np.setdiff1d(left, front)
+    return found
 
 
 def widest(targets: Collection[frozenset[str]]) -> frozenset[str]:

@@ -14,7 +14,7 @@ In soft mode both search the whole box. What a round costs, where that is an obj
 Departures:
 
 * The GPs are this package's, with BoTorch's default prior; of the actions played those enter the acquisition function
-  whose posterior means lie on the front or close below it, at most :data:`BASELINE`.
+  whose posterior means lie on the front or next below it: at most 24, spread out over it where there are more.
 * The reference point lies below the front of posterior means by a tenth of its range, as BoTorch infers one.
 * The logarithm of a smoothed improvement is maximised (qLogNEHVI, Ament et al. 2023), by the search that this package's
   other agents use.
@@ -33,6 +33,7 @@ from torch import Tensor
 
 from cbo_gym.agents.several_objectives.base import (
     SeveralObjectivesAgent,
+    baseline_of,
     reference_below,
     sets_worth_setting,
     widest,
@@ -43,10 +44,8 @@ from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import maximise
 from cbo_gym.arguments import require_truth_value, whole_number
-from cbo_gym.fronts import non_dominated
 from cbo_gym.task import Action, HardTask, Info, Observation
 
-BASELINE = 12  # actions played that the acquisition function knows
 SCREENING_SAMPLES = 8
 RAW_SAMPLES, GENERATIONS, RESTARTS = 256, 2, 4  # of the search
 
@@ -103,7 +102,7 @@ class QNEHVI(SeveralObjectivesAgent):
     def choose(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
         scaled = _Rewards(self, estimates)
-        baseline = self.surrogates[0].inputs[_baseline(estimates)]
+        baseline = self.surrogates[0].inputs[baseline_of(estimates)]
         reference = scaled.scale(reference_below(estimates)).tolist()
         few, many = (
             qLogNoisyExpectedHypervolumeImprovement(
@@ -173,12 +172,3 @@ class _Rewards(MCMultiOutputObjective):
     def forward(self, samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (BoTorch's name)
         assert X is not None, "BoTorch hands the points over"
         return self.scale(self._agent.rewards_of(samples, X))
-
-
-def _baseline(estimates: np.ndarray) -> np.ndarray:
-    """Places of the actions whose estimates lie on the front, and of those behind it once that is taken away, ..."""
-    left, found = np.arange(len(estimates)), np.zeros(0, dtype=int)
-    while len(left) and len(found) < BASELINE:
-        front = non_dominated(estimates[left])
-        found, left = np.concatenate([found, left[front]]), left[~front]
-    return found[:BASELINE]

@@ -14,14 +14,14 @@ from cbo_gym.agents.toolbox.prices import cost_of
 from cbo_gym.fronts import non_dominated
 
 PAID, SOFT, PUBLISHED = "CBO/PSAGraph-Cost-v0", "CBO/Alpine2-Cost-v0", "CBO/MOCBO1-v0"
-ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qEHVI-Network"]
+ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"]
 
 
 def test_who_plays_what() -> None:
     for name in ALONE:
         with pytest.raises(UnsupportedModeError, match="needs a task with several objectives; CBO/ToyGraph-v0 has one"):
             evaluate(name, "CBO/ToyGraph-v0", 0, horizon=1)
-    with pytest.raises(UnsupportedModeError, match="name an agent that plays them, such as qEHVI-Network"):
+    with pytest.raises(UnsupportedModeError, match="name an agent that plays them, such as qNEHVI-Network"):
         evaluate("Auto", PUBLISHED, 0, horizon=1)
     for name in ("GP-UCB", "MCBO", "Optuna"):
         with pytest.raises(UnsupportedModeError, match=r"maximises one reward; .* minimize Y1, minimize Y2"):

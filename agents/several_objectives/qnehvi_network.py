@@ -1,13 +1,15 @@
-"""qEHVI-Network: expected hypervolume improvement on a network of GPs. The method is ours, of known parts.
+"""qNEHVI-Network: noisy expected hypervolume improvement on a network of GPs. The method is ours, of known parts.
 
 A GP models every node from its parents and its own actions, as for MCBO and EIFN (Astudillo & Frazier 2021; Sussex et
-al. 2023, sec. 3). Functions drawn from the posterior are pushed through the graph, which gives samples of all
-objectives together, correlated as the graph has it; each is a mean over the nodes' noise. The action with the greatest
-expected gain of hypervolume over the front of posterior means is played (Daulton, Balandat & Bakshy 2020). In hard mode
-the search covers every minimal target set, and values that are set take the nodes' places.
+al. 2023, sec. 3). Networks drawn from the posterior give samples of all objectives together, correlated as the graph
+has it; each is a mean over the nodes' noise. In each drawn network the front is that of the actions played, so that to
+play one of them again gains nothing. The action with the greatest expected gain of hypervolume is played (Daulton,
+Balandat & Bakshy 2021). In hard mode the search covers every minimal target set, and values that are set take the
+nodes' places.
 
 A drawn function deviates from its posterior mean by the same number of standard deviations everywhere, so that one
-sample needs no joint draw at all points where its inputs lie.
+sample needs no joint draw at all points where its inputs lie. Latent common causes are not modelled: where an objective
+has one in common with a variable that can be set, as in MOCBO3, the network is wrong about what to set it does.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from botorch.utils.multi_objective.box_decompositions import FastNondominatedPar
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, reference_below
+from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_below
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.agents.toolbox.search import Acquisition, maximise
@@ -33,8 +35,8 @@ RAW_SAMPLES, GENERATIONS, RESTARTS = 512, 2, 6  # of the search
 SOFTNESS = 0.01  # of the improvement's corner, in units of the rewards' range
 
 
-class QEHVINetwork(SeveralObjectivesAgent):
-    """Expected hypervolume improvement on a network of GPs. Plays soft and hard tasks with several objectives.
+class QNEHVINetwork(SeveralObjectivesAgent):
+    """Noisy expected hypervolume improvement on a network of GPs. Plays soft and hard tasks with several objectives.
 
     Args:
         draws: networks drawn from the posterior, 1 to 256.
@@ -66,12 +68,7 @@ class QEHVINetwork(SeveralObjectivesAgent):
 
     def choose(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
-        centre, width = estimates.mean(axis=0), np.maximum(np.ptp(estimates, axis=0), 1e-9)
-        scaled = torch.from_numpy((estimates - centre) / width).to(self.device)
-        reference = torch.from_numpy((reference_below(estimates) - centre) / width).to(self.device)
-        cells = FastNondominatedPartitioning(reference, scaled).get_hypercell_bounds()
-        units = torch.from_numpy(centre).to(self.device), torch.from_numpy(width).to(self.device)
-        few, many = (self._improvement(draws, cells, *units, seed) for draws in (SCREENING_DRAWS, self.draws))
+        few, many = (self._improvement(min(draws, self.draws), estimates, seed) for draws in (SCREENING_DRAWS, 10**9))
         return maximise(
             many,
             self.features,
@@ -85,32 +82,38 @@ class QEHVINetwork(SeveralObjectivesAgent):
             device=self.device,
         )
 
-    def _improvement(self, draws: int, cells: Tensor, centre: Tensor, width: Tensor, seed: int) -> Acquisition:
-        """The logarithm of the expected gain of hypervolume: inputs ``b x 1 x d`` to values ``(b,)``.
-
-        Args:
-            draws: networks that are drawn.
-            cells: lower and upper corners of boxes that together make up what the front does not dominate, above the
-                reference point, ``2 x cells x m``; the rewards are in units of ``centre`` and ``width``.
-        """
-        draws = min(draws, self.draws)
+    def _improvement(self, draws: int, estimates: np.ndarray, seed: int) -> Acquisition:
+        """The logarithm of the expected gain of hypervolume: inputs ``b x 1 x d`` to values ``(b,)``."""
         nodes = self.network.nodes
         uniform = SobolEngine(len(nodes), scramble=True, seed=seed % 2**31).draw(draws, dtype=torch.float64)
         normal = torch.special.ndtri(uniform.clamp(1e-6, 1.0 - 1e-6)).to(self.device)
         noise = self.network.draw_noise(draws * NOISE_SAMPLES, seed)
-        each = len(next(iter(noise.values()))) // draws if noise else 1
+        each = NOISE_SAMPLES if noise else 1
         deviation = dict(zip(nodes, normal.repeat_interleave(each, 0).unbind(-1), strict=True))
+        centre, width = (torch.from_numpy(part).to(self.device) for part in _units(estimates))
 
         def drawn(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + std * deviation[node]
 
-        def improvement(inputs: Tensor) -> Tensor:
-            flat = inputs.squeeze(-2)
-            values = self.network.rollout(flat, drawn, noise)
-            shape = len(flat), draws * each
+        def rewards(inputs: Tensor) -> Tensor:
+            """Of actions ``b x d`` in each drawn network, ``b x draws x m``, in units of their range."""
+            values = self.network.rollout(inputs, drawn, noise)
+            shape = len(inputs), draws * each
             columns = [values[name].expand(shape).unflatten(1, (draws, each)).mean(-1) for name in self.observed]
-            rewards = (self.rewards_of(torch.stack(columns, -1), flat.unsqueeze(1)) - centre) / width
-            gained = _softplus(torch.minimum(rewards.unsqueeze(-2), cells[1]) - cells[0])
+            return (self.rewards_of(torch.stack(columns, -1), inputs.unsqueeze(1)) - centre) / width
+
+        reference = (torch.from_numpy(reference_below(estimates)).to(self.device) - centre) / width
+        with torch.no_grad():
+            played = rewards(self.network.inputs[baseline_of(estimates)])
+        cells = [FastNondominatedPartitioning(reference, front).get_hypercell_bounds() for front in played.unbind(1)]
+        most = max(bounds.shape[1] for bounds in cells)
+        # boxes that begin at infinity fill up the shorter lists: nothing reaches them
+        padded = [torch.nn.functional.pad(c, (0, 0, 0, most - c.shape[1]), value=torch.inf) for c in cells]
+        lower, upper = torch.stack(padded, 1)
+
+        def improvement(inputs: Tensor) -> Tensor:
+            found = rewards(inputs.squeeze(-2)).unsqueeze(-2)
+            gained = _softplus(torch.minimum(found, upper) - lower)
             return gained.prod(-1).sum(-1).mean(-1).clamp_min(1e-300).log()
 
         return improvement
@@ -123,6 +126,11 @@ class QEHVINetwork(SeveralObjectivesAgent):
                 means = [values[name].mean(-1).expand(len(self.history)) for name in self.observed]
                 self._estimates = self.rewards_of(torch.stack(means, -1), self.network.inputs).cpu().numpy()
         return self._estimates
+
+
+def _units(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and range of rewards, ``(m,)`` each."""
+    return estimates.mean(axis=0), np.maximum(np.ptp(estimates, axis=0), 1e-9)
 
 
 def _softplus(excess: Tensor) -> Tensor:
