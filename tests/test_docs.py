@@ -27,6 +27,7 @@ WRITER = "torch's writer needs the package tensorboard; a test of its own runs i
 NOT_RUN = {
     "first_agent": [SWEEP],
     "leaderboard": [SWEEP],
+    "studies": [MINUTES],
     "study_dosing": [MINUTES],
     "study_service": [MINUTES],
     "evaluation": [WRITER, "it needs an account"],

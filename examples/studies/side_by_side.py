@@ -1,8 +1,8 @@
 """The same loop in three libraries: a study of this package, Optuna, and Ax where it is installed, on the fermenter.
 
 Each is given the six past batches, the bounds and the limit to the acid, then asks for a batch and is told what came of
-it. What counts is the batch that it would deploy: its true expected titre and acid. Run with --seeds 100 109 to repeat
-it on ten seeds, with --quick for three trials.
+it. What counts is the batch that it would deploy: its true expected titre and acid. "wrong" is the study with an arrow of
+the diagram left out. Run with --seeds 100 109 to repeat it on ten seeds, with --quick for three trials.
 """
 
 import argparse
@@ -25,11 +25,11 @@ LIMIT = 0.4  # g/l of acid, that of the study
 REPEATS = 20_000  # of a batch, for its expected titre and acid
 
 
-def with_a_study(plant, trials, seed, folder):
+def with_a_study(plant, trials, seed, folder, about=STUDY):
     """Planned by MCBO, which is told the diagram and every measured variable."""
     from cbo_gym.study import create_study
 
-    study = create_study(storage=folder / f"{seed}.db", **STUDY | {"horizon": trials, "seed": seed})
+    study = create_study(storage=folder / f"{seed}.db", **about | {"horizon": trials, "seed": seed})
     study.add_data(PAST)
     for _ in range(trials):
         trial = study.ask()
@@ -78,8 +78,10 @@ def with_ax(plant, trials, seed, folder):
     return client.get_best_parameterization()[0]
 
 
+WRONG = STUDY | {"diagram": "dag { growth -> biomass -> titre; biomass -> acid -> titre }"}  # without growth -> acid
 LOOPS = {
     "cbo-gym": with_a_study,
+    "wrong": partial(with_a_study, about=WRONG),
     "Optuna": with_optuna,
     "Optuna-GP": partial(with_optuna, sampler="GPSampler"),
     "Ax": with_ax,

@@ -61,7 +61,7 @@ def _panels(study: Study, mind: Mind, lines: Sequence[Line]) -> list[str]:
     names = study.feedback.codec.choices
     if names and len(names) > len(lines):
         rest = untried(study, list(lines))
-        parts.append(paragraph(f"Of {len(rest)} more nothing is shown: {', '.join(rest[:MOST_LINES])}.", "note"))
+        parts.append(paragraph(f"The agent has no model of {len(rest)} more: {'; '.join(rest[:MOST_LINES])}.", "note"))
     return parts
 
 
@@ -69,15 +69,18 @@ def _legend(study: Study, mind: Mind) -> str:
     about = study.about
     text = (
         f"The expected {with_unit(study, about.reward)}: the line is the agent's mean, the band its 95 % interval for "
-        "the expectation, without the scatter of single rounds. Dots are what was seen; the mark is the best action by "
-        "these beliefs."
+        "the expectation, without the scatter of single rounds. Dots are what was seen; "
     )
     if about.mode in ("soft", "aggregated"):
         text += (
-            " One parameter moves at a time, the others stay as recommended; dots have values of their own for them."
+            "the mark is what is recommended. One parameter moves at a time, the others stay as recommended; dots have "
+            "values of their own for them."
         )
-    if about.mode in ("hard", "contextual"):
-        text += " For each set the variable on which most depends moves; the others stay where they are best."
+    else:
+        text += (
+            "the mark is the best action of the set by these beliefs. The variable on which most depends moves; the "
+            "others stay where they are best."
+        )
     if mind.context:
         text += f" The context is that of the last trial, {action_words(study, mind.context)}; the dots saw other ones."
     return text
