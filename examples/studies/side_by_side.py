@@ -1,8 +1,8 @@
 """The same loop in three libraries: a study of this package, Optuna, and Ax where it is installed, on the fermenter.
 
 Each is given the six past batches, the bounds and the limit to the acid, then asks for a batch and is told what came of
-it. What counts is the batch that it would deploy: its true expected titre and acid. "wrong" is the study with an arrow of
-the diagram left out. Run with --seeds 100 109 to repeat it on ten seeds, with --quick for three trials.
+it. What counts is the batch that it would deploy: its true expected titre and acid. "wrong" is the study with an arrow
+of the diagram left out. Run with --seeds 100 109 to repeat it on ten seeds, with --quick for three trials.
 """
 
 import argparse

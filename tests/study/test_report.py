@@ -190,3 +190,28 @@ def test_the_older_trials_are_folded(tmp_path):
     text = of(study)["trials"]
     assert "<summary>3 older trials</summary>" in text
     assert text.index('<th scope="row">53</th>') < text.index("<details>") < text.index('<th scope="row">3</th>')
+
+
+def test_of_many_sets_those_tried_most_are_shown(tmp_path):
+    names = ["a", "b", "c", "d"]
+    study = create_study(
+        "many",
+        storage=tmp_path / "m.db",
+        diagram=f"dag {{ {'; '.join(f'{name} -> y' for name in names)} }}",
+        reward="y",
+        settable=dict.fromkeys(names, (0, 1)),
+        targets=[
+            [],
+            *([name] for name in names),
+            *([x, y] for x in names for y in names if x < y),
+            names,
+            names[:3],
+            names[1:],
+        ],
+        agent="GP-UCB",
+        horizon=20,
+    )
+    study.add_data([dict.fromkeys(["y", *names], 0.5)] * 2, do=[{"b": 0.5, "c": 0.5, "d": 0.5}] * 2)
+    text = words(of(study)["beliefs"])
+    assert "{b, c, d} along" in text
+    assert "2 more, which were tried less, are not shown" in text

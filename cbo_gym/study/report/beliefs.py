@@ -10,10 +10,10 @@ import numpy as np
 
 from cbo_gym.actions.codec import ArmCodec
 from cbo_gym.scm.scopes import pomis
-from cbo_gym.study.report.lines import MOST_LINES, Line, lines_of, untried
+from cbo_gym.study.report.lines import Line, lines_of, shown_sets
 from cbo_gym.study.report.markup import folded, number, paragraph, section
 from cbo_gym.study.report.mind import Band, Mind
-from cbo_gym.study.report.naming import action_words, with_unit
+from cbo_gym.study.report.naming import action_words, choice_name, with_unit
 from cbo_gym.study.report.rounds import seen_rounds
 from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 from cbo_gym.study.study import Study
@@ -58,11 +58,21 @@ def _panels(study: Study, mind: Mind, lines: Sequence[Line]) -> list[str]:
             for line in lines
         ]
     parts.append(f'<div class="panels">{"".join(figures)}</div>')
-    names = study.feedback.codec.choices
-    if names and len(names) > len(lines):
-        rest = untried(study, list(lines))
-        parts.append(paragraph(f"The agent has no model of {len(rest)} more: {'; '.join(rest[:MOST_LINES])}.", "note"))
+    parts += [paragraph(text, "note") for text in _left_out(study, lines)]
     return parts
+
+
+def _left_out(study: Study, lines: Sequence[Line]) -> list[str]:
+    """Sentences on the sets, scopes or parameters that no panel tells of."""
+    names = study.feedback.codec.choices
+    if not names:
+        more = len(study.feedback.codec.domains.names) - len(lines)
+        return [f"{more} more parameters, on which less depends, are not shown."] if more else []
+    shown = shown_sets(study)
+    silent = {choice_name(study, index) for index in shown} - {line.title for line in lines}
+    said = [f"The agent has no model of {'; '.join(sorted(silent))}."] if silent else []
+    more = len(names) - len(shown)
+    return said + ([f"{more} more, which were tried less, are not shown."] if more else [])
 
 
 def _legend(study: Study, mind: Mind) -> str:

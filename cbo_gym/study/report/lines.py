@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -45,26 +46,28 @@ class Line(NamedTuple):
 
 
 def lines_of(study: Study, mind: Mind) -> list[Line] | None:
-    """One line for each parameter or for each set or scope, at most :data:`MOST_LINES`; None where nothing is believed.
+    """One line for each parameter or for each set or scope that is shown; None where nothing is believed.
 
     Of a set it is the line along the variable on which most depends.
     """
     codec = study.feedback.codec
     if isinstance(codec, ChoiceCodec):
-        found = list(_of_sets(study, mind, codec))
-        return found[:MOST_LINES] or None
+        return list(_of_sets(study, mind, codec)) or None
     return _of_parameters(study, mind)
 
 
-def untried(study: Study, lines: list[Line]) -> list[str]:
-    """Names of the sets that no line tells of, since nothing is believed of them yet."""
-    names = [choice_name(study, index) for index in range(len(study.feedback.codec.choices))]
-    return [name for name in names if name not in {line.title for line in lines}]
+def shown_sets(study: Study) -> list[int]:
+    """The sets or scopes that are shown: at most :data:`MOST_LINES`, those that were tried most."""
+    codec = study.feedback.codec
+    assert isinstance(codec, ChoiceCodec)
+    tried = Counter(int(one.action[codec.key]) for one in seen_rounds(study))
+    return sorted(sorted(range(len(codec.sets)), key=lambda index: -tried[index])[:MOST_LINES])
 
 
 def _of_sets(study: Study, mind: Mind, codec: ChoiceCodec) -> Iterator[Line]:
     rounds = seen_rounds(study)
-    for index, members in enumerate(codec.sets):
+    for index in shown_sets(study):
+        members = codec.sets[index]
         own = [one for one in rounds if int(one.action[codec.key]) == index]
         places = [place for place, name in enumerate(codec.domains.names) if name in members]
 
