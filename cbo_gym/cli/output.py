@@ -116,7 +116,7 @@ def _width() -> int | None:
 def left_out(titles: Sequence[str], elsewhere: str) -> None:
     """Say once which columns found no room, and where they are to be found."""
     if titles:
-        say(f"Left out for want of width: {', '.join(dict.fromkeys(titles))}; {elsewhere}.", "dim")
+        say(f"Hidden to fit the width: {', '.join(dict.fromkeys(titles))}; {elsewhere}.", "dim")
 
 
 def print_json(document: object) -> None:
