@@ -23,11 +23,13 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE = 180_000  # milliseconds: where many tests run at once, to load what an agent needs takes a while
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 
 
 @pytest.fixture(scope="module")
 def browser():
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield chromium
@@ -55,6 +57,7 @@ class Watched:
 
     def __init__(self, browser, address, scripts=True, **options):
         self.context = browser.new_context(base_url=address, java_script_enabled=scripts, **options)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.complaints = []
         self.page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
@@ -145,7 +148,7 @@ def test_a_study_in_a_browser(tmp_path, browser, width, scheme):
         page.locator("#what-if").get_by_label("ph").fill("7")
         page.get_by_role("button", name="Expect").click()
         expect(page.locator("#expected")).to_contain_text("titre")
-        expect(page.locator("#report svg").first).to_be_visible(timeout=60_000)
+        expect(page.locator("#report svg").first).to_be_visible()
         watched.check()
 
         with page.expect_download() as download:
@@ -171,7 +174,7 @@ def test_four_browsers_ask_at_once(tmp_path, browser):
         for other in others:  # all are sent before the first is answered
             other.page.evaluate("setTimeout(() => document.querySelector('#ask button').click())")
         for other in others:
-            expect(other.page.locator(".success")).to_contain_text("is what to try next", timeout=60_000)
+            expect(other.page.locator(".success")).to_contain_text("is what to try next")
         said = {other.page.locator(".success").inner_text() for other in others}
         assert said == {f"Trial {number} is what to try next." for number in (4, 5, 6, 7)}
         assert len({str(entry.flat) for entry in load_study(storage=path).trials[3:]}) == 4
@@ -187,7 +190,7 @@ def test_an_open_page_hears_of_what_others_did(tmp_path, browser):
         news = watched.page.locator("#news")
         expect(news).to_be_hidden()
         load_study(storage=tmp_path / "f.db").ask()
-        expect(news).to_be_visible(timeout=20_000)
+        expect(news).to_be_visible()
         watched.check()
         news.get_by_role("link").click()
         expect(watched.page.locator("#trial-1")).to_be_visible()

@@ -81,7 +81,7 @@ def of_a_trial(draw, told, pending):
 def of_a_study(draw):
     kind = draw.randrange(4)
     if kind == 0:
-        return "/studies/1/ask", {"count": draw.choice(["0", "-1", "1.5", *NO_NUMBERS])}
+        return "/studies/1/ask", {"count": draw.choice(["0", "-1", "1.5", "101", "1e9", *NO_NUMBERS])}
     if kind == 1:
         return "/studies/1/ask", {f"context:{draw.choice(['titre', *STRANGE_NAMES])}": "1"}
     if kind == 2:

@@ -97,7 +97,10 @@ async def _names(desk: TheDesk) -> list[str]:
     return await run_in_threadpool(desk.names)
 
 
-async def _case(place: int, desk: TheDesk, names: Annotated[list[str], Depends(_names)]) -> Case:
+Names = Annotated[list[str], Depends(_names)]
+
+
+async def _case(place: int, desk: TheDesk, names: Names) -> Case:
     if not 1 <= place <= len(names):
         raise HTTPException(404, f"There is no study {place}; {desk.called} has {len(names)}.")
     return await run_in_threadpool(desk.case, names[place - 1])
@@ -114,7 +117,6 @@ async def _form(request: Request) -> AsyncIterator[FormData]:
         yield form
 
 
-Names = Annotated[list[str], Depends(_names)]
 TheCase = Annotated[Case, Depends(_case)]
 Form = Annotated[FormData, Depends(_form)]
 
@@ -347,7 +349,7 @@ async def _trial(
 
 
 @routes.post("/studies/{place}/trials/{trial}/tell")
-async def tell(request: Request, place: int, trial: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
+async def tell(request: Request, place: int, trial: int, case: TheCase, form: Form) -> Response:
     return await _outcome(request, place, trial, case, form, Study.tell)
 
 

@@ -12,6 +12,7 @@ from cbo_gym.errors import ArgumentError, shown
 #: beginnings of the names of a form's fields; the name of what is meant follows
 VALUE, DID, DO, CONTEXT = "value:", "did:", "do:", "context:"
 ROW_FIELDS = ("thing", "node", "low", "high", "unit", "cost")  # of what may be set, a row each
+MOST_ASKED = 100  # trials at once
 Typed = Mapping[str, list[str]]
 
 
@@ -44,9 +45,17 @@ def number(typed: str) -> float | str:
 
 
 def asked_number(typed: str) -> Any:
-    """How many trials are asked for; what is no whole number is left for the study to refuse."""
+    """How many trials are asked for; what is no whole number is left for the study to refuse.
+
+    Raises:
+        ArgumentError: for more than the agent should think about while others wait.
+    """
     read = number(typed)
-    return int(read) if isinstance(read, float) and read.is_integer() else read
+    if not isinstance(read, float) or not read.is_integer():
+        return read
+    if read > MOST_ASKED:
+        raise ArgumentError(f"the page asks for at most {MOST_ASKED} trials at once; given {typed}")
+    return int(read)
 
 
 def numbers(typed: Typed, beginning: str) -> dict[str, Any]:
