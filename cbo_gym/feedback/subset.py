@@ -6,7 +6,7 @@ import numpy as np
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import SuperArmCodec, SuperArmSpace
-from cbo_gym.actions.codec import Actions, Record
+from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import shown
 from cbo_gym.feedback.base import Region
@@ -18,13 +18,6 @@ from cbo_gym.task import Action, Mode, SubsetTask
 MOST_LISTED = 2**14  # subsets that are gone through one by one
 
 
-class SubsetCodec(SuperArmCodec):
-    """Subsets of named parameters."""
-
-    def to_text(self, record: Record) -> str:
-        return super().to_text(record).replace("super arm", "subset", 1)
-
-
 class SubsetFeedback(SoftFeedback):
     """A bandit whose arms are the subsets of the soft parameters: each is at its lower or its upper end.
 
@@ -33,7 +26,7 @@ class SubsetFeedback(SoftFeedback):
 
     ## Action space
     ``SuperArmSpace(q, q)``, a ``MultiBinary(q)``: 1 where a parameter is at the upper end of its domain, and the node
-    that it feeds under intervention; 2^q subsets, which are not listed.
+    that it feeds under intervention. There are 2^q subsets, or super arms, which are not listed.
 
     ## Observation space
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
@@ -48,14 +41,14 @@ class SubsetFeedback(SoftFeedback):
     mode = Mode.SUBSET
     task_class = SubsetTask
     usual_initial_data = (0, 0)
-    codec: SubsetCodec  # points of the unit box are rounded
+    codec: SuperArmCodec  # points of the unit box are rounded
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
 
-    def make_codec(self) -> SubsetCodec:  # type: ignore[override]
+    def make_codec(self) -> SuperArmCodec:  # type: ignore[override]
         domains = self.require_parameters()
-        return SubsetCodec(SuperArmSpace(len(domains), len(domains)), domains, domains.names)
+        return SuperArmCodec(SuperArmSpace(len(domains), len(domains)), domains, domains.names)
 
     def decode(self, action: Action) -> Intervention:
         return super().decode(_bits(action))

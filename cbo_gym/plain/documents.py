@@ -27,7 +27,7 @@ ARRAYS = "fiub"  # kinds of numbers in arrays
 _AS_THEY_ARE = frozenset((type(None), bool, int, float, str))
 _TASKS = (
     tasks.SoftTask, tasks.HardTask, tasks.ContextualTask, tasks.AggregatedTask, tasks.MaskedTask, tasks.DiscreteTask,
-    tasks.AdversarialTask, tasks.DynamicTask,
+    tasks.AdversarialTask, tasks.DynamicTask, tasks.SubsetTask,
 )  # fmt: skip
 _DISTRIBUTIONS = (
     noise.Zero, noise.Normal, noise.Uniform, noise.GaussianMixture, noise.Arcsine, noise.TruncatedNormal,
