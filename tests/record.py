@@ -74,6 +74,7 @@ def fingerprint() -> dict[str, str]:
         "python": ".".join(platform.python_version_tuple()[:2]),
         "machine": f"{platform.machine()}, {describe_machine()}",
         "kernels": ", ".join(sorted(kernels)),
+        "numpy_cpu": " ".join(np.show_config(mode="dicts")["SIMD Extensions"]["found"]),
         "torch_cpu": torch.backends.cpu.get_cpu_capability(),
     }
 

@@ -7,9 +7,10 @@ play one of them again gains nothing. The action with the greatest expected gain
 Balandat & Bakshy 2021). In hard mode the search covers every minimal target set, and values that are set take the
 nodes' places.
 
-A drawn function deviates from its posterior mean by the same number of standard deviations everywhere, so that one
-sample needs no joint draw at all points where its inputs lie. Latent common causes are not modelled: where an objective
-has one in common with a variable that can be set, as in MOCBO3, the network is wrong about what to set it does.
+Departures: a drawn function deviates from its posterior mean by the same number of standard deviations everywhere, so
+that one sample needs no joint draw at all points where its inputs lie. Latent common causes are not modelled: where an
+objective has one in common with a variable that can be set, as in MOCBO3, the network is wrong about what to set it
+does.
 """
 
 from __future__ import annotations

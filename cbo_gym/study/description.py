@@ -53,7 +53,8 @@ class Description(StrictModel):
         arms: what may be tried, each a mapping from variables to values, ``{}`` to only observe.
         reward_range: in which the reward lies, for the discrete mode, whose methods ask for one.
         constraints: ``"biomass >= 2"``, on expected values.
-        costs: of setting things, by name, or as :meth:`cbo_gym.actions.Costs.read` takes them.
+        costs: of setting things, by name, where what is not named costs 1; or as
+            :meth:`cbo_gym.actions.Costs.read` takes them.
         composition: the reward as a function of other variables, where it is known, in the soft mode:
             ``"0.7 * biomass - 2 * feed ** 2"``; arithmetic alone.
         noise: variable -> standard deviation of its own noise, where all of them are known; None where not.

@@ -145,8 +145,9 @@ class Study:
             seen = {name: values[name] for name in self.about.contexts if name in values}
             context = seen if self.about.mode == "contextual" else None
             self._units.context(context)
-            action = self._units.flat(self._units.action(done))
-            return {"action": action, "values": self._units.values(values), "context": context}
+            action = self._units.action(done)
+            measured = self._units.with_set(self._units.values(values), action)
+            return {"action": self._units.flat(action), "values": measured, "context": context}
         except ArgumentError as error:
             raise ArgumentError(f"row {number}: {error}") from error
 
@@ -194,8 +195,8 @@ class Study:
 
         Args:
             trial: it, or its number.
-            values: variable -> number, in its units; variables that were not measured are left out. The reward is
-                needed.
+            values: variable -> number, in its units; variables that were not measured are left out. Those that were
+                set have the values that they were set to. The reward is needed.
             did: what was really set, where that is not what was asked; it may lie outside of the bounds.
 
         Raises:
@@ -216,9 +217,14 @@ class Study:
         self, trials: Trials, number: int, values: Mapping[str, Any], did: Done | None, wanted: tuple[str, ...]
     ) -> dict[str, Any]:
         entry = self._require(trials, number, wanted)
-        suggested = self._units.read(entry.flat)
-        done = None if did is None else self._units.flat(self._units.action(did, suggested))
-        return {"trial": number, "values": dict(values), "done": done}
+        action = self._units.read(entry.flat)
+        if did is not None:
+            action = self._units.action(did, action)
+        return {
+            "trial": number,
+            "values": self._units.with_set(values, action),
+            "done": None if did is None else self._units.flat(action),
+        }
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """A trial came to nothing; it is not learned from.
@@ -299,7 +305,7 @@ class Study:
 
     def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
         """What was done and seen in a round, by the names of the table's columns."""
-        done = self._done(self._units.read(flat))
+        done = self._units.done(self._units.read(flat))
         return {f"do({name})": done.get(name) for name in self._settable} | {
             name: values.get(name) for name in self._feedback.nodes
         }
@@ -329,11 +335,6 @@ class Study:
         schema = {"number": pl.Int64, "status": pl.String, **self._columns()}
         schema |= dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
         return pl.DataFrame(rows, schema=schema)
-
-    def _done(self, action: Any) -> dict[str, Any]:
-        """In words, also of what lies outside of the bounds."""
-        record = self._feedback.codec.to_record(action)
-        return record if isinstance(record, dict) else self._units.words(action)  # of a cell it has no names
 
     def _now(self) -> Trials:
         self._trials.hear(self._history.read()[self._trials.number :])

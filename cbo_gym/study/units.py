@@ -126,6 +126,18 @@ class Units:
         self.reward(found)  # which may lie out of its range
         return found
 
+    def done(self, action: Action) -> dict[str, Any]:
+        """What an action did, by name, in native units, also of what lies outside of the bounds."""
+        record = self.codec.to_record(action)
+        return record if isinstance(record, dict) else self.words(action)  # of a cell it has no names
+
+    def with_set(self, values: Mapping[str, float | None], action: Action) -> dict[str, float | None]:
+        """The values, with those that variables were set to where they were not measured."""
+        if self.about.mode in ("soft", "aggregated"):  # parameters are no variables
+            return dict(values)
+        done = self.done(action)
+        return {name: done.get(name) if value is None else value for name, value in values.items()}
+
     def reward(self, values: Mapping[str, float | None]) -> float:
         """As the agent is told it: to be maximised, in [0, 1] where its mode asks for that."""
         value = values[self.about.reward]

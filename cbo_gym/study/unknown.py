@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, combinations
 from typing import Any, NoReturn
@@ -20,6 +20,7 @@ from cbo_gym.study.mistakes import at
 from cbo_gym.task import ToldGraph
 from cbo_gym.yaml_files import Place
 
+TABLE = ("number", "status", "why", "reason", "asked", "ended")  # columns of a study's table
 UNKNOWN = Normal(0.0, 1.0)  # stands where noise is, for none of it is told
 
 
@@ -50,7 +51,7 @@ def feedback_of(about: Description) -> Feedback:
     )
     asked: dict[str, Any] = {"constraints": about.constraints} if about.constraints else {}
     if about.costs is not None:
-        asked["costs"] = about.costs
+        asked["costs"] = _costs(about)
     return make_feedback(problem, about.mode, **asked)
 
 
@@ -75,6 +76,10 @@ def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[st
         if name not in names and not (place[0] == "units" and name in about.parameters):
             with at(*place):
                 raise ArgumentError(f"{place[0]} names {[name]}{did_you_mean(name, names)}; the variables are {names}")
+    if taken := [name for name in names if name in TABLE]:
+        raise ArgumentError(
+            f"variables cannot be called {taken}, as columns of a study's table are; call them otherwise"
+        )
     if about.reward in about.settable:
         with at("settable", about.reward):
             raise ArgumentError(f"the reward {about.reward} is what comes of a trial; it cannot be set")
@@ -121,6 +126,14 @@ def _composition(about: Description, variables: Sequence[str]) -> KnownReward | 
     if about.mode != "soft":
         raise ArgumentError(f"a composition belongs to the soft mode; this study is {about.mode}")
     return known_reward(about.composition, about.reward, variables, -1.0 if about.direction == "minimize" else 1.0)
+
+
+def _costs(about: Description) -> Any:
+    """Prices by name, 1 where none is named: what costs nothing would be set for that alone."""
+    items = (*about.settable, *about.parameters)
+    if not isinstance(about.costs, Mapping) or not set(about.costs) <= set(items):
+        return about.costs
+    return dict.fromkeys(items, 1.0) | dict(about.costs)
 
 
 def _null_action(about: Description) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from cbo_gym.task import Mode, Round
 
 class Plain(Agent):
     modes = frozenset(Mode)
+    task = SimpleNamespace(objectives=())
 
     def act(self, observation):
         return 0

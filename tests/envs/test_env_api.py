@@ -65,7 +65,7 @@ def test_the_checkers_of_gymnasium_and_stable_baselines3(env_id: str) -> None:
 def test_spaces(env_id: str) -> None:
     env = gym.make(env_id).unwrapped
     box = env.action_space["values"] if env.mode in ("hard", "contextual", "dynamic") else env.action_space
-    if env.mode == "masked":
+    if env.mode in ("masked", "subset"):
         assert box.shape == (env.scm.action_dim,)
     elif env.mode == "discrete":
         assert box == gym.spaces.Discrete(len(arms_of(env.problem)))

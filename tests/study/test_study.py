@@ -135,6 +135,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_stored(tmp_path, call, mess
         ({"agent": "GPOO"}, "GPOO plays aggregated"),
         ({"modee": "hard"}, "did you mean 'mode'"),
         ({"horizon": 0}, "horizon"),
+        ({"diagram": "dag { feed -> titre; ph -> titre; why -> titre }"}, "variables cannot be called"),
         ({"constraints": ["biomas >= 2"]}, "biomas"),
         ({"mode": "contextual"}, "has no contexts"),
         ({"diagram": None}, "give a diagram, or the names of the variables"),
@@ -179,6 +180,16 @@ def test_what_was_not_measured_is_missing_not_zero(tmp_path):
         other.ask()
     other.correct(trial, grown(trial.do))
     assert other.ask().number == 2
+
+
+def test_what_was_set_need_not_be_measured(tmp_path):
+    study = fermenter(tmp_path / "f.db", targets=[["ph"], []], costs={"ph": 10})
+    study.add_data([{"feed": 2.0, "biomass": 2.0, "titre": 0.7}], do={"ph": 7.0})
+    while "ph" not in (trial := study.ask()).do:
+        study.tell(trial, grown({}))
+    study.tell(trial, {"feed": 2.0, "biomass": 2.0, "titre": 0.8}, did={"ph": 6.5})
+    assert study.data()["ph"].to_list()[0] == pytest.approx(7.0)
+    assert study.trials[-1].values["ph"] == pytest.approx(6.5)
 
 
 def test_data_that_the_agent_cannot_do_with_are_refused(tmp_path):

@@ -44,7 +44,7 @@ def action_of(study: Study, entry: Entry) -> Action:
 
 def done_in(study: Study, action: Action) -> dict[str, Any]:
     """What an action does, by name, in the study's units; values may lie outside of the bounds."""
-    return study._done(action)
+    return study._units.done(action)
 
 
 def reward_of(study: Study, one: Seen) -> float:
