@@ -12,7 +12,7 @@ AGENT_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 C
   CBO/SSEMPeriodic-v0 CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v0 \
   'CBO/ToyGraph-v0(graph="hidden")' CBO/GPBandit2-v0 CBO/GPBandit3-v0 CBO/CoCaAligned-v0 CBO/PSAContextual2-v0 \
   CBO/SSEMTanh-v1 CBO/IVBandit-v0 CBO/ParallelBandit-v0 CBO/Dropwave-Penny-v0 CBO/Alpine2-Perturb-v0 \
-  CBO/DCBOStat-v0 CBO/CCBOSynthetic2-v0 CBO/LinearSEMHierarchical5-v0
+  CBO/DCBOStat-v0 CBO/CCBOSynthetic2-v0 CBO/LinearSEMHierarchical5-v0 CBO/PSAGraph-Cost-v0
 
 .PHONY: help install leaderboard results agent-results readme pictures choice verify test test-slow benchmark zoo docs \
   serve release lint format clean
