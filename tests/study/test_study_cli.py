@@ -140,7 +140,6 @@ agent: Random
         (LONG, "biomass >= 2", "biomas >= 2", r"line 9: unknown variables \['biomas'\]"),
         (LONG, "biomass >= 1", "biomass => 1", "line 8: cannot read the constraint 'biomass => 1'"),
         (LONG, "5, ph: 10", "5, pH: 10", r"line 10: .*\['pH'\] cannot be priced.*did you mean 'ph'"),
-        (LONG, "5, ph: 10", "5, pH: 10", r"line 10: .* costs, variables: \['pH'\] cannot be priced"),
         (LONG, "  feed: g/h", "  fed: g/h", r"line 12: units names \['fed'\]; did you mean 'feed'"),
         (LONG, "Random", "Randum", "line 13: no agent is called 'Randum'; did you mean 'Random'"),
         (LONG, "Random", "GPOO", "line 13: GPOO plays aggregated; fermenter is hard"),
