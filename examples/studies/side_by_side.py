@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from fermenter import HERE, STUDY, Plant
+from scipy.stats import t as student
 
 BOUNDS = {name: one["bounds"] for name, one in STUDY["parameters"].items()}
 PAST = pl.read_csv(HERE / "fermenter.csv").to_dicts()
@@ -123,9 +124,10 @@ def main():
             print(f"{name:9} seed {seed}: deployed titre {titre:.3f}, acid {acid:.3f}", flush=True)
         titres, acids = np.array(found).T
         spent = (time.process_time() - began) / len(found)
+        half = student.ppf(0.975, len(found) - 1) * titres.std(ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
         print(
-            f"{name:9} {lines_of(LOOPS[name])} lines; titre {titres.mean():.3f} (sd {titres.std():.3f}), acid above "
-            f"its limit in {np.sum(acids > LIMIT)} of {len(found)}, {spent:.0f} s of CPU each"
+            f"{name:9} {lines_of(LOOPS[name])} lines; titre {titres.mean():.3f} +- {half:.3f}, acid above its limit in "
+            f"{np.sum(acids > LIMIT)} of {len(found)}, {spent:.0f} s of CPU each"
         )
 
 

@@ -82,5 +82,5 @@ def _expected(study: Study, mind: Mind, done: Mapping[str, Any]) -> str:
             rows.append([with_unit(study, name), number(value), "", limits.get(name, "")])
     if not rows:
         return paragraph(f"{study.about.agent} does not say what it expects of it.")
-    header = ["Variable", "Mean", "95 % interval", *(["Constraint"] if limits else [])]
+    header = ["Variable", "Mean", "95 % interval", *(["Constraint"] if any(row[-1] for row in rows) else [])]
     return table("Expected under the recommendation", header, [row[: len(header)] for row in rows])
