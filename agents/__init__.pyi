@@ -41,6 +41,10 @@ from cbo_gym.agents.several_objectives.causal_pareto_select import CausalParetoS
 from cbo_gym.agents.several_objectives.qnehvi import QNEHVI as QNEHVI
 from cbo_gym.agents.several_objectives.qnehvi import QNEHVISets as QNEHVISets
 from cbo_gym.agents.several_objectives.qnehvi_network import QNEHVINetwork as QNEHVINetwork
+from cbo_gym.agents.subsets.ga_lcb import GALCB as GALCB
+from cbo_gym.agents.subsets.linsem_ts import LinSEMTS as LinSEMTS
+from cbo_gym.agents.subsets.linsem_ucb import LinSEMUCB as LinSEMUCB
+from cbo_gym.agents.subsets.subset_ucb import SubsetUCB as SubsetUCB
 from cbo_gym.agents.super_arms.igp_ucb import IGPUCB as IGPUCB
 from cbo_gym.agents.super_arms.mets import METS as METS
 from cbo_gym.agents.super_arms.sem_ucb import SEMUCB as SEMUCB
@@ -60,6 +64,7 @@ __all__ = [
     "EICF",
     "EIFN",
     "EXCBO",
+    "GALCB",
     "GPMW",
     "GPOO",
     "GPUCB",
@@ -90,6 +95,8 @@ __all__ = [
     "GPTree",
     "GPUCBRestarted",
     "LearnedGraph",
+    "LinSEMTS",
+    "LinSEMUCB",
     "Optuna",
     "ParallelBandit",
     "QNEHVINetwork",
@@ -98,5 +105,6 @@ __all__ = [
     "SSEMUCBNorm",
     "StableBaselines3",
     "StoOO",
+    "SubsetUCB",
     "SuccessiveRejects",
 ]

@@ -98,6 +98,8 @@ class Agent(ABC):
         self.history = []
         self.setup(seed)
         for past in self.initial_rounds():
+            if task.mode == Mode.CONTEXTUAL:
+                self.turn_to(past.observation["context"])  # of initial data the one that was seen before
             self.update(past.action, past.observation, past.reward, {})
 
     def setup(self, seed: int) -> None:  # noqa: B027  (most agents need it, the simplest do not)
@@ -189,6 +191,21 @@ class Agent(ABC):
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         """What the agent's model expects of observed variables under an action; of others it has none."""
         return {}
+
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        """What the agent's model says of E[Y | action], also of actions that were never played.
+
+        In contextual mode it is given the context that was seen last, or that :meth:`turn_to` names. Asked from the
+        first round on.
+
+        Args:
+            actions: at least one.
+
+        Returns:
+            means and standard deviations, each of shape ``(len(actions),)``; the deviations are those of the
+            expectation, without the noise of a round. None of an agent that has no such model.
+        """
+        return None
 
     def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
         """Learn from a round that was played; whoever calls may overwrite the arrays afterwards.

@@ -69,6 +69,10 @@ EXTRA_OF = {
     "pandas": "pandas",
     "pyarrow": "pandas",
     "sqlalchemy": "study",
+    "fastapi": "serve",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "python_multipart": "serve",
 }
 
 

@@ -36,6 +36,7 @@ class Mode(StrEnum):
     DISCRETE = "discrete"
     ADVERSARIAL = "adversarial"
     DYNAMIC = "dynamic"
+    SUBSET = "subset"
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,11 @@ class SoftTask(ParametricTask):
     null_action: tuple[float, ...]
     max_interventions: int | None = None
     composition: Composition | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetTask(SoftTask):
+    """Subset mode: soft actions whose coordinates are 0 or 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,9 +28,16 @@ def field_errors(error: ValidationError, model: type[BaseModel] | None = None) -
         error: of the validation.
         model: that the file was validated against, for what may have been meant.
     """
-    found = error.errors(include_url=False)
+    found = placed_errors(error, model)
     more = [f"and {len(found) - MOST_ERRORS} more"] if len(found) > MOST_ERRORS else []
-    return "; ".join([*(_one(one, model) for one in found[:MOST_ERRORS]), *more])
+    return "; ".join([*(text for _, text in found[:MOST_ERRORS]), *more])
+
+
+def placed_errors(
+    error: ValidationError, model: type[BaseModel] | None = None
+) -> list[tuple[tuple[str | int, ...], str]]:
+    """Each error of :func:`field_errors` by itself, with the keys that lead to the field."""
+    return [(found["loc"], _one(found, model)) for found in error.errors(include_url=False)]
 
 
 def _one(found: ErrorDetails, model: type[BaseModel] | None) -> str:

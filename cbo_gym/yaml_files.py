@@ -18,7 +18,42 @@ LONGEST_TEXT = 10_000  # characters
 LONGEST_NUMBER = 100  # characters
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+
+Place = tuple[str | int, ...]  # the keys and places in lists that lead to a part
+
+
+class Lines:
+    """In which line each part of a file begins.
+
+    Args:
+        root: of the file's nodes; None of an empty file.
+    """
+
+    def __init__(self, root: yaml.Node | None) -> None:
+        self._found: dict[tuple[str, ...], int] = {}
+        if root is not None:
+            self._note(root, ())
+
+    def _note(self, node: yaml.Node, place: tuple[str, ...]) -> None:
+        """Keys and items, each with the line that it is written in; what an alias stands for, where it is written."""
+        if isinstance(node, yaml.MappingNode):
+            parts = [(key.value, key, value) for key, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            parts = [(str(number), item, item) for number, item in enumerate(node.value)]
+        else:
+            return
+        for name, written, below in parts:
+            self._found[*place, name] = written.start_mark.line + 1
+            self._note(below, (*place, name))
+
+    def of(self, place: Place) -> int | None:
+        """The line of a part, or of what holds it, where the part is not in the file; None where nothing of it is."""
+        keys = tuple(map(str, place))
+        lengths = range(len(keys), 0, -1)
+        return next((self._found[keys[:length]] for length in lengths if keys[:length] in self._found), None)
 
 
 def read_yaml(path: Path) -> Any:
@@ -28,6 +63,11 @@ def read_yaml(path: Path) -> Any:
         ArgumentError: in one line, with the number of the file's line, but without its path: those who call know what
             the file is for.
     """
+    return read_yaml_with_lines(path)[0]
+
+
+def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
+    """What a YAML file holds, and the lines of its parts. Errors are those of :func:`read_yaml`."""
     try:
         endless = path.exists() and not (path.is_file() or path.is_dir())
         data = b"" if endless else _beginning(path)
@@ -37,6 +77,11 @@ def read_yaml(path: Path) -> Any:
         raise ArgumentError(str(error)) from error
     if endless:
         raise ArgumentError("it is a device or a pipe, which might never end; give a file")
+    return parse_yaml(data)
+
+
+def parse_yaml(data: bytes) -> tuple[Any, Lines]:
+    """What the content of a YAML file holds, and the lines of its parts. Errors are those of :func:`read_yaml`."""
     if len(data) > MOST_BYTES:
         raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
     try:
@@ -78,14 +123,15 @@ def _check_events(data: bytes) -> None:
             raise _refused(line, f"the tag {tag!r}; tags are not allowed, leave it out")
 
 
-def _construct(data: bytes) -> Any:
+def _construct(data: bytes) -> tuple[Any, Lines]:
     loader = _Loader(data)
     try:
         root = loader.get_single_node()
         if root is None:
-            return None
+            return None, Lines(None)
         _Measure().of(root)
-        return loader.construct_document(root)
+        lines = Lines(root)
+        return loader.construct_document(root), lines
     finally:
         loader.dispose()
 
@@ -120,7 +166,7 @@ class _Measure:
 
 
 def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
-    """The nodes right below a node, which is checked."""
+    """The nodes right below a node, which is checked; keys are names, also those that YAML takes for something else."""
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -130,6 +176,8 @@ def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
             if key.value in seen:
                 raise _refused(line, f"the key {key.value!r} comes twice, first in line {seen[key.value] + 1}")
             seen[key.value] = line
+            if key.tag != MERGE:
+                key.tag = TEXT  # no: and null: are not False and None
             yield key
             yield value
     elif isinstance(node, yaml.SequenceNode):

@@ -15,7 +15,7 @@ from cbo_gym import Agent, Mode
 
 class Centre(Agent):
     """Plays the centre of the box, the last target set or first scope, the middle half as a cell, the first base arms,
-    the arm in the middle, or the point of a grid nearest to the centre.
+    every other parameter, the arm in the middle, or the point of a grid nearest to the centre.
     """
 
     modes = frozenset(Mode)
@@ -30,6 +30,8 @@ class Centre(Agent):
             return np.array([[0.25], [0.75]]) * np.ones(self.task.action_space.shape)
         if self.task.mode is Mode.MASKED:
             return (np.arange(len(self.task.action_domains)) < self.task.super_arm_size).astype(np.int8)
+        if self.task.mode is Mode.SUBSET:
+            return (np.arange(len(self.task.action_domains)) % 2).astype(np.int8)
         if self.task.mode is Mode.DISCRETE:
             return len(self.task.arms) // 2
         if self.task.mode is Mode.ADVERSARIAL:

@@ -46,6 +46,7 @@ PLAYED_BY_AGENTS = (
     "CBO/ParallelBandit-v0",
     "CBO/Dropwave-Penny-v0",
     "CBO/DCBOStat-v0",
+    "CBO/LinearSEMHierarchical5-v0",
     "CBO/PSAGraph-Cost-v0",
     "CBO/Alpine2-Cost-v0",
 )

@@ -1,8 +1,11 @@
-"""The registered environments as tests need them: a contract holds for every one, anything else is shown on one of a
-kind. Those with several objectives, whose rewards are arrays, are apart and have tests of their own.
+"""The registered environments as tests need them. A contract holds for every one: :func:`cbo_gym.testing.check_problem`
+and the record go through all by default, other contracts through one of a kind, and through all in the slow tests.
+Anything else is shown on one of a kind. Environments with several objectives, whose rewards are arrays, are apart.
 """
 
 from __future__ import annotations
+
+import pytest
 
 from cbo_gym.registry import SEVERAL, EnvEntry, entries, find_entry
 
@@ -18,6 +21,9 @@ SEVERAL_OBJECTIVES = tuple(entry.id for entry in entries() if SEVERAL in entry.t
 FIRST_OF_MODE = {entry.mode: entry.id for entry in reversed(entries())}
 LAST_OF_MODE = {entry.mode: entry.id for entry in entries()}
 ONE_OF_A_KIND = tuple({_kind(entry): entry.id for entry in reversed(ONE_REWARD)}.values())[::-1]
+
+#: all ids as parameters, slow but for one of a kind
+EVERY_ID = [pytest.param(one, marks=[] if one in ONE_OF_A_KIND else [pytest.mark.slow]) for one in IDS]
 
 
 def kinds_of(mode: str) -> list[str]:

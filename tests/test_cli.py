@@ -371,7 +371,7 @@ def test_sweep_then_leaderboard(tmp_path):
 
 def test_a_failed_run_is_shown_and_sets_the_exit_status(tmp_path):
     folder = str(tmp_path / "runs")
-    words = ["sweep", folder, "-a", "tests.helpers:Nonsense", "-a", AGENT, "-e", "CBO/Dropwave-v0"]
+    words = ["sweep", folder, "-a", "tests.helpers:Nonsense", "-a", "Random", "-e", "CBO/Dropwave-v0"]
     words += ["--seeds", "1", "--horizon", "4", "--jobs", "1"]
     printed = invoke(*words, code=1)
     assert "1 finished, 1 failed" in printed

@@ -10,6 +10,7 @@ from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.evaluation.verify.replay import Replay
 from cbo_gym.suites import Suite
 from tests.test_cli import as_json, invoke
+from tests.together import check_here
 
 ENV = "CBO/Dropwave-v0"
 
@@ -79,6 +80,7 @@ def test_a_submission_is_checked(here, played, monkeypatch):
         metric="score",
     )  # fmt: skip
     monkeypatch.setattr("cbo_gym.evaluation.verify.submission.load", {"tiny": tiny}.__getitem__)
+    check_here(monkeypatch)
     (here / "card.yaml").write_text("agent: Random\nsuite: tiny\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
     words = ("check-submission", "results/mine.parquet", "--card", "card.yaml")
     invoke("publish", "runs/mine", "--submission")

@@ -6,13 +6,15 @@ import warnings
 import pytest
 from typer.testing import CliRunner
 
-from cbo_gym import leaderboard, sweep
+from cbo_gym import leaderboard
 from cbo_gym.cli import app
 from cbo_gym.evaluation import load_run, publish
 from cbo_gym.evaluation.play.forecast import PUBLISHED, SAME, forecast
 from cbo_gym.evaluation.play.sweep import plan
+from tests.together import kept, played_here
 
 ENV, OTHER = "CBO/Dropwave-v0", "CBO/ToyGraph-v0"
+CENTRE = "tests.helpers:Centre"
 
 
 def call(*words):
@@ -24,9 +26,9 @@ def places(tmp_path_factory):
     """A folder of mine, one of others on more environments, and these published."""
     folder = tmp_path_factory.mktemp("places")
     mine, theirs, store = folder / "mine", folder / "theirs", folder / "store"
-    sweep("tests.helpers:Centre", ENV, 2, mine, horizon=3)
-    sweep("Random", [ENV, OTHER], 2, theirs, horizon=3)
-    sweep("Random", ENV, 1, theirs, horizon=5)
+    kept(mine, played_here([CENTRE], [ENV], 2, horizon=3))
+    kept(theirs, played_here(["Random"], [ENV, OTHER], 2, horizon=3))
+    kept(theirs, played_here(["Random"], [ENV], 1, horizon=5))
     publish(theirs, store, "others")
     return mine, theirs, store
 
@@ -39,15 +41,15 @@ def test_theirs_are_compared_on_my_environments(places, which):
         board = leaderboard(mine, beside=other)
     rows = board.per_env.select("env", "agent").rows()
     assert (f"{ENV}, T=3", "Random") in rows
-    assert (f"{ENV}, T=3", "tests.helpers:Centre") in rows
+    assert (f"{ENV}, T=3", CENTRE) in rows
     assert not any(OTHER in env for env, _ in rows)
     done = call("leaderboard", mine, "--with", other, "--json")
-    assert {row["agent"] for row in json.loads(done.stdout)["overall"]} == {"Random", "tests.helpers:Centre"}
+    assert {row["agent"] for row in json.loads(done.stdout)["overall"]} == {"Random", CENTRE}
 
 
 def test_what_differs_is_said(places, tmp_path):
     mine, theirs, _ = places
-    sweep("tests.helpers:Centre", ENV, 1, tmp_path / "longer", horizon=4)
+    kept(tmp_path / "longer", played_here([CENTRE], [ENV], 1, horizon=4))
     with pytest.warns(UserWarning, match=rf"{ENV} \(3 or 5 there, 4 here\); play yours with the horizon that is there"):
         leaderboard(tmp_path / "longer", beside=[theirs])
     run = load_run(next(theirs.glob("*.parquet")))

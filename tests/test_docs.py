@@ -20,16 +20,22 @@ PAGES = [ROOT / "README.md", *GUIDE, *TUTORIALS]
 RUN = [
     page for page in PAGES if page.stem != "recipes"
 ]  # tests/test_recipes.py plays its files, in a copy of the package
+LONG = ("first_agent", "leaderboard")  # tutorials of many runs; "tour" is one of their kind
 SWEEP = "a sweep starts processes; the tests of the command line run one"
+MINUTES = "it takes minutes"
 WRITER = "torch's writer needs the package tensorboard; a test of its own runs it"
 NOT_RUN = {
     "first_agent": [SWEEP],
     "leaderboard": [SWEEP],
+    "study_dosing": [MINUTES],
+    "study_service": [MINUTES],
     "evaluation": [WRITER, "it needs an account"],
 }  # what pages say of blocks that are not run
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in LONG)) for page in RUN]
+)
 def test_the_code_of_a_page_runs(page, tmp_path):
     """In the README and the guide the Python alone: their commands are examples with names of the reader's own."""
     tutorial = page in TUTORIALS

@@ -7,12 +7,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
+#: examples of their kind that take longest, even if they are quick
+LONG = ("outside_optimisers", "reproduce_coca_bo", "reproduce_excbo", "reproduce_gpoo", "reproduce_mcbo")
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG)) for path in EXAMPLES]
+)
 def test_examples_run(path, tmp_path, monkeypatch, capsys):
     """As a script does, but in this process: to import everything anew takes most of them longer than what they do."""
     monkeypatch.chdir(tmp_path)
@@ -70,3 +75,31 @@ def test_make_results_names_registered_environments_and_finds_the_readmes_marker
     assert [env for env in named if find_entry(env) is None] == []
     readme = (ROOT / "README.md").read_text()
     assert readme.count(BEGIN) == readme.count(END) == 1
+
+
+def test_the_service_has_thirty_arms_of_which_the_diagram_leaves_six():
+    from cbo_gym.scm import CausalDiagram
+    from cbo_gym.scm.scopes import pomis
+
+    described = yaml.safe_load((ROOT / "examples" / "studies" / "service.yaml").read_text(encoding="utf-8"))
+    diagram = CausalDiagram.from_dagitty(described["diagram"])
+    sets = pomis(diagram, described["reward"], set().union(*described["arms"]))
+    assert len(described["arms"]) == len({frozenset(arm.items()) for arm in described["arms"]}) == 30
+    assert sum(frozenset(arm) in sets for arm in described["arms"]) == 6
+
+
+def test_the_services_expected_margins_are_those_of_many_visits(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples" / "studies")
+    service = runpy.run_path(str(ROOT / "examples" / "studies" / "service.py"))
+    for arm in ({}, {"layout": 1.0}, {"discount": 10.0}, {"chat": 1.0, "layout": 0.0}):
+        shop = service["Service"](100)
+        margins = [shop.visit(**arm)["margin"] for _ in range(10_000)]
+        assert abs(sum(margins) / 10_000 - service["expected_margin"](arm)) < 0.02  # five standard errors
+
+
+@pytest.mark.parametrize("name", ["fermenter", "dosing", "service"])
+def test_a_tutorial_shows_the_files_of_its_example(name):
+    page = (ROOT / "docs" / "tutorials" / f"study_{name}.md").read_text(encoding="utf-8")
+    for kind in ("yaml", "csv"):
+        text = (ROOT / "examples" / "studies" / f"{name}.{kind}").read_text(encoding="utf-8")
+        assert f'```{kind} title="{name}.{kind}"\n{text}```\n' in page

@@ -18,9 +18,17 @@ ALGORITHMS = {
 }
 
 
-@pytest.mark.parametrize("env_id", FIRST_OF_MODE.values())
-@pytest.mark.parametrize(("algorithm", "discrete", "parameters"), ALGORITHMS.values(), ids=ALGORITHMS.keys())
-def test_every_algorithm_trains_on_every_mode(env_id, algorithm, discrete, parameters):
+@pytest.mark.parametrize(
+    ("env_id", "name"),
+    [
+        pytest.param(env_id, name, marks=[] if name == "PPO" or mode in ("soft", "hard") else [pytest.mark.slow])
+        for mode, env_id in FIRST_OF_MODE.items()
+        for name in ALGORITHMS
+    ],
+)
+def test_every_algorithm_trains_on_every_mode(env_id, name):
+    """By default one of them on all modes, the others where actions are numbers and where a choice is among them."""
+    algorithm, discrete, parameters = ALGORITHMS[name]
     venv = VecEnv(env_id, num_envs=4, discrete=discrete, seed=0)
     before = algorithm("MultiInputPolicy", venv, gamma=0.0, seed=0, **parameters)
     weights = [p.detach().clone() for p in before.policy.parameters()]

@@ -67,7 +67,9 @@ def check_types(folder, python=sys.executable, path=""):
         assert re.search(rf"\b{re.escape(expected)}\]?$", text.rpartition("-> ")[2]), f"{name}: {text}"
 
 
+@pytest.mark.slow
 def test_type_checkers_see_what_lazy_imports_give(tmp_path):
+    """By default the two lists are compared, below: this one is what mypy makes of them."""
     check_types(tmp_path, path=ROOT)
 
 

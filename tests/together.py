@@ -2,7 +2,10 @@
 
 import pytest
 
-from cbo_gym.evaluation.runs.results import SECONDS
+from cbo_gym import evaluate
+from cbo_gym.evaluation.play.grid import cell_of
+from cbo_gym.evaluation.play.sweep import run_job
+from cbo_gym.evaluation.runs.results import SECONDS, name_of, save_run
 
 #: one agent of each room; the others are slow tests
 ONE_A_ROOM = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "DCBO", "CBO-MW", "CausalParetoSelect")
@@ -30,6 +33,33 @@ ALONE = {
     "ParallelBandit": "CBO/ParallelBandit-v0",
     **dict.fromkeys(("CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"), "CBO/PSAGraph-Cost-v0"),
 }
+
+
+def kept(folder, runs):
+    """A folder of runs as a sweep leaves it, without the processes that a sweep starts."""
+    for run in runs:
+        save_run(folder / name_of(run), run)
+    return folder
+
+
+def played_here(agents, envs, seeds, **how):
+    """The runs of agents, by name, on environments."""
+    return [evaluate(agent, env, seed, **how) for agent in agents for env in envs for seed in range(seeds)]
+
+
+def check_here(monkeypatch):
+    """Submissions are played in this process; agents of others in one of their own, as ever."""
+    for module in ("referee", "replay"):
+        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.run_jobs", _run_jobs)
+        monkeypatch.setattr(f"cbo_gym.evaluation.verify.{module}.cells_of_strangers", lambda limits: cell_of)
+
+
+def _run_jobs(jobs, *, on_run=None, **_):
+    for job in jobs:
+        run = run_job(job)
+        save_run(job.path, run)
+        if on_run is not None:
+            on_run(run)
 
 
 def rounds_alike(one, other):

@@ -18,7 +18,7 @@ Departures:
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -109,6 +109,10 @@ class LearnedGraph(Agent):
         super().update(action, observation, reward, info)
         if self._player is not None:
             self._player.update(action, self._reordered(observation), reward, info)
+
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        """The player's; before it plays, none."""
+        return None if self._player is None else self._player.believed_rewards(actions)
 
     def estimated_rewards(self) -> np.ndarray:
         """The player's; before it plays, the rewards seen."""

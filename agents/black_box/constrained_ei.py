@@ -62,6 +62,9 @@ class ConstrainedEI(NodeImprovement):
         objective = GenericMCObjective(_first)
         return qLogExpectedImprovement(self.model, float(best), self.sampler, objective, constraints=limits or None)
 
+    def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        return self.surrogates[0].posterior(inputs)
+
     def estimated_rewards(self) -> np.ndarray:
         return self._at_data(0)[0].cpu().numpy()
 

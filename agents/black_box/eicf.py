@@ -69,8 +69,10 @@ class EICF(NodeImprovement):
         """The logarithm of the expected improvement over ``incumbent``: GP inputs ``b x 1 x d`` to values ``b``."""
         return qLogExpectedImprovement(self.model, incumbent, self.sampler, self._objective)
 
+    def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        rewards = self._objective(self.sampler(self.model.posterior(inputs.unsqueeze(-2)))).squeeze(-1)
+        return rewards.mean(0), rewards.std(0, correction=0)
+
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():
-            posterior = self.model.posterior(self.surrogates[0].inputs.unsqueeze(-2))
-            rewards = self._objective(self.sampler(posterior))
-        return rewards.mean(0).squeeze(-1).cpu().numpy()
+            return self.reward_belief(self.surrogates[0].inputs)[0].cpu().numpy()

@@ -115,6 +115,11 @@ class GPUCB(Agent):
         with torch.no_grad():
             return {self.task.reward: float(self.surrogate.mean(self._with_context(inputs)[None])[0])}
 
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+        with torch.no_grad():
+            mean, std = self.surrogate.posterior(self._with_context(self.features.of_actions(actions).to(self.device)))
+        return mean.cpu().numpy(), std.cpu().numpy()
+
     def estimated_rewards(self) -> np.ndarray:
         """Posterior means of the actions played; in contextual mode in the context that was seen last."""
         inputs = self.surrogate.inputs[:, : self.features.input_dim]

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from botorch.acquisition import qLogExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
+from torch import Tensor
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.black_box.independent import IndependentGPs
@@ -82,6 +83,15 @@ class NodeImprovement(Agent):
         inputs = self.features.inputs(self.features.encode(action))
         for surrogate, column in zip(self.surrogates, self._columns, strict=True):
             surrogate.add(inputs, observation["nodes"][column])
+
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+        with torch.no_grad():
+            mean, std = self.reward_belief(self.features.of_actions(actions).to(self.device))
+        return mean.cpu().numpy(), std.cpu().numpy()
+
+    @abstractmethod
+    def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of the expected reward, GP inputs ``b x d`` to ``(b,)`` each."""
 
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))

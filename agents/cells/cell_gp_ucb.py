@@ -14,6 +14,8 @@ task tells them and else fitted as for GPOO, and ``beta_t`` is GPOO's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cbo_gym.agent import Agent
@@ -65,7 +67,9 @@ class CellGPUCB(Agent):
         super().update(action, observation, reward, info)
         self.model.add(action, float(reward))
 
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+        return self.model.posterior(np.stack(actions))
+
     def estimated_rewards(self) -> np.ndarray:
         """Posterior means of the cells played, in the rewards' units."""
-        mean, _ = self.model.gp.posterior(np.stack([past.action for past in self.history]))
-        return self.model.location + self.model.scale * mean
+        return self.model.posterior(np.stack([past.action for past in self.history]))[0]

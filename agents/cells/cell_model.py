@@ -79,6 +79,11 @@ class CellModel:
         """Keep the posterior of these cells up to date as well."""
         self.gp.track(cells)
 
+    def posterior(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior means and standard deviations of any cells ``(m, 2, d)``, in the rewards' units."""
+        mean, std = self.gp.posterior(cells)
+        return self.location + self.scale * mean, self.scale * std
+
     def add(self, cell: np.ndarray, reward: float) -> None:
         """Learn from the reward of a cell."""
         self._cells.append(np.array(cell, dtype=np.float64))

@@ -11,6 +11,7 @@ In one dimension ``delta`` is the papers' ``c 2^-h``. In more, a split halves on
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -141,6 +142,9 @@ class GPTreeSearch(TreeSearch):
 
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
         return self.model.mean[nodes]
+
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+        return self.model.posterior(np.stack(actions))
 
     def learn(self, cell: np.ndarray, reward: float) -> None:
         self.model.add(cell, reward)

@@ -109,6 +109,9 @@ class Auto(Agent):
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return self.player.expected_nodes(action)
 
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        return self.player.believed_rewards(actions)
+
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         self.player.update(action, observation, reward, info)
         self._share()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -64,6 +64,12 @@ class ArmAgent(Agent):
     def means(self) -> np.ndarray:
         """Estimates of every arm's expected reward: the mean with one success and one failure added."""
         return (self.sums + 1.0) / (self.counts + 2.0)
+
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        """Means and standard deviations of the arms' Beta distributions, which were uniform before any reward."""
+        arms = np.array([int(action) for action in actions])
+        mean = ((self.sums + 1.0) / (self.counts + 2.0))[arms]
+        return mean, np.sqrt(mean * (1.0 - mean) / (self.counts[arms] + 3.0))
 
     def estimated_rewards(self) -> np.ndarray:
         return self.means()[[int(past.action) for past in self.history]]

@@ -11,6 +11,8 @@ seen half of the time; the published program plays the m rarest, and so does thi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cbo_gym.agent import UnsupportedModeError
@@ -62,6 +64,9 @@ class ParallelBandit(ArmAgent):
             agrees[self._observing] = True
             self._seen += agrees
             self._seen_sums += reward * agrees
+
+    def believed_rewards(self, actions: Sequence[Action]) -> None:
+        """Nothing: what it makes of rounds in which an arm's value was only seen has no deviation in the paper."""
 
     def means(self) -> np.ndarray:
         """What the rarest arms earned when they were played; of the others what was earned when they were seen."""

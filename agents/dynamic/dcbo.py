@@ -15,7 +15,9 @@ Departures:
 * Hyper-parameters are not handed on from slice to slice, nor are interventional data of earlier slices made into
   observational ones: both are options of the program that its experiments leave off.
 * Where the task says that trials have no noise, the GPs have none, as in the program; else it is learned. The
-  improvement is over the best posterior mean of the trials, at first over the best prior mean.
+  improvement is over the best posterior mean of the trials, at first over the best prior mean. The program starts from
+  a value that is worse than any, divides by the number of variables that are set, and so first sets a single variable,
+  where the prior mean is the lowest.
 * It does not observe in trials. The program has one round of observing a slice, before the first trial.
 * Where the series tell nothing about a slice, the prior is flat. A slice in which nothing was measured borrows the
   mechanisms of the last one that was, as the program does.

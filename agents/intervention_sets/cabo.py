@@ -9,6 +9,7 @@ offer are left out. Where it offers no empty scope, there is no observing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -58,7 +59,7 @@ class CaBO(Agent):
         self.cbo.targets = tuple(explored)
         names = [task.codec.choices[index] for index in self._scopes]
         common = {field.name: getattr(task, field.name) for field in fields(Task)}
-        common |= {"mode": Mode.HARD, "action_space": choices}
+        common |= {"mode": Mode.HARD, "action_space": choices, "initial_data": ()}  # which update hands on
         common["codec"] = ChoiceCodec(choices, task.codec.domains, "target", targets, names)
         hard = HardTask(**common, manipulable=task.manipulable, targets=targets)
         self.cbo.reset(hard, seed)
@@ -68,12 +69,24 @@ class CaBO(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        target = np.int64(self._scopes.index(int(action["scope"])))
-        self.cbo.update({"target": target, "values": action["values"]}, observation, reward, info)
+        if int(action["scope"]) in self._scopes:
+            self.cbo.update(self._with_target(action), observation, reward, info)
+
+    def _with_target(self, action: Action) -> Action:
+        return {"target": np.int64(self._scopes.index(int(action["scope"]))), "values": action["values"]}
 
     def _with_scope(self, action: Action) -> Action:
         return {"scope": np.int64(self._scopes[int(action["target"])]), "values": action["values"]}
 
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        """What is believed over all contexts."""
+        known = [action for action in actions if int(action["scope"]) in self._scopes]
+        return self.cbo.believed_rewards(list(map(self._with_target, known))) if len(known) == len(actions) else None
+
     def estimated_rewards(self) -> np.ndarray:
-        """Estimates of E[Y | action] over all contexts, for every round of ``history``."""
-        return self.cbo.estimated_rewards()
+        """Estimates of E[Y | action] over all contexts; of a round in a scope that it never plays the reward seen."""
+        estimates = super().estimated_rewards()
+        known = [int(past.action["scope"]) in self._scopes for past in self.history]
+        if any(known):
+            estimates[known] = self.cbo.estimated_rewards()
+        return estimates

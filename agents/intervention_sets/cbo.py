@@ -275,6 +275,15 @@ class CBO(Agent):
             estimates[targets == index] = arm.estimates() if arm in self._explored else arm.expectations()
         return estimates
 
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+        self._refresh()
+        found = np.empty((2, len(actions)))
+        targets = np.array([int(action["target"]) for action in actions])
+        for index in np.unique(targets):
+            own = np.flatnonzero(targets == index)
+            found[:, own] = self._arms[index].believed(np.stack([actions[place]["values"] for place in own.tolist()]))
+        return found[0], found[1]
+
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         self._refresh()
         index = int(action["target"])
@@ -282,7 +291,7 @@ class CBO(Agent):
         domains = self.task.manipulable.items()
         pairs = [(one, value) for one, value in zip(domains, values, strict=True) if one[0] in self.task.targets[index]]
         set_to = {name: low + (high - low) * float(value) for (name, (low, high)), value in pairs}
-        return set_to | {self.task.reward: self._arms[index].expected(values)}
+        return set_to | {self.task.reward: float(self._arms[index].believed(values[None])[0, 0])}
 
     def _refresh(self) -> None:
         rewards = [past.reward for past in self.history]
@@ -329,9 +338,18 @@ class Arm(ABC):
     def estimates(self) -> np.ndarray:
         """Posterior means of the actions played, in their order."""
 
+    def believed(self, values: np.ndarray) -> np.ndarray:
+        """Posterior means and standard deviations, ``2 x n``, of actions that need not have been played.
+
+        Args:
+            values: those of the actions, ``n x d``, of all variables that can be set.
+        """
+        with torch.no_grad():
+            return torch.stack(self.belief(torch.as_tensor(values[:, self._members]))).cpu().numpy()
+
     @abstractmethod
-    def expected(self, values: np.ndarray) -> float:
-        """The posterior mean of an action with these ``values``, that need not have been played."""
+    def belief(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of E[Y | do(x)] at points ``n x d`` of the set, each ``(n,)``."""
 
     def expectations(self) -> np.ndarray:
         """The same before their rewards were seen; of the empty set, whose rewards are observations, with them."""
@@ -382,8 +400,9 @@ class EmptySetArm(Arm):
     def estimates(self) -> np.ndarray:
         return np.full(len(self._rewards), self._mean)
 
-    def expected(self, values: np.ndarray) -> float:
-        return self._mean
+    def belief(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        mean, std = torch.tensor([[self._mean], [self._std]], dtype=torch.float64).expand(2, len(points))
+        return mean, std
 
     def act(self) -> Action:
         """The action that sets nothing."""
@@ -394,8 +413,8 @@ class EmptySetArm(Arm):
         return self.act(), float(log_expected_improvement(mean, std, best)) - math.log(self.cost)
 
     def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
-        mean, std = torch.tensor([[self._mean], [self._std]], dtype=torch.float64)
-        return torch.empty((1, 0), dtype=torch.float64), mean, std
+        point = torch.empty((1, 0), dtype=torch.float64)
+        return point, *self.belief(point)
 
     @property
     def noise(self) -> float:
@@ -446,10 +465,9 @@ class SetArm(Arm):
         with torch.no_grad():
             return self._gp.fitted().cpu().numpy()
 
-    def expected(self, values: np.ndarray) -> float:
-        own = torch.as_tensor(values[self._members]).to(self._candidates)
-        with torch.no_grad():
-            return float(self._gp.predict(own[None], self._effect(own[None]))[0])
+    def belief(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        own = points.to(self._candidates)
+        return self._gp.predict(own, self._effect(own))
 
     def expectations(self) -> np.ndarray:
         return self._gp.prior_means().cpu().numpy()

@@ -303,6 +303,11 @@ class ConstrainedSetArm(SetArm):
         fixed = natural_violation(self._limits.natural, self._model, caution)
         return (modelled + self._limits.beyond(self._seen)).cpu().numpy() + fixed
 
+    def belief(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        own = points.to(self._candidates)
+        mean, root = self._joint.predict(own, [effect(own) for effect in self._effects])
+        return mean[:, -1], root[:, -1].square().sum(-1).sqrt()
+
     def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
         with torch.no_grad():
             mean, root = self._joint.predict(self._candidates, self._priors)

@@ -16,11 +16,11 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.causal.causal_prior import LEAST_NOISE, USUAL_NOISE, CausalGP, Effect
+from cbo_gym.agents.surrogates.causal.causal_prior import CausalGP, Effect
 from cbo_gym.agents.surrogates.gp.closed_form import CompositeCovariances, Hyperparameters, Pullback
 from cbo_gym.agents.surrogates.gp.kernels import LARGEST, SquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import Noise, log_lognormal
+from cbo_gym.agents.surrogates.gp.noise import LEAST_VARIANCE, USUAL_NOISE, Noise, log_lognormal
 
 LOG_DIAGONAL_STD = 0.5  # of the priors of the logarithms of an outcome's own part of its standard deviation
 
@@ -278,7 +278,7 @@ class NoiseLevels(Noise):
         self.values = np.full(count, math.log(USUAL_NOISE))
 
     def bounds(self) -> list[tuple[float, float]]:
-        return [(math.log(LEAST_NOISE), math.inf)] * len(self.values)
+        return [(math.log(LEAST_VARIANCE), math.inf)] * len(self.values)
 
     def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
         return log_lognormal(values, math.log(USUAL_NOISE), 1.0)

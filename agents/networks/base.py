@@ -62,6 +62,12 @@ class NetworkAgent(Agent):
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return self.network.expected_nodes(action)
 
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
+        inputs = self.network.features.of_actions(actions).to(self.network.inputs)
+        with torch.no_grad():
+            mean, std = self.network.believed_rewards(inputs)
+        return mean.cpu().numpy(), std.cpu().numpy()
+
     def estimated_rewards(self) -> np.ndarray:
         if self._estimates is None:  # else a recommendation and the next action would both compute them
             with torch.no_grad():

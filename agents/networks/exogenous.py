@@ -35,6 +35,7 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
     Hyperparameters,
     Prior,
     Pullback,
+    WithOrigin,
 )
 from cbo_gym.agents.surrogates.gp.fitting import covariances
 from cbo_gym.agents.surrogates.gp.kernels import LogVariances, SquaredExponential, VarianceKernel
@@ -229,6 +230,11 @@ class DecoderKernel(VarianceKernel):
         super().__init__(terms=2)
         self.mechanism = mechanism(dim - 1)
         self.smooth = SquaredExponential(1)
+
+    def count_from(self, zeros: Tensor) -> None:
+        """As of the mechanism's kernel, where that knows it: native zeros of the inputs, ``(dim,)``, u included."""
+        if isinstance(self.mechanism, WithOrigin):
+            self.mechanism.count_from(zeros[:-1])
 
     def along(self, u: Tensor, other: Tensor, diag: bool = False) -> Tensor:
         """The factor of u alone: ``n x 1`` and ``m x 1`` to ``n x m``, or to ``(n,)`` for the diagonal."""
@@ -432,6 +438,9 @@ class ExogenousNetwork(GPNetwork):
             return self.exogenous[node].decode_mean(points, half[node])
 
         return self._pass(inputs, self.nodes, decode)[self.nodes[-1]].mean(-1)
+
+    def believed_rewards(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        return self.reward_belief(inputs, self.draw(BELIEF_SAMPLES, seed=0))
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
         """The reward under an action; the other nodes are known by their decoders alone."""

@@ -22,7 +22,7 @@ Departures:
   The default here needs no such choice: beta is 0.05, the one that earns most while learning, and whatever this
   leaves unexplored is looked for once the action that it plays teaches nothing
   (:mod:`cbo_gym.agents.networks.exploration`). On noisy networks, where that is late, every second of the first twenty
-  rounds looks around, and without target sets one in five of the next forty
+  rounds looks around, and one in five of the next forty where there are no target sets, or latent causes
   (:mod:`cbo_gym.agents.networks.early_looks`). A constant beta is the paper's method.
 * The output of a network goes through tanh, which maps to (-1, 1).
 * Constraints, of which the paper knows none, are met pessimistically: see

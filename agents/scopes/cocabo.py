@@ -235,6 +235,18 @@ class CoCaBO(Agent):
             raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
         return most_played.recommend(self._context)
 
+    def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
+        """By the model of each scope's arm, of several the one that was played most; None for a scope without plays."""
+        by_scope = {arm.scope: arm for arm in sorted(self.arms, key=lambda arm: len(arm.rounds)) if arm.rounds}
+        scopes = np.array([int(action["scope"]) for action in actions])
+        if not set(scopes.tolist()) <= by_scope.keys():
+            return None
+        values = np.stack([action["values"] for action in actions])
+        found = np.empty((2, len(actions)))
+        for scope in np.unique(scopes):
+            found[:, scopes == scope] = by_scope[int(scope)].belief(values[scopes == scope], self._context)
+        return found[0], found[1]
+
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | x, c] for every round of ``history``, in its own context; of no arm's what was seen."""
         estimates = super().estimated_rewards()

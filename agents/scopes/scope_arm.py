@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from functools import partial
 from typing import Literal
@@ -16,19 +15,16 @@ from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.scopes.warped_gp import WarpedGP
 from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern52
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import NoiseLevel
+from cbo_gym.agents.surrogates.gp.noise import usual_noise
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.agents.toolbox.features import BoxFeatures
 from cbo_gym.agents.toolbox.search import RAW_SAMPLES, RESTARTS, maximise
 from cbo_gym.task import Action, ContextualTask
 
-USUAL_NOISE = math.exp(-1.0)  # median of the prior of the noise's share of the variance of an arm's rewards
-
 Backend = Literal["plain", "warped", "botorch"]
-_noise = partial(NoiseLevel, math.log(USUAL_NOISE), 1.0, start=USUAL_NOISE)
 BACKENDS: dict[str, MakeSurrogate] = {
-    "plain": partial(GaussianProcess, covariance=ScaledMatern52, noise=_noise),
-    "warped": partial(WarpedGP, noise=_noise),
+    "plain": partial(GaussianProcess, covariance=ScaledMatern52, noise=usual_noise),
+    "warped": partial(WarpedGP, noise=usual_noise),
     "botorch": GaussianProcess,
 }
 CONTEXTS = 40  # most contexts over which an arm's value is averaged
@@ -118,6 +114,17 @@ class ScopeArm:
             return width
         with torch.no_grad():
             return float(self.gp.bound(self._inputs(self._values(action)[None], context), width))
+
+    def belief(self, values: np.ndarray, context: np.ndarray) -> np.ndarray:
+        """Means and standard deviations, ``2 x n``, of E[Y | x, c] in a context, once the arm has been played.
+
+        Args:
+            values: those of the actions, ``n x d``, of all variables that can be set.
+            context: of all of the task's context variables, shape ``(k,)``.
+        """
+        own = torch.as_tensor(values[:, self._members], device=self._device)
+        with torch.no_grad():
+            return torch.stack(self.gp.posterior(self._inputs(own, context))).cpu().numpy()
 
     def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
         """The highest bound in each of some contexts, evenly spaced among those given.

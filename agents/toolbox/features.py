@@ -74,6 +74,10 @@ class ActionFeatures(ABC):
     def inputs(self, points: Tensor) -> Tensor:
         """The GP inputs of search points: ``... x search_dim`` to ``... x input_dim``, differentiable."""
 
+    def of_actions(self, actions: Sequence[Action]) -> Tensor:
+        """The GP inputs of actions, ``n x input_dim``."""
+        return self.inputs(torch.stack([self.encode(action) for action in actions]))
+
     @abstractmethod
     def membership(self, points: Tensor) -> Tensor:
         """The coordinates that search points choose: ``... x m``, boolean; m is 0 where there is no choice."""

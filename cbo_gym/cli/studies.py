@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,24 +81,17 @@ def create(
     Example: [b]cbo-gym study create fermenter.yaml fermenter.db[/b]
     """
     from cbo_gym.study import create_study
-    from cbo_gym.yaml_files import read_yaml
+    from cbo_gym.study.database import Database
+    from cbo_gym.study.files import checked
+    from cbo_gym.yaml_files import read_yaml_with_lines
 
-    fields = read_yaml(description)
-    if not isinstance(fields, dict):
-        raise ArgumentError(f"{description} must be a mapping of fields: name, reward, diagram, settable, agent, ...")
-    named = str(fields.pop("agent", "Auto"))
-    if ":" in named and agent is None:
-        raise ArgumentError(
-            f"{description} names the agent {named!r}, an import path, whose code would be run; if you trust it, say "
-            f"so: --agent {named}"
-        )
-    if "storage" in fields:
-        raise ArgumentError(f"{description}: the database is given on the command line, not as storage")
+    shown = Database(database).shown
     try:
-        made = create_study(fields.pop("name", description.stem), storage=database, agent=agent or named, **fields)
+        arguments = checked(lambda: read_yaml_with_lines(description), name=description.stem, agent=agent)
     except ArgumentError as error:
         raise ArgumentError(f"{description}: {error}") from error
-    say(f"Created {made.name} in {database}; next: cbo-gym study ask {database}", whole=True)
+    made = create_study(**arguments, storage=database)
+    say(f"Created {made.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
 
 
 @studies.command("import")
@@ -113,26 +105,14 @@ def import_data(
 
     Example: [b]cbo-gym study import fermenter.db past.csv[/b]
     """
-    import polars as pl
+    from cbo_gym.study.files import read_rounds
 
+    rounds = read_rounds(data, str(data))
     try:
-        rows = [{name: _cell(value) for name, value in row.items()} for row in pl.read_csv(data).iter_rows(named=True)]
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise ArgumentError(f"cannot read {data}: {error}") from error
-    try:
-        count = _study(database, study, agent).add_data(rows)
+        count = _study(database, study, agent).add_data(rounds)
     except ArgumentError as error:
         raise ArgumentError(f"{data}: {error}") from error
     say(f"{count} rounds were added.")
-
-
-def _cell(value: Any) -> Any:
-    """An interval, as export writes it, or what it is."""
-    match = re.fullmatch(r"\[([^,\]]+),([^,\]]+)\]", value) if isinstance(value, str) else None
-    try:
-        return value if match is None else [float(end) for end in match.groups()]
-    except ValueError:
-        return value
 
 
 @studies.command()
@@ -306,16 +286,63 @@ def export(
 
     Example: [b]cbo-gym study export fermenter.db > trials.csv[/b]
     """
-    import polars as pl
-
-    from cbo_gym.files import csv_text
+    from cbo_gym.study.files import csv_of
 
     opened = _study(database, study, agent)
-    frame = opened.data() if data else opened.to_frame()
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.Float64)]
-    plain = frame.with_columns(
-        *(pl.col(name).map_elements(csv_text, return_dtype=pl.String) for name in texts),
-        *(pl.col(name).map_elements(lambda ends: str(list(ends)), return_dtype=pl.String) for name in lists),
+    sys.stdout.write(csv_of(opened.data() if data else opened.to_frame()))
+
+
+@studies.command()
+def serve(
+    database: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATABASE",
+            help="The SQLite file, or a database's URL of SQLAlchemy. A file that is not there yet is "
+            "made when you create the first study on the page.",
+        ),
+    ],
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. Elsewhere than on this machine whoever visits has to log in with a token, and "
+            "what is sent is not encrypted: put a proxy with TLS before it, or use an SSH tunnel."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8400,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="CBO_GYM_TOKEN",
+            help="What people log in with, at least 16 characters. By default one is made and printed, on the loopback "
+            "address nobody has to log in. In the environment variable others do not see it among the processes.",
+        ),
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--agent",
+            help=f"An import path that studies may name as their agent. {IMPORT_PATH_HELP}. Repeat for more.",
+            callback=look_here,
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+) -> None:
+    """Serve the studies of a database as a page: the report, live, with forms to ask, tell, correct and import.
+
+    Example: [b]cbo-gym study serve fermenter.db[/b]
+
+    Only this machine reaches it, unless you give another --host. From a server, forward the port instead:
+    [b]ssh -L 8400:localhost:8400 SERVER[/b]
+    """
+    from cbo_gym.study.page import serve as serve_page
+
+    serve_page(
+        database,
+        host=host,
+        port=port,
+        token=token,
+        trusted=agent or (),
+        browser=browser,
+        say=lambda line: say(line, whole=True),
     )
-    sys.stdout.write(plain.write_csv())

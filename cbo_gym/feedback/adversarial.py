@@ -43,10 +43,11 @@ class AdversarialFeedback(SoftFeedback):
 
     ## Arguments
     ``adversary``: ``"adaptive"`` is the best reply to the agent's past actions (each counts 0.9 of the next one), or,
-    with a probability of 0.2, a move at random; ``"random"``: all moves are equally likely; ``"fixed"``: the move that
+    with a probability of 0.2, a move at random; ``"informed"``: the same to the action that it meets, which it knows
+    before it moves; ``"random"``: all moves are equally likely; ``"fixed"``: the move that
     is worst for an agent that plays at random; a list of moves in [0, 1], one a round and then from the beginning; or a
-    function of the past actions, an array ``(rounds, q)``, that returns the move. None of them knows the action that it
-    meets.
+    function of the past actions, an array ``(rounds, q)``, that returns the move. None but the
+    informed one knows the action that it meets.
 
     ## References
     Sussex, Sessa, Makarova & Krause (2024), Adversarial causal Bayesian optimization, sec. 2 and 5.
@@ -138,7 +139,8 @@ class AdversarialFeedback(SoftFeedback):
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
         """With the adversary's move, unless luck decides it when the round is played."""
-        move = self.strategy.move(memory)
+        strategy = self.strategy
+        move = strategy.reply(memory, self._points(intervention)) if strategy.sees_action else strategy.move(memory)
         return intervention if move is None else self.against(intervention, move)
 
     def against(self, intervention: Intervention, moves: np.ndarray) -> Intervention:
@@ -147,8 +149,12 @@ class AdversarialFeedback(SoftFeedback):
         return Intervention([*intervention.soft, *native])
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
+        return self.strategy.remember(memory, self._points(intervention), values[self._luck])
+
+    def _points(self, intervention: Intervention) -> list[Floats]:
+        """The agent's action in [0, 1]."""
         own = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's come after
-        return self.strategy.remember(memory, [scale.to_unit(value) for scale, value in own], values[self._luck])
+        return [scale.to_unit(value) for scale, value in own]
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """What rounds give, the adversary's native coordinates included; a move that is missing is drawn by luck."""

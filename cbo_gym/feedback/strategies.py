@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cbo_gym.scm import Floats
 
 JITTER = 0.2  # how often the adaptive adversary moves at random, as in the paper's code
 FORGETTING = 0.9  # what a round counts beside the one after it; ours
+NO_MOVE = -1  # in place of that of a move at random
 TIE_DECIMALS = 9  # to which payoffs are equal, so that the move does not hang on a machine's rounding
 
 Memory = Any
@@ -60,12 +61,19 @@ class Strategy(ABC):
         game: what may be known.
     """
 
+    #: whether the move depends on the action that it meets as well, see :meth:`reply`
+    sees_action: ClassVar[bool] = False
+
     def __init__(self, game: Game) -> None:
         self.game = game
 
     def start(self) -> Memory:
         """What the first move depends on."""
         return None
+
+    def reply(self, memory: Memory, action: Sequence[Floats]) -> np.ndarray | None:
+        """The same as :meth:`move`, where it is known what the agent plays; the action as for :meth:`remember`."""
+        return self.move(memory)
 
     @abstractmethod
     def move(self, memory: Memory) -> np.ndarray | None:
@@ -136,6 +144,33 @@ class Adaptive(Strategy):
         return Reply(rewards, np.where(luck < JITTER, drawn, reply))
 
 
+class Informed(Strategy):
+    """The best reply to the very action that it meets; now and then a move at random.
+
+    So does the adversary of the paper's program with agents that choose one action. Of those that draw it from weights
+    it knows the weights alone, which is less. Whether the move of a round is at random is settled when the round before
+    it ends; in the first it never is.
+    """
+
+    sees_action = True
+
+    def __init__(self, game: Game) -> None:
+        super().__init__(game)
+        self._replies = _worst(game.rewards)
+
+    def start(self) -> np.ndarray:
+        return np.asarray(NO_MOVE)
+
+    def move(self, memory: np.ndarray) -> None:
+        raise AssertionError("it is asked for a reply")
+
+    def reply(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
+        return self.game.moves[np.where(memory == NO_MOVE, self._replies[self.game.place(action)], memory)]
+
+    def remember(self, memory: np.ndarray, action: Sequence[Floats], luck: Floats) -> np.ndarray:
+        return np.where(np.less(luck, JITTER), place_at(luck / JITTER, len(self.game.moves)), NO_MOVE)
+
+
 class Listed(Strategy):
     """Moves of the user's own, one a round, from the beginning again after the last."""
 
@@ -195,7 +230,7 @@ class Asked(Strategy):
         return np.concatenate([past, actions[..., None, :]], axis=-2)
 
 
-STRATEGIES: dict[str, type[Strategy]] = {"adaptive": Adaptive, "random": AtRandom, "fixed": Fixed}
+STRATEGIES: dict[str, type[Strategy]] = {"adaptive": Adaptive, "informed": Informed, "random": AtRandom, "fixed": Fixed}
 
 
 def make_strategy(adversary: Any, game: Game) -> Strategy:

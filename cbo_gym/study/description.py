@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from cbo_gym.validation import StrictModel
 
 MODES = ("hard", "soft", "contextual", "discrete", "aggregated")
 MOST_VARIABLES = 200
-Bounds = tuple[float, float]
+
+
+def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
+    low, high = bounds
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"bounds are low < high, two finite numbers; write [{high:g}, {low:g}]?")
+    return bounds
+
+
+Bounds = Annotated[tuple[float, float], AfterValidator(_rising)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 

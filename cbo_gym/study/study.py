@@ -11,13 +11,14 @@ import polars as pl
 from pydantic import ValidationError
 
 from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.errors import ArgumentError, OperationError, shown
 from cbo_gym.feedback import Feedback
 from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
 from cbo_gym.study.history import History
 from cbo_gym.study.log import TRIES, Log
+from cbo_gym.study.mistakes import at
 from cbo_gym.study.suggesting import DO_WITHOUT, Suggester
 from cbo_gym.study.trials import Entry, Trials
 from cbo_gym.study.units import Done, Units
@@ -65,7 +66,7 @@ class Study:
     def __init__(self, log: Log, name: str | None = None, agent: Any = None) -> None:
         self._log = log
         self._number, text = log.find(name)
-        self.about = Description.model_validate_json(text)
+        self.about = _read(text, log)
         if ":" in self.about.agent and agent is None:
             raise ArgumentError(
                 f"the study names the agent {self.about.agent!r}, an import path, whose code would be run; if you "
@@ -100,6 +101,11 @@ class Study:
     def pending(self) -> list[Trial]:
         """The trials that were asked for, by whomever, and whose outcomes are not known yet."""
         return [self._trial(entry) for entry in self._now().pending]
+
+    @property
+    def events(self) -> int:
+        """How many events the log has by now; where the number is the same, so is all else."""
+        return self._now().number
 
     def add_data(self, rounds: Any, *, do: Done | Sequence[Done] | None = None) -> int:
         """Data from before, or from elsewhere: observations and experiments.
@@ -345,6 +351,15 @@ class Study:
         return OperationError(f"{self._log.storage}: others were faster {TRIES} times; try again")
 
 
+def _read(text: str, log: Log) -> Description:
+    try:
+        return Description.model_validate_json(text)
+    except ValidationError as error:
+        raise OperationError(
+            f"{log.storage}: the study was created by another version of cbo-gym: {field_errors(error)}; upgrade"
+        ) from error
+
+
 def _number(trial: Trial | int) -> int:
     return trial.number if isinstance(trial, Trial) else whole_number("trial", trial, at_least=1)
 
@@ -400,10 +415,28 @@ def create_study(
         ArgumentError: naming what is missing, unknown or does not fit together; nothing is stored then.
         OperationError: if the database cannot be written.
     """
+    description, own = described(name, diagram=diagram, candidates=candidates, agent=agent, **about)
+    log = Log(storage)
+    log.create(description.name, description.model_dump_json())
+    return Study(log, description.name, own)
+
+
+def described(
+    name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **about: Any
+) -> tuple[Description, Any]:
+    """What :func:`create_study` would store, and the agent, if it is an object or an import path.
+
+    Raises:
+        ArgumentError: as there.
+    """
+    if isinstance(candidates, str) or not isinstance(candidates, Iterable):
+        raise ArgumentError(f"candidates are a list of diagrams; given {shown(candidates)}")
+    with at("diagram"):
+        text = None if diagram is None else _dagitty(diagram)
     label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
     given = {
         "name": name,
-        "diagram": None if diagram is None else _dagitty(diagram),
+        "diagram": text,
         "candidates": [_dagitty(one) for one in candidates],
         "agent": label,
         **about,
@@ -414,9 +447,7 @@ def create_study(
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
     own = agent if agent is not None and (not isinstance(agent, str) or ":" in agent) else None
     _require_player(description, own)
-    log = Log(storage)
-    log.create(description.name, description.model_dump_json())
-    return Study(log, description.name, own)
+    return description, own
 
 
 def _require_player(about: Description, agent: Any) -> None:

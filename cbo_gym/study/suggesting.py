@@ -13,7 +13,7 @@ import numpy as np
 from cbo_gym.agent_finder import agent_of
 from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
-from cbo_gym.errors import ArgumentError, shortened
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
 from cbo_gym.study.history import History
 from cbo_gym.study.log import Event
@@ -22,6 +22,7 @@ from cbo_gym.study.trials import Trials
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action, Observation, Round, Task
 
+WIDTH = 1.96  # standard deviations on either side of a 95 % interval
 DO_WITHOUT = "EIFN, MCBO, GP-UCB, Random"  # agents that take rounds in which not all variables were measured
 
 
@@ -141,7 +142,7 @@ class Suggester:
         number, stamp, content = kept
         agent = self._made()
         played_with, _, sealed = stamp.partition("\n")
-        if not is_ours(content, sealed):  # a file of somebody else's may hold anything
+        if not is_ours(_sealed(number, played_with, content), sealed):  # a file of somebody else's may hold anything
             return
         if played_with != self._stamp(agent) or not hasattr(agent, "restore"):
             return
@@ -178,15 +179,15 @@ class Suggester:
             content = self.agent.state()
         except StateError:
             return
-        sealed = seal(content)
+        stamp, number = self._stamp(self.agent), self._trials.number
+        sealed = seal(_sealed(number, stamp, content))
         if sealed is not None:
-            stamp = f"{self._stamp(self.agent)}\n{sealed}"
-            self._history.log.keep(self._history.study, self._trials.number, stamp, content)
+            self._history.log.keep(self._history.study, number, f"{stamp}\n{sealed}", content)
 
     def _stamp(self, agent: Any) -> str:
         """What a kept agent was played with."""
         code = sources(modules_of(agent, None), None)
-        return json.dumps([self._units.about.agent, code, library_versions()], sort_keys=True)
+        return json.dumps([self._units.about.model_dump_json(), code, library_versions()], sort_keys=True)
 
     # Suggesting -----------------------------------------------------------------------------------------
 
@@ -226,21 +227,43 @@ class Suggester:
             )
 
     def reasons(self, actions: Sequence[Action]) -> list[str]:
-        """For each action what the agent expects of it, and what was best so far, in the study's units."""
-        agent, units = self.agent, self._units
-        history = getattr(agent, "history", [])
+        """For each action what the agent expects of it, what was best so far, and of how many sets it is one."""
+        history = getattr(self.agent, "history", [])
         if not history:
             return ["nothing is known yet"] * len(actions)
-        best = units.native_reward(max(past.reward for past in history))
+        best = f"best so far {self._units.native_reward(max(past.reward for past in history)):.4g}"
+        sets = self._sets()
+        return [f"{expected}{best}{sets}" for expected in self._expectations(actions)]
+
+    def _expectations(self, actions: Sequence[Action]) -> list[str]:
+        """``"expected titre 0.81 +- 0.1, "`` of each action, with the 95 % interval where the agent has a model."""
+        units = self._units
         try:
-            copy = deepcopy(agent)
-            expected = [units.native_reward(float(copy.believed(action)[1])) for action in actions]
-        except Exception as error:  # an agent may have no beliefs, or none that can be copied
-            said = f"best so far {best:.4g} ({shortened(type(error).__name__)}: no expectation)"
-            return [said] * len(actions)
-        choices = getattr(units.codec, "choices", ())
-        sets = f"; one of {len(choices)} sets" if choices else ""
-        return [f"expected {units.about.reward} {value:.4g}, best so far {best:.4g}{sets}" for value in expected]
+            copy = deepcopy(self.agent)
+            believed = copy.believed_rewards(actions) if hasattr(copy, "believed_rewards") else None
+            if believed is None:
+                means, widths = [float(copy.believed(action)[1]) for action in actions], [None] * len(actions)
+            else:
+                means, widths = believed[0].tolist(), (WIDTH * believed[1]).tolist()
+        except Exception:  # an agent may have no beliefs, or none that can be copied
+            return [""] * len(actions)
+        return [
+            f"expected {units.about.reward} {units.native_reward(mean):.4g}"
+            f"{'' if width is None else f' +- {units.native_width(width):.2g}'}, "
+            for mean, width in zip(means, widths, strict=True)
+        ]
+
+    def _sets(self) -> str:
+        """Of how many sets an action chooses one, and why these."""
+        units, count = self._units, len(getattr(self._units.codec, "choices", ()))
+        if not count:
+            return ""
+        about = units.about
+        if about.mode != "hard" or about.targets is not None or about.diagram is None:
+            return f"; one of {count} sets"
+        return (
+            f"; one of {count} target sets of {2 ** len(about.settable)}: others are no better whatever the mechanisms"
+        )
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
         """The action that the agent would deploy; the agent is as before."""
@@ -282,3 +305,8 @@ def _corrected(event: Event, last: Mapping[int, Mapping[str, Any]]) -> Event:
     if event.kind == "told" and event.payload["trial"] in last:
         return replace(event, payload=last[event.payload["trial"]])
     return event
+
+
+def _sealed(number: int, stamp: str, content: bytes) -> bytes:
+    """What a seal is of: the agent, and of which study and after which event it was kept."""
+    return f"{number}\n{stamp}\n".encode() + content

@@ -59,6 +59,7 @@ class Trials:
         self.initial: list[Mapping[str, Any]] = []
         self.missing: dict[int, list[str]] = {}
         self.number = 0
+        self._running: dict[int, None] = {}  # numbers of pending trials, so that not all are looked through each time
 
     def hear(self, events: Iterable[Event]) -> None:
         """Take in events in their order."""
@@ -69,7 +70,7 @@ class Trials:
     @property
     def pending(self) -> list[Entry]:
         """Those whose outcome is not known yet, in the order in which they were asked for."""
-        return [entry for entry in self.entries.values() if entry.status == "pending"]
+        return [self.entries[number] for number in self._running]
 
     def _data(self, event: Event) -> None:
         if not self.entries:
@@ -78,6 +79,7 @@ class Trials:
     def _asked(self, event: Event) -> None:
         for told in event.payload["trials"]:
             number = int(told["number"])
+            self._running[number] = None
             self.entries[number] = Entry(
                 number, told["action"], why=told["why"], context=event.payload["context"], asked=event.time
             )
@@ -99,4 +101,5 @@ class Trials:
 
     def _end(self, event: Event, **changes: Any) -> None:
         number = int(event.payload["trial"])
+        self._running.pop(number, None)
         self.entries[number] = replace(self.entries[number], ended=event.time, **changes)

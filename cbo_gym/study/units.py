@@ -145,6 +145,10 @@ class Units:
         low, high = self.about.reward_range
         return low + (high - low) * (1.0 - told if self._sign < 0 else told)
 
+    def native_width(self, told: float) -> float:
+        """A length on the scale of the rewards that an agent is told, in the reward's own units."""
+        return abs(self.native_reward(told) - self.native_reward(0.0))
+
     def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
         """What the agent sees of a round; what was not measured is not a number there."""
         nodes = np.array(

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain, combinations
 from typing import Any, NoReturn
 
-from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.errors import ArgumentError, OperationError, did_you_mean
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.problems.base import MOST_TARGETS, Problem, gaussian_noise, minimal_targets
 from cbo_gym.problems.modes.contextual import Contexts
@@ -16,7 +16,9 @@ from cbo_gym.problems.own.custom import read_scopes
 from cbo_gym.scm import CausalDiagram, Normal, StructuralCausalModel, Variable
 from cbo_gym.study.composition import KnownReward, known_reward
 from cbo_gym.study.description import Description
+from cbo_gym.study.mistakes import at
 from cbo_gym.task import ToldGraph
+from cbo_gym.yaml_files import Place
 
 UNKNOWN = Normal(0.0, 1.0)  # stands where noise is, for none of it is told
 
@@ -69,18 +71,25 @@ def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[st
     for diagram in diagrams:
         if set(diagram.nodes) != set(names):
             raise ArgumentError(f"variables are {sorted(names)}, and those of a diagram {sorted(diagram.nodes)}")
-    mentioned = {
-        "reward": [about.reward],
-        "settable": about.settable,
-        "contexts": about.contexts,
-        "parameters": [one.node for one in about.parameters.values()],
-        "targets": chain.from_iterable(about.targets or ()),
-        "noise": about.noise or (),
-    }
-    for what, used in mentioned.items():
-        if unknown := sorted(set(used) - set(names)):
-            raise ArgumentError(f"{what} names {unknown}; the variables are {names}")
+    for place, name in _mentioned(about):
+        if name not in names and not (place[0] == "units" and name in about.parameters):
+            with at(*place):
+                raise ArgumentError(f"{place[0]} names {[name]}{did_you_mean(name, names)}; the variables are {names}")
+    if about.reward in about.settable:
+        with at("settable", about.reward):
+            raise ArgumentError(f"the reward {about.reward} is what comes of a trial; it cannot be set")
     return [*(name for name in names if name != about.reward), about.reward]
+
+
+def _mentioned(about: Description) -> Iterator[tuple[Place, str]]:
+    """Each name of a variable outside of the diagram, behind the place where it stands."""
+    yield ("reward",), about.reward
+    for field in ("settable", "noise", "units"):
+        yield from (((field, name), name) for name in getattr(about, field) or ())
+    yield from ((("contexts", number), name) for number, name in enumerate(about.contexts))
+    yield from ((("parameters", name, "node"), one.node) for name, one in about.parameters.items())
+    for number, target in enumerate(about.targets or ()):
+        yield from ((("targets", number), name) for name in target)
 
 
 def _in_order(diagram: CausalDiagram, variables: Sequence[str]) -> CausalDiagram:

@@ -1,7 +1,7 @@
-"""Dosing by age and body mass, where something unseen moves the dose that patients choose and how they fare.
+"""Dosing by age and body mass, where a nurse sees what nobody writes down: to set everything is to lose that.
 
-Who only looks at past patients sees that high doses go with bad outcomes; the study intervenes instead, and lets the
-dose follow what is seen of each patient. Run with --quick for a few patients.
+First by hand, with past patients from a CSV file; then by a robot that treats simulated patients. Run with --seeds 100
+109 to compare agents on ten seeds, with --quick for a few patients.
 """
 
 import argparse
@@ -9,53 +9,107 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+import yaml
+from terminal import last_asked, pairs, shell
 
 from cbo_gym.study import create_study
 
-STUDY = {
-    "mode": "contextual",
-    "diagram": "dag { age -> dose; mass -> dose; dose -> health; age -> health; mass -> health; dose <-> health }",
-    "reward": "health",
-    "settable": {"dose": [0.0, 1.0]},
-    "contexts": ["age", "mass"],
-    "scopes": [{"dose": ["age", "mass"]}, {"dose": []}, {}],
-    "units": {"age": "years", "mass": "kg/m^2", "dose": "mg"},
-    "agent": "CoCaBO",
-}
+HERE = Path(__file__).parent
+STUDY = yaml.safe_load((HERE / "dosing.yaml").read_text(encoding="utf-8"))
+SEVERITY, TITRATION = 0.35, 0.1  # standard deviations, mg
 
 
 class Clinic:
-    """What nobody knows: severe cases take more by themselves, and fare worse whatever they take."""
+    """What nobody knows: how much a patient needs, and that nurses find a part of it out."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
 
     def patient(self):
-        return {"age": float(self.rng.uniform(30, 80)), "mass": float(self.rng.uniform(18, 35))}
+        """The next one, as seen before the treatment."""
+        return {"age": float(self.rng.uniform(30, 80)), "mass": float(self.rng.uniform(50, 110))}
 
-    def treat(self, patient, dose=None):
-        severity, noise = self.rng.normal(0.0, 1.0), self.rng.normal(0.0, 0.05)
-        own = np.clip(0.5 + 0.2 * severity, 0.0, 1.0) if dose is None else dose
-        best = (patient["age"] - 30) / 100 + (patient["mass"] - 18) / 60
-        return patient | {"dose": float(own), "health": float(1 - 4 * (own - best) ** 2 - 0.1 * severity + noise)}
+    def treat(self, patient, start=None, dose=None):
+        """What is recorded of a treatment; what is not set follows from habit and from the nurse."""
+        severity = self.rng.normal(0, SEVERITY)
+        start = self.rng.normal(1.5, 0.2) if start is None else start
+        dose = start + severity + self.rng.normal(0, TITRATION) if dose is None else dose
+        need = 0.02 * patient["mass"] * (1.4 - patient["age"] / 100) + severity
+        health = 1 - (dose - need) ** 2 - 0.2 * severity + self.rng.normal(0, 0.05)
+        return patient | {"start": float(start), "dose": float(dose), "health": float(health)}
+
+
+def expected_health(patient, do):
+    """The mean over everything that is not seen."""
+    need = 0.02 * patient["mass"] * (1.4 - patient["age"] / 100)
+    if "dose" in do:
+        return 1 - (do["dose"] - need) ** 2 - SEVERITY**2
+    start, spread = (do["start"], 0.0) if "start" in do else (1.5, 0.2)
+    return 1 - (start - need) ** 2 - spread**2 - TITRATION**2
+
+
+def by_hand(folder):
+    """One patient in Python, one from a shell."""
+    database, clinic = folder / "dosing.db", Clinic(seed=100)
+    past = pl.read_csv(HERE / "dosing.csv")
+    print("By hand, in Python")
+    study = create_study(storage=database, **STUDY)
+    print(f"{study.add_data(past)} past patients")
+    patient = clinic.patient()
+    trial = study.ask(context=patient)
+    print(f"a patient with {pairs(patient)}: set {pairs(trial.do)}")
+    study.tell(trial, clinic.treat(patient, **trial.do))
+
+    print("\nThe same from a shell")
+    patient = {name: float(round(value)) for name, value in clinic.patient().items()}
+    shell(f"cbo-gym study ask {database} --context age={patient['age']:.0f} --context mass={patient['mass']:.0f}")
+    number, do = last_asked(study)
+    shell(f"cbo-gym study tell {database} {number} {pairs(clinic.treat(patient, **do))}")
+
+
+def by_a_robot(folder, agent, patients, seed):
+    """Treat patients; the expected health of each under what was set."""
+    clinic = Clinic(seed)
+    settings = STUDY | {"agent": agent, "horizon": patients, "seed": seed}
+    study = create_study(storage=folder / f"{agent}-{seed}.db", **settings)
+    study.add_data(pl.read_csv(HERE / "dosing.csv"))
+    earned, scopes = [], []
+    for _ in range(patients):
+        patient = clinic.patient()
+        trial = study.ask(context=patient)
+        study.tell(trial, clinic.treat(patient, **trial.do))
+        earned.append(expected_health(patient, trial.do))
+        scopes.append(tuple(trial.do))
+    return study, np.array(earned), scopes
+
+
+def compare(folder, seeds, patients):
+    """Agents side by side: the expected health of the last quarter of the patients, by seed."""
+    means = {
+        agent: np.array([by_a_robot(folder, agent, patients, seed)[1][-patients // 4 :].mean() for seed in seeds])
+        for agent in ("CoCaBO", "CoBO")
+    }
+    clinic = Clinic(seed=99)
+    alone = np.mean([expected_health(clinic.patient(), {}) for _ in range(10_000)])
+    print(f"\nexpected health, the last quarter of {patients} patients, {len(seeds)} seeds")
+    print(f"  left to habit and nurse             {alone:.3f}")
+    for agent, what in (("CoBO", "everything set by everything"), ("CoCaBO", "what the diagram says is enough")):
+        spread = means[agent].std(ddof=1) / np.sqrt(len(seeds)) if len(seeds) > 1 else float("nan")
+        print(f"  {what + ', ' + agent:42} {means[agent].mean():.3f} +- {2.26 * spread:.3f}")
+    print(f"  best possible, dose set                    {1 - SEVERITY**2:.3f}")
+    print(f"  best possible, starting dose set           {1 - TITRATION**2:.3f}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="six patients instead of 60")
-    patients = 6 if parser.parse_args().quick else 60
-    clinic = Clinic(seed=100)
+    parser.add_argument("--quick", action="store_true", help="twelve patients instead of 100")
+    parser.add_argument("--seeds", type=int, nargs=2, metavar=("FIRST", "LAST"), default=(100, 100))
+    arguments = parser.parse_args()
+    first, last = arguments.seeds
     with tempfile.TemporaryDirectory() as folder:
-        study = create_study("dosing", storage=Path(folder, "dosing.db"), horizon=patients, **STUDY)
-        for _ in range(patients):
-            patient = clinic.patient()
-            trial = study.ask(context=patient)
-            study.tell(trial, clinic.treat(patient, trial.do.get("dose")))
-        frame = study.to_frame()
-        print(frame.select("number", "age", "mass", "do(dose)", "health").tail(5))
-        later = frame["health"].to_numpy()[patients // 2 :].mean()
-        alone = np.mean([clinic.treat(clinic.patient())["health"] for _ in range(1000)])
-        print(f"health, the later half of the patients: {later:.2f}; left to themselves: {alone:.2f}")
+        by_hand(Path(folder))
+        compare(Path(folder), range(first, last + 1), 12 if arguments.quick else 100)
 
 
 if __name__ == "__main__":

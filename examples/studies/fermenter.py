@@ -1,7 +1,7 @@
-"""A fermenter: feed and temperature of a chain of tanks, a constraint on the biomass, a price for the feed.
+"""A fermenter: four parameters of a chain, a limit to the acid, a price for the feed.
 
-By hand it is the commands at the end, with past batches in a CSV file. Here a robot plays it: a simulator stands in the
-plant's place, and the study is told what the plant would have said. Run with --quick for a few trials.
+First by hand, as in a laboratory: past batches come from a CSV file, a batch is asked for, and what came of it is told.
+Then by a robot: a simulator stands in the plant's place and plays a whole campaign. Run with --quick for a short one.
 """
 
 import argparse
@@ -9,58 +9,77 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+import yaml
+from terminal import last_asked, pairs, shell
 
-from cbo_gym.study import create_study
+from cbo_gym.study import create_study, load_study
 
-STUDY = {
-    "mode": "soft",
-    "diagram": "dag { growth -> biomass -> titre; growth -> acid -> titre }",
-    "reward": "titre",
-    "parameters": {
-        "feed": {"node": "growth", "bounds": [0.0, 5.0]},
-        "heat": {"node": "growth", "bounds": [28.0, 40.0]},
-        "stir": {"node": "acid", "bounds": [100.0, 900.0]},
-    },
-    "constraints": ["biomass >= 1.5"],
-    "costs": {"base": 1.0, "per_unit": {"feed": 0.2}},
-    "units": {"feed": "g/h", "heat": "degrees C", "stir": "1/min", "titre": "g/l"},
-    "agent": "MCBO",
-}
+HERE = Path(__file__).parent
+STUDY = yaml.safe_load((HERE / "fermenter.yaml").read_text(encoding="utf-8"))
+NOISE = (0.02, 0.05, 0.02, 0.04)  # of growth, biomass, acid, titre
 
 
 class Plant:
-    """What nobody knows."""
+    """What nobody knows of the real one."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
 
-    def run(self, feed, heat, stir):
-        noise = self.rng.normal(0.0, 0.03, 4)
-        growth = np.tanh(feed / 2) * np.exp(-(((heat - 34) / 4) ** 2)) + noise[0]
-        biomass = 3.0 * growth + noise[1]
-        acid = 0.6 * growth + 0.4 * np.exp(-stir / 300) + noise[2]
-        titre = biomass * np.exp(-2.0 * acid) + noise[3]
-        names = ("growth", "biomass", "acid", "titre")
-        return dict(zip(names, map(float, (growth, biomass, acid, titre)), strict=True))
+    def run(self, feed, heat, stir, ph):
+        """One batch: the measured values."""
+        growth = feed / (1.5 + feed) * np.exp(-(((heat - 34) / 4) ** 2)) + self.rng.normal(0, NOISE[0])
+        biomass = 4 * growth * (1 - np.exp(-stir / 300)) + self.rng.normal(0, NOISE[1])
+        acid = 0.1 * biomass + 0.6 * growth**2 + self.rng.normal(0, NOISE[2])
+        titre = biomass * np.exp(-(((ph - 6.8) / 0.6) ** 2) - 0.8 * acid) + self.rng.normal(0, NOISE[3])
+        return {"growth": float(growth), "biomass": float(biomass), "acid": float(acid), "titre": float(titre)}
+
+
+def by_hand(folder):
+    """Two batches planned in Python, and two from a shell, on one file."""
+    database = folder / "fermenter.db"
+    plant = Plant(seed=100)
+    print("By hand, in Python")
+    study = create_study(storage=database, **STUDY)
+    print(f"{study.add_data(pl.read_csv(HERE / 'fermenter.csv'))} past batches")
+    trial = study.ask()
+    print(f"batch {trial.number}: {pairs(trial.do)}  ({trial.why})")
+    really = trial.do | {"ph": trial.do["ph"] - 0.05}  # the probe drifted
+    study.tell(trial, plant.run(**really), did={"ph": really["ph"]})
+    study.fail(study.ask(), "the pump broke")
+
+    print("\nThe same from a shell")
+    shell(f"cbo-gym study ask {database}")
+    number, do = last_asked(study)
+    shell(f"cbo-gym study tell {database} {number} {pairs(plant.run(**do))}")
+    shell(f"cbo-gym study recommend {database}")
+    shell(f"cbo-gym study what-if {database} feed=2 heat=34 stir=800 ph=6.8")
+
+
+def by_a_robot(folder, trials):
+    """A campaign that nobody attends."""
+    database = folder / "robot.db"
+    plant = Plant(seed=101)
+    study = create_study(storage=database, **STUDY | {"horizon": trials})
+    study.add_data(pl.read_csv(HERE / "fermenter.csv"))
+    for _ in range(trials):
+        trial = study.ask()
+        study.tell(trial, plant.run(**trial.do))
+    best = load_study(storage=database).recommendation()  # in another process it would be the same
+    expected = study.what_if(best)
+    print(f"\nBy a robot, {trials} batches")
+    print(f"to deploy: {pairs(best)}")
+    print(f"expected: titre {expected['titre']:.2f} g/l, acid {expected['acid']:.2f} g/l, of which 0.4 are allowed")
+    print(f"report: {study.report(folder / 'fermenter.html').name}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="four trials instead of 25")
-    trials = 4 if parser.parse_args().quick else 25
-    plant = Plant(seed=100)
+    parser.add_argument("--quick", action="store_true", help="a campaign of three batches instead of 30")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        study = create_study("fermenter", storage=Path(folder, "fermenter.db"), horizon=trials, **STUDY)
-        past = [{"feed": feed, "heat": heat, "stir": 400.0} for feed in (1.0, 3.0) for heat in (31.0, 36.0)]
-        study.add_data([plant.run(**done) for done in past], do=past)
-        for _ in range(trials):
-            trial = study.ask()
-            study.tell(trial, plant.run(**trial.do))
-        frame = study.to_frame()
-        print(frame.select("number", "do(feed)", "do(heat)", "do(stir)", "biomass", "titre").tail(4))
-        best = study.recommendation()
-        print("to deploy:", {name: round(value, 2) for name, value in best.items()})
-        print("expected:", {name: round(value, 2) for name, value in study.what_if(best).items()})
+        by_hand(Path(folder))
+        by_a_robot(Path(folder), 3 if arguments.quick else 30)
 
 
 if __name__ == "__main__":

@@ -1,64 +1,127 @@
-"""An online service: which of 30 variants of a page, some of which differ in what cannot matter.
+"""An online service: 30 variants of a page, of which the diagram says that 24 need not be tried.
 
-Four switches and what users bring make an order likelier. The diagram says which sets of switches can be optimal:
-POMIS-TS tries the arms of these alone. Run with --quick for a few visitors.
+First by hand, with past visits from a CSV file; then by a robot that serves simulated visitors. Run with --seeds 100
+109 to compare with a bandit that tries all arms on ten seeds, with --quick for a few visitors.
 """
 
 import argparse
 import tempfile
-from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+import yaml
+from terminal import last_asked, pairs, shell
 
 from cbo_gym.study import create_study
 
-SWITCHES = {"banner": (0.0, 1.0), "price": (0.0, 0.5, 1.0), "offer": (0.0, 1.0)}
-SETS = [chosen for size in range(4) for chosen in combinations(SWITCHES, size) if chosen != ("banner", "price")]
-ARMS = [
-    dict(zip(names, values, strict=True)) for names in SETS for values in product(*[SWITCHES[name] for name in names])
-]
-STUDY = {
-    "mode": "discrete",
-    "diagram": "dag { banner -> click; price -> click; click -> offer -> order; price <-> order }",
-    "reward": "order",
-    "reward_range": [0.0, 1.0],
-    "arms": ARMS,
-    "agent": "POMIS-TS",
-}
+HERE = Path(__file__).parent
+STUDY = yaml.safe_load((HERE / "service.yaml").read_text(encoding="utf-8"))
 
 
 class Service:
-    """What nobody knows."""
+    """What nobody knows: who hesitates opens the chat, and buys only with a discount."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
 
-    def visit(self, done):
-        thrift = self.rng.random() < 0.5
-        banner = done.get("banner", float(self.rng.random() < 0.5))
-        price = done.get("price", float(thrift))
-        click = float(self.rng.random() < 0.2 + 0.3 * banner + 0.3 * price)
-        offer = done.get("offer", float(self.rng.random() < 0.3 + 0.5 * click))
-        order = float(self.rng.random() < 0.1 + 0.5 * offer * (1 - 0.4 * thrift))
-        return {"banner": banner, "price": price, "click": click, "offer": offer, "order": order}
+    def visit(self, chat=None, layout=None, discount=None):
+        """What is recorded of one visit; what is not set follows from the visitor and from the shop's own rule."""
+        draws = self.rng.random(4)
+        hesitant = draws[0] < 0.5
+        chat = float(draws[1] < (0.95 if hesitant else 0.05)) if chat is None else chat
+        layout = float(self.rng.random() < 0.5) if layout is None else layout
+        asks = float(draws[2] < chance_of_asking(chat, layout))
+        discount = 15.0 * asks if discount is None else discount
+        margin = chance_of_order(hesitant, discount) > draws[3]
+        return {
+            "chat": chat,
+            "layout": layout,
+            "asks": asks,
+            "discount": discount,
+            "margin": float(margin) * (1 - 2 * discount / 100),
+        }
+
+
+def chance_of_asking(chat, layout):
+    """That a visitor asks for a better price: with the new layout, which shows prices in the chat, mostly there."""
+    return (0.95 if chat else 0.05) if layout else (0.5 if chat else 0.4)
+
+
+def chance_of_order(hesitant, discount):
+    """Who hesitates is won by a discount; who does not buys anyway."""
+    return 0.1 + 0.05 * discount if hesitant else 0.7
+
+
+def expected_margin(do):
+    """The mean over visitors, exactly."""
+    total = 0.0
+    for hesitant in (False, True):
+        for layout in (0.0, 1.0) if "layout" not in do else (do["layout"],):
+            for opens in (0.0, 1.0) if "chat" not in do else (do["chat"],):
+                likely = 1.0 if "chat" in do else (0.95 if bool(opens) == hesitant else 0.05)
+                likely *= 0.5 * (1.0 if "layout" in do else 0.5)
+                asking = chance_of_asking(opens, layout)
+                for asks, share in ((0.0, 1 - asking), (1.0, asking)):
+                    discount = do.get("discount", 15.0 * asks)
+                    total += likely * share * chance_of_order(hesitant, discount) * (1 - 2 * discount / 100)
+    return total
+
+
+def by_hand(folder):
+    """One visit in Python, one from a shell."""
+    database, service = folder / "service.db", Service(seed=100)
+    print("By hand, in Python")
+    study = create_study(storage=database, **STUDY)
+    print(f"{study.add_data(pl.read_csv(HERE / 'service.csv'))} past visits")
+    trial = study.ask()
+    print(f"visit {trial.number}: set {pairs(trial.do)}")
+    study.tell(trial, service.visit(**trial.do))
+
+    print("\nThe same from a shell")
+    shell(f"cbo-gym study ask {database}")
+    number, do = last_asked(study)
+    shell(f"cbo-gym study tell {database} {number} {pairs(service.visit(**do))}")
+
+
+def by_a_robot(folder, agent, visitors, seed):
+    """Serve visitors; the study, and the expected margin of each under what was set."""
+    service = Service(seed)
+    settings = STUDY | {"agent": agent, "horizon": visitors, "seed": seed}
+    study = create_study(storage=folder / f"{agent}-{seed}.db", **settings)
+    earned = []
+    for _ in range(visitors):
+        trial = study.ask()
+        study.tell(trial, service.visit(**trial.do))
+        earned.append(expected_margin(trial.do))
+    return study, np.array(earned)
+
+
+def compare(folder, seeds, visitors):
+    """All arms against those that can be best: what visitors bring on average, by seed."""
+    print(f"\nexpected margin of a visit, mean of {visitors}, {len(seeds)} seeds")
+    for agent in ("TS", "POMIS-TS"):
+        played = [by_a_robot(folder, agent, visitors, seed) for seed in seeds]
+        means = np.array([earned.mean() for _, earned in played])
+        tried = np.mean([len({entry.flat[0] for entry in study.trials}) for study, _ in played])
+        deployed = np.mean([expected_margin(study.recommendation()) for study, _ in played])
+        spread = 2.26 * means.std(ddof=1) / np.sqrt(len(seeds)) if len(seeds) > 1 else float("nan")
+        print(f"  {agent:9} {means.mean():.3f} +- {spread:.3f}, {tried:.0f} arms tried, deployed {deployed:.3f}")
+    best = max(STUDY["arms"], key=expected_margin)
+    everything = max((arm for arm in STUDY["arms"] if len(arm) == 3), key=expected_margin)
+    print(f"  best arm: {pairs(best)}, {expected_margin(best):.3f}")
+    print(f"  best that sets everything: {pairs(everything)}, {expected_margin(everything):.3f}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="twenty visitors instead of 400")
-    visitors = 20 if parser.parse_args().quick else 400
-    service = Service(seed=100)
+    parser.add_argument("--quick", action="store_true", help="twenty visitors instead of 600")
+    parser.add_argument("--seeds", type=int, nargs=2, metavar=("FIRST", "LAST"), default=(100, 100))
+    arguments = parser.parse_args()
+    first, last = arguments.seeds
     with tempfile.TemporaryDirectory() as folder:
-        study = create_study("service", storage=Path(folder, "service.db"), horizon=visitors, **STUDY)
-        for _ in range(visitors):
-            trial = study.ask()
-            study.tell(trial, service.visit(trial.do))
-        tried = {str(study.feedback.codec.to_record(int(entry.flat[0]))) for entry in study.trials}
-        print(f"{len(ARMS)} arms, {len(tried)} of them were tried")
-        print("to deploy:", study.recommendation())
-        orders = study.to_frame()["order"].to_numpy()
-        print(f"orders a visit, the later half: {orders[visitors // 2 :].mean():.2f}")
+        by_hand(Path(folder))
+        compare(Path(folder), range(first, last + 1), 20 if arguments.quick else 600)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from cbo_gym.specs import Spec, make_env, modes_of
 from cbo_gym.task import Mode
 from tests import record
 from tests.agents.helpers import flat, play
-from tests.registered import FIRST_OF_MODE, IDS
+from tests.registered import EVERY_ID, FIRST_OF_MODE
 
 CHOSEN = {
     "CBO/Alpine2-v0": "MCBO",
@@ -67,7 +67,7 @@ def test_what_the_task_tells_chooses(label, name):
     assert why.endswith(".")
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", EVERY_ID)
 @pytest.mark.filterwarnings("ignore:.*out of date")
 def test_who_comes_first_plays_every_environment_but_one(env_id):
     """POMIS agents look at the arms: see CBO/ConfoundedBandit-v0."""

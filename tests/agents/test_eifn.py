@@ -11,12 +11,12 @@ def test_bad_parameters():
         EIFN(samples=0)
 
 
-def test_eifn_beats_random_on_ackley_in_every_run():
-    for seed in range(2):
-        env, task = make("CBO/Ackley-v0", seed, 15)
-        learned = play(agents.EIFN(), env, task, seed)[1].max()
-        random = play(agents.Random(), env, task, seed)[1].max()
-        assert learned > random
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_eifn_beats_random_on_ackley_in_every_run(seed):
+    env, task = make("CBO/Ackley-v0", seed, 15)
+    learned = play(agents.EIFN(), env, task, seed)[1].max()
+    random = play(agents.Random(), env, task, seed)[1].max()
+    assert learned > random
 
 
 @pytest.mark.slow

@@ -13,13 +13,24 @@ from cbo_gym.agents.networks.exogenous import DecoderKernel
 from cbo_gym.agents.networks.heteroscedastic import BumpyNoise
 from cbo_gym.agents.surrogates.causal.causal_prior import CausalKernel
 from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern52, SquaredExponential
 from cbo_gym.agents.surrogates.gp.noise import KnownNoise, NoiseLevel
 
+
+def mechanism_about_zero(dim: int) -> MechanismKernel:
+    """A kernel that counts its parents, the first two inputs, from values that are not 0."""
+    kernel = MechanismKernel(dim, parents=2)
+    kernel.count_from(torch.tensor([0.3, -2.0, 0.0]).double())
+    return kernel
+
+
 KERNELS = {
     "default": SquaredExponential,
     "mechanism": partial(MechanismKernel, parents=1),
+    "mechanism about zero": mechanism_about_zero,
+    "additive": AdditiveKernel,
     "parents alone": partial(MechanismKernel, parents=3),
     "decoder": partial(DecoderKernel, mechanism=partial(MechanismKernel, parents=1)),
     "decoder of a root": partial(DecoderKernel, mechanism=SquaredExponential),

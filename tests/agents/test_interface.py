@@ -92,7 +92,10 @@ def test_random_plays_every_mode() -> None:
     ids=["constant", "single", "large", "outlier"],
 )
 @pytest.mark.parametrize("duplicates", [False, True])
-@pytest.mark.parametrize("build", [agents.GPUCB, agents.EICF, agents.EIFN, agents.MCBO, agents.EXCBO])
+@pytest.mark.parametrize(
+    "build",
+    [agents.GPUCB, agents.EICF, pytest.param(agents.EIFN, marks=pytest.mark.slow), agents.MCBO, agents.EXCBO],
+)
 def test_awkward_rewards_do_not_end_a_run(build: type[Agent], duplicates: bool, rewards: list[float]) -> None:
     _, task = make("CBO/Dropwave-v0", 0, 10)
     points = np.random.default_rng(0).random((len(rewards), 2))

@@ -200,7 +200,7 @@ class TestSSEM:
         agent.missed = lambda *_: np.array([next(remainders), 0.0])  # type: ignore[method-assign]
         assert agent.expand().coefficients.shape[1] == math.comb(13, 3)
 
-    @pytest.mark.parametrize("degree", [1, 4])
+    @pytest.mark.parametrize("degree", [4, pytest.param(1, marks=pytest.mark.slow)])
     def test_what_the_polynomials_miss_is_added(self, degree: int) -> None:
         """The mean payoffs under the fitted equations, over many draws of signals seen, where degree 4 misses much."""
         env, task = make(PERIODIC, 0, 100, instance_seed=209)
@@ -329,7 +329,7 @@ class TestMETS:
         assert np.isin(np.flatnonzero(near), rows).all()
 
 
-@pytest.mark.parametrize("build", [agents.SSEMUCBJO, agents.METS])
+@pytest.mark.parametrize("build", [agents.METS, pytest.param(agents.SSEMUCBJO, marks=pytest.mark.slow)])
 def test_learners_beat_random(build: type[Agent]) -> None:
     late = []
     for each in (build, agents.Random):

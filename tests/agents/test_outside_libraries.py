@@ -29,12 +29,21 @@ BUILDERS = {
 }
 
 every_builder = pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS.keys())
-every_mode = pytest.mark.parametrize("env_id", FIRST_OF_MODE.values())
 
 
-@every_mode
-@every_builder
-def test_runs_repeat_and_leave_the_process_alone(build, env_id):
+@pytest.mark.parametrize(
+    ("name", "env_id"),
+    [
+        pytest.param(
+            name, env_id, marks=[] if name in ("TPE", "PPO") or mode in ("soft", "hard") else [pytest.mark.slow]
+        )
+        for name in BUILDERS
+        for mode, env_id in FIRST_OF_MODE.items()
+    ],
+)
+def test_runs_repeat_and_leave_the_process_alone(name, env_id):
+    """By default one method of each library on all modes, the others on two."""
+    build = BUILDERS[name]
     env, task = make(env_id, 0, 25)
     states = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     agent = build()

@@ -109,7 +109,7 @@ class NaiveGPOO:
         return max((n for n in self.expanded if n[0] == deepest), key=lambda n: self.posterior(n)[0])
 
 
-@pytest.mark.parametrize(("points", "arity"), [(1, 2), (4, 2), (3, 3)])
+@pytest.mark.parametrize(("points", "arity"), [(1, 2), (4, 2), pytest.param(3, 3, marks=pytest.mark.slow)])
 def test_gpoo_plays_what_algorithm_1_says(points: int, arity: int) -> None:
     agent, naive = GPOO(), NaiveGPOO(points, arity)
     env = start(agent, "CBO/GPBandit1-v0", 22, points=points, arity=arity)

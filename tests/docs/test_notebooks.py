@@ -1,4 +1,4 @@
-"""The tutorials as notebooks: as their pages say, and run by a kernel."""
+"""The tutorials as notebooks: as their pages say, whose code tests/test_docs.py runs, and run by a kernel."""
 
 import nbformat
 import pytest
@@ -23,6 +23,7 @@ def run(name, folder):
     return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # of the kernel's client
 def test_the_tour_runs_in_a_kernel(tmp_path):
     outputs = run("tour", tmp_path)

@@ -83,6 +83,22 @@ def test_only_the_adaptive_adversary_depends_on_actions_before() -> None:
         assert same != depends
 
 
+def test_the_informed_adversary_replies_to_the_very_action() -> None:
+    env = bare(THREE, adversary="informed")
+    rewards = env.feedback.game.rewards
+    worst, known = [], []
+    for action in sampled(env) * 5:
+        imagined = env.action_space.sample()
+        earned = [(action, env.step(action)[1]), (imagined, env.counterfactual(imagined)[1])]
+        for played, reward in earned:
+            own = rewards[env.feedback.game.place(played.tolist())]
+            worst.append(bool(np.isclose(reward, own.min())))
+            known.append(np.isclose(own, own.min()).mean())
+    expected = np.mean(0.8 + 0.2 * np.array(known))
+    assert all(worst[:2])  # no move of the first round is at random
+    assert abs(np.mean(worst) - expected) < 5 * math.sqrt(expected * (1 - expected) / len(worst) * 2)
+
+
 def test_moves_at_random_are_uniform_and_change_with_the_seed() -> None:
     env = bare(ONE, adversary="random")
     moves = moves_of(env, [np.zeros(2)] * 4000)
@@ -166,7 +182,9 @@ def test_a_list_of_moves_out_of_range_is_refused(moves: Any) -> None:
 
 
 def test_an_unknown_strategy_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"one of adaptive, random, fixed, a list.*given 'adaptiv'.*adaptive"):
+    with pytest.raises(
+        ArgumentError, match=r"one of adaptive, informed, random, fixed, a list.*given 'adaptiv'.*adaptive"
+    ):
         gym.make(ONE, adversary="adaptiv")
 
 

@@ -16,8 +16,8 @@ import cbo_gym
 from cbo_gym import make_task
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import build_problem
-from cbo_gym.registry import InitialData, entries, find_entry
-from tests.registered import FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
+from cbo_gym.registry import InitialData, find_entry
+from tests.registered import EVERY_ID, FIRST_OF_MODE, ONE_OF_A_KIND, kinds_of
 
 HARD_IDS = kinds_of("hard")
 SOFT_IDS = kinds_of("soft")
@@ -36,8 +36,10 @@ def equal(left: cbo_gym.Task, right: cbo_gym.Task) -> bool:
     return len(ours) == len(theirs) and all(map(np.array_equal, ours, theirs))
 
 
-@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
-def test_contents(entry) -> None:
+@pytest.mark.parametrize("env_id", EVERY_ID)
+def test_contents(env_id: str) -> None:
+    entry = find_entry(env_id)
+    assert entry is not None
     env = gym.make(entry.id)
     task, problem = make_task(env, seed=0), env.unwrapped.problem
     whole = env.unwrapped.feedback.whole_graph()

@@ -108,7 +108,7 @@ def test_no_label_of_a_file_is_carried_out(store):
 def test_nothing_else_that_reads_a_file_carries_out_a_label(store, tmp_path):
     path, mark = store
     runs = load_published(path)
-    write_report(leaderboard(runs), tmp_path / "report.html")
+    write_report(leaderboard(runs), tmp_path / "report.html", formats=("svg",))
     (tmp_path / "card.yaml").write_text("agent: Random\nsuite: mcbo2023\npaper: p\ncode: c\ncontact: m\nhardware: h\n")
     found = check_submission(path, tmp_path / "card.yaml")
     assert found.problems

@@ -139,7 +139,7 @@ def test_callbacks_hear_each_round_and_change_nothing():
     assert [played.recommended is None for played in heard] == [True, True, True, False]
 
 
-@pytest.mark.parametrize("agents", [["Random", Centre], "GP-UCB"])
+@pytest.mark.parametrize("agents", [["Random", Centre], pytest.param("GP-UCB", marks=pytest.mark.slow)])
 def test_a_sweep_tells_the_rounds_of_all_runs_here(tmp_path, agents):
     heard, threads = [], set()
 

@@ -97,7 +97,8 @@ def test_what_cannot_be_kept_is_named(name, tmp_path):
     [
         ("GP-UCB", "CBO/ToyGraph-v0", 1),
         ("TS", "CBO/XYZWSTBandit-v0", 1),
-        ("EIFN", ENV, 2),
+        ("GP-UCB", ENV, 2),
+        pytest.param("EIFN", ENV, 2, marks=pytest.mark.slow),
         ("CoCaBO", "CBO/PSAContextual2-v0", 1),
         ("DCBO", "CBO/DCBOStat-v0", 1),
     ],
@@ -139,7 +140,7 @@ def test_a_checkpoint_is_of_one_run(tmp_path):
         evaluate("Random", ENV, 100, horizon=6, checkpoint=path)
 
 
-@pytest.mark.parametrize("agent", ["Random", Centre()])
+@pytest.mark.parametrize("agent", ["Random", pytest.param(Centre(), marks=pytest.mark.slow)])
 def test_a_sweep_goes_on_at_its_checkpoints(tmp_path, agent):
     sweep(agent, ENV, 1, tmp_path / "whole", horizon=120)
     with pytest.raises(StopError):

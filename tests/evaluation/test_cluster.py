@@ -28,6 +28,7 @@ def worker_pids(cluster):
         return list(client.run(os.getpid).values())
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_no_run(cluster, tmp_path):
     notes, folder = tmp_path / "notes", tmp_path / "runs"
     notes.mkdir()

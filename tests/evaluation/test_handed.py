@@ -18,6 +18,7 @@ from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.play.handed import import_path
 from cbo_gym.wrappers import FlattenAction
 from tests.helpers import Centre
+from tests.together import kept, played_here
 
 ENV = "CBO/Dropwave-v0"
 SCRIPT = """
@@ -113,8 +114,8 @@ def test_what_is_no_agent_or_has_no_name_is_refused(tmp_path, agents, message):
 
 
 def test_seeds_may_be_a_number_and_names_may_stand_alone(tmp_path):
-    sweep("Random", ENV, 2, tmp_path, horizon=2)
-    assert ended(tmp_path) == [("Random", 0, "finished"), ("Random", 1, "finished")]
+    jobs = plan("Random", ENV, 2, tmp_path, 2)
+    assert [(str(job.agent), str(job.env), job.seed) for job in jobs] == [("Random", ENV, 0), ("Random", ENV, 1)]
     with pytest.raises(ArgumentError, match="seeds must be"):
         sweep("Random", ENV, 0, tmp_path)
 
@@ -163,8 +164,7 @@ def test_a_misspelt_parameter_is_answered_before_the_list_in_the_environment_s_w
 
 
 def test_runs_and_leaderboards_show_themselves(tmp_path):
-    sweep(["Random", Centre], ENV, 2, tmp_path, horizon=4)
-    board = leaderboard(tmp_path)
+    board = leaderboard(kept(tmp_path, played_here(["Random", Centre], [ENV], 2, horizon=4)))
     assert board.to_pandas().shape == board.overall.shape
     assert list(board.to_pandas("table")["seed"]) == board.table["seed"].to_list()
     with pytest.raises(ArgumentError, match="name must be one of"):

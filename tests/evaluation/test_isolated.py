@@ -33,12 +33,14 @@ def same(one, other):
     return all(one.table[name].equals(other.table[name], null_equal=True) for name in names)
 
 
-@pytest.mark.parametrize("mode", LAST_OF_MODE)
-def test_it_plays_as_in_one_process(mode):
-    for label in ("Random", "tests.helpers:Centre"):
-        run = isolated(label, LAST_OF_MODE[mode], horizon=4)
-        assert run.isolated
-        assert same(run, evaluate(label, LAST_OF_MODE[mode], 100, horizon=4))
+@pytest.mark.parametrize("label", ["Random", "tests.helpers:Centre"])
+def test_it_plays_as_in_one_process(label):
+    """In all modes, one after the other, as an agent does that is reset."""
+    with closing(IsolatedAgent(Spec.parse(label))) as agent:
+        for env in LAST_OF_MODE.values():
+            run = evaluate(agent, env, 100, label=label, horizon=4)
+            assert run.isolated
+            assert same(run, evaluate(label, env, 100, horizon=4)), env
 
 
 @pytest.mark.parametrize("what", ["list", "tensor", "print"])

@@ -1,4 +1,4 @@
-"""The guide's loggers: TensorBoard's is run here, that of CSV with the page."""
+"""The guide's loggers: TensorBoard's is run here, slowly, that of CSV with the page."""
 
 import re
 from pathlib import Path
@@ -11,6 +11,7 @@ from docs.code_blocks import blocks
 PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "evaluation.md"
 
 
+@pytest.mark.slow
 def test_the_guide_s_tensorboard_logger_writes_every_reward(tmp_path, monkeypatch):
     pytest.importorskip("tensorboard", reason="not among the test tools")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -19,7 +19,7 @@ from cbo_gym.registry import EnvEntry, RecordedOptimum
 from cbo_gym.scm import System, Variable
 from cbo_gym.wrappers import OracleInfo
 from tests.helpers import Recorder
-from tests.registered import IDS
+from tests.registered import EVERY_ID
 
 FORBIDDEN = (
     Problem, System, Variable, Feedback, gym.Env, Oracle, Optimum, EnvEntry, RecordedOptimum,
@@ -50,7 +50,7 @@ def reachable(root):
     return list(seen.values())
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", EVERY_ID)
 def test_nothing_handed_to_an_agent_leads_to_the_mechanisms(env_id):
     recorder = Recorder()
     evaluate(recorder, env_id, seed=0, horizon=3)

@@ -47,6 +47,7 @@ LEAVE = f"(setattr(__import__('builtins'), 'left', b'x' * ({{}} << 20)), {PID})[
 TAKE = f"(b'x' * ({{}} << 20), __import__('time').sleep(0.5), {PID})[2]"
 
 
+@pytest.mark.slow  # by default a sweep plays under limits, in test_sweep.py
 def test_nothing_that_a_call_leaves_counts_for_the_next_under_a_memory_limit():
     worker = Worker(Limits(memory_limit=1000))
     first = worker.call(eval, PID)

@@ -11,11 +11,10 @@ from cbo_gym import evaluate, sweep
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import leaderboard, load_published, load_runs, publish
 from cbo_gym.evaluation.compare.pairwise import compare
-from cbo_gym.evaluation.play.sweep import run_job
 from cbo_gym.evaluation.report.tables import incomplete_rows
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.recorded import _packed, recorded, with_actions
-from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, save_run
+from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.verify.referee import Blind, _least_loss, drops, gains, rescored
 from cbo_gym.evaluation.verify.replay import Replay, compared
@@ -23,6 +22,7 @@ from cbo_gym.evaluation.verify.submission import check_submission, enter, read_c
 from cbo_gym.oracle import oracle_of
 from cbo_gym.suites import Suite
 from docs.claims import Claim, judge
+from tests.together import check_here
 
 AGENT = "tests.helpers:Centre"
 ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2
@@ -64,10 +64,13 @@ def file(folder):
 
 
 @pytest.fixture
-def said(file, card, monkeypatch):
+def here(monkeypatch):
+    check_here(monkeypatch)
+
+
+@pytest.fixture
+def said(file, card, monkeypatch, here):
     """What is found wrong with runs, as another program may write them; without playing anything again."""
-    here = "cbo_gym.evaluation.verify.referee.run_jobs"
-    monkeypatch.setattr(here, lambda jobs, **_: [save_run(job.path, run_job(job)) for job in jobs])
 
     def problems(runs, allow=()):
         monkeypatch.setattr("cbo_gym.evaluation.verify.submission.read_part", lambda path: list(runs))
@@ -87,7 +90,10 @@ def test_a_submission_keeps_its_actions_exactly(folder, file):
         assert list(kept.recommended) == own.table["recommended"].to_list()
 
 
-def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monkeypatch):
+@pytest.mark.parametrize("where", ["here", pytest.param("in processes", marks=pytest.mark.slow)])
+def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monkeypatch, where):
+    if where == "here":
+        check_here(monkeypatch)
     # The centre of the box is Dropwave's optimum as published: once in many draws of words both turned systems are so
     # bad there that the loss is beyond chance.
     monkeypatch.setattr("cbo_gym.evaluation.verify.referee.secrets.token_hex", lambda size: "ab" * size)
@@ -111,7 +117,7 @@ def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monke
     assert set(board.per_env.filter(pl.col("env").str.ends_with("blind"))["agent"]) == {AGENT, "Random"}
 
 
-def test_what_cannot_be_played_again_is_unverified_and_never_ranked(file, card, tmp_path):
+def test_what_cannot_be_played_again_is_unverified_and_never_ranked(file, card, tmp_path, here):
     found = check_submission(file, card)
     assert (found.problems, found.replays, found.standing) == ((), (), "unverified")
     assert any("is not installed here" in remark for remark in found.remarks)
@@ -148,7 +154,7 @@ def test_a_folder_that_was_published_can_be_submitted_from_there(folder, tmp_pat
     )
 
 
-def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch, not_blind):
+def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch, not_blind, here):
     runs = load_published(file)
     nothing = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
     hidden = replace(runs[0], status="failed", error="out of memory", actions="", recommendations="", table=nothing)
@@ -163,7 +169,7 @@ def altered(column):
     return ~column if column.dtype == pl.Boolean else column + 1
 
 
-def test_every_number_is_worked_out_anew():
+def test_every_number_is_worked_out_anew(here):
     every = {name for name, dtype in COLUMNS.items() if dtype.base_type() is not pl.List}
     left = every - {"round", "choice", *SECONDS}  # another choice is another action
     forged, names = [], []
@@ -213,7 +219,7 @@ def test_dates_and_seconds_that_cannot_be_are_refused(file, said):
         assert "seconds of some rounds are negative or missing" in said(forged)
 
 
-def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, monkeypatch, not_blind):
+def test_actions_that_were_not_played_are_found_by_playing(folder, file, card, monkeypatch, not_blind, here):
     """All numbers fit the actions, and the actions are not the agent's."""
     forged = []
     for run in load_runs(folder):

@@ -86,11 +86,11 @@ def test_failures_and_skips_are_recorded_and_the_rest_goes_on(tmp_path):
 
 
 def test_failed_runs_are_tried_again(tmp_path):
-    (job,) = plan([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path, 3)
-    broken = Run(AGENT, "CBO/Dropwave-v0", 0, 3, "soft", "failed", "went down", sources=dict(job.sources))
+    (job,) = plan(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, 3)
+    broken = Run("Random", "CBO/Dropwave-v0", 0, 3, "soft", "failed", "went down", sources=dict(job.sources))
     save_run(job.path, replace(broken, date="2026-01-31T12:00:00+00:00"))
     assert load_run(job.path).error == "went down"
-    assert sweep([AGENT], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=1)["finished"] == 1
+    assert sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=1)["finished"] == 1
     assert load_run(job.path).status == "finished"
 
 
@@ -154,7 +154,7 @@ def test_an_edited_agent_is_played_again_and_an_unchanged_one_is_not(tmp_path, m
     module = tmp_path / "my_own_agent.py"
     monkeypatch.syspath_prepend(str(tmp_path))
     text = "from tests.helpers import Centre\n\nclass Mine(Centre):\n    pass\n"
-    grid = (["my_own_agent:Mine", AGENT], ["CBO/Dropwave-v0"], [0], tmp_path / "runs")
+    grid = (["my_own_agent:Mine", "Random"], ["CBO/Dropwave-v0"], [0], tmp_path / "runs")
     module.write_text(text)
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 0
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 2
@@ -241,10 +241,10 @@ def test_jobs_know_the_mode_and_the_registered_horizon(tmp_path):
 
 
 def test_what_changes_the_run_changes_its_file(tmp_path):
-    def paths(agent=AGENT, env="CBO/Dropwave-v0", seed=0, horizon=100, recommend="every"):
+    def paths(agent="Random", env="CBO/Dropwave-v0", seed=0, horizon=100, recommend="every"):
         return [job.path for job in plan([agent], [env], [seed], tmp_path, horizon, recommend)]
 
-    others = [{"agent": "Random"}, {"env": "CBO/Dropwave-Noisy-v0"}, {"seed": 1}, {"horizon": 5}, {"recommend": "end"}]
+    others = [{"agent": "GP-UCB"}, {"env": "CBO/Dropwave-Noisy-v0"}, {"seed": 1}, {"horizon": 5}, {"recommend": "end"}]
     assert len({path for change in [{}, *others] for path in paths(**change)}) == 6
     assert paths() == paths()
 

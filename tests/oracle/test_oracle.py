@@ -19,6 +19,8 @@ from cbo_gym.scm import Intervention, Linear, Normal, SeparableSEM, Uniform
 from cbo_gym.wrappers import FlattenAction
 from tests.registered import ONE_REWARD
 
+LONG = ("CBO/SurveyEpidemiology-v0", "CBO/ErdosRenyi100-v0", "CBO/Alpine2-Noisy-Masked-v0")  # seconds each
+
 
 def oracle_on(env_id, **parameters):
     return oracle_of(gym.make(env_id, **parameters))
@@ -26,7 +28,14 @@ def oracle_on(env_id, **parameters):
 
 # the optima of contextual and dynamic environments are policies and sequences, those of several objectives fronts;
 # test_contextual_oracle.py, test_dynamic_oracle.py and test_several_objectives_oracle.py have theirs
-@pytest.mark.parametrize("env_id", [e.id for e in ONE_REWARD if e.mode not in ("contextual", "dynamic")])
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        pytest.param(entry.id, marks=[pytest.mark.slow] * (entry.id in LONG))
+        for entry in ONE_REWARD
+        if entry.mode not in ("contextual", "dynamic")
+    ],
+)
 def test_recorded_optima_are_reached_and_not_beaten_by_random_actions(env_id):
     oracle = oracle_on(env_id)
     best = oracle.optimum

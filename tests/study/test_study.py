@@ -2,12 +2,7 @@
 
 import math
 import multiprocessing
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import polars as pl
 import pytest
@@ -325,38 +320,6 @@ def test_four_processes_on_one_file(tmp_path):
     frame = load_study(storage=path).to_frame()
     assert frame["number"].to_list() == list(range(1, 21))
     assert set(frame["status"]) == {"told"}
-
-
-KILLED = """
-import sys, random
-from cbo_gym.study import load_study
-from tests.study.test_study import grown
-study = load_study(storage=sys.argv[1])
-while True:
-    trial = study.ask()
-    study.tell(trial, grown(trial.do))
-    print(trial.number, flush=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kills processes")
-def test_what_was_told_survives_kills(tmp_path):
-    path = tmp_path / "f.db"
-    fermenter(path, agent="GP-UCB")
-    said = set()
-    for place in range(2):
-        command = [sys.executable, "-W", "ignore", "-c", KILLED, path]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            said.add(int(process.stdout.readline()))
-            time.sleep(0.1 * place)
-            process.send_signal(signal.SIGKILL)
-            said |= {int(line) for line in process.stdout.read().split("\n") if line}
-    study = load_study(storage=path)
-    told = set(study.to_frame().filter(pl.col("status") == "told")["number"])
-    assert said <= told
-    trial = study.ask()
-    study.tell(trial, grown(trial.do))
 
 
 def test_a_suggestion_after_a_restart_is_that_of_an_undisturbed_process(tmp_path):

@@ -1,13 +1,16 @@
 """Studies from a shell: one file of description, one database, one command a step."""
 
 import json
+import random
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from cbo_gym.cli import app
+from cbo_gym.study import Description
 from tests.study.test_study import grown
 
 YAML = """\
@@ -52,7 +55,7 @@ def test_a_study_by_hand(tmp_path):
     assert "titre" in json.loads(call("what-if", database, "ph=7", "--json").stdout)
     call("report", database, tmp_path / "page.html")
     page = Path(tmp_path, "page.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 6  # the curve, four target sets and the diagram
     assert "the pump broke" in page
     assert not re.search("<(script|link|img)", page)  # it needs no network
     exported = call("export", database).stdout.splitlines()
@@ -69,6 +72,8 @@ def test_a_study_by_hand(tmp_path):
         (["tell", "f.db", 1, "titre=1"], "there is no trial 1; there are 0"),
         (["ask", "nowhere.db"], "there is no file nowhere.db"),
         (["create", "broken.yaml", "g.db"], "broken.yaml"),
+        (["serve", "f.db", "--token", "abc"], "the token must have at least 16 characters; given 3"),
+        (["serve", "study.yaml"], "file is not a database"),
         (["import", "f.db", "missing.csv"], "cannot read missing.csv"),
         (["create", "path.yaml", "g.db"], "an import path, whose code would be run; if you trust it, say so: --agent"),
     ],
@@ -82,3 +87,109 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, words, message):
     said = " ".join(call(*words, status=2).stderr.split())
     assert said.startswith("Error:")
     assert message in said
+
+
+LONG = """\
+name: fermenter
+reward: titre
+diagram: "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }"
+settable:
+  feed: [0, 5]
+  ph: [5.5, 7.5]
+constraints:
+- biomass >= 1
+- biomass >= 2
+costs: {feed: 5, ph: 10}
+units:
+  feed: g/h
+agent: Random
+horizon: 40
+"""
+DISCRETE = """\
+reward: titre
+diagram: "dag { feed -> titre }"
+mode: discrete
+arms:
+- {}
+- {feed: 1.0}
+reward_range: [0, 1]
+agent: Random
+"""
+SOFT = """\
+reward: titre
+diagram: "dag { feed -> titre }"
+mode: soft
+parameters:
+  dose: {node: feed, bounds: [0, 1]}
+agent: Random
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "message"),
+    [
+        (LONG, "horizon: 40", "horizn: 40", "line 14: field horizn: .* did you mean 'horizon'"),
+        (LONG, "horizon: 40", "horizon: many", "line 14: field horizon: Input should be a valid integer"),
+        (LONG, "[0, 5]", "[5, 0]", r"line 5: field settable.feed: .*bounds are low < high.* write \[0, 5\]\?"),
+        (LONG, "[0, 5]", "[0, many]", "line 5: field settable.feed.1: Input should be a valid number"),
+        (LONG, "  ph: [", "  pH: [", r"line 6: settable names \['pH'\]; did you mean 'ph'\?"),
+        (LONG, "  ph: [", "  titre: [", "line 6: the reward titre is .* it cannot be set"),
+        (LONG, "reward: titre", "reward: titer", r"line 2: reward names \['titer'\]; did you mean 'titre'\?"),
+        (LONG, "ph -> titre;", "ph - titre;", "line 3: .*DAGitty"),
+        (LONG, "ph -> titre;", "titre -> ph -> titre;", "line 3: the diagram must be acyclic"),
+        (LONG, "biomass >= 2", "biomas >= 2", r"line 9: unknown variables \['biomas'\]"),
+        (LONG, "biomass >= 1", "biomass => 1", "line 8: cannot read the constraint 'biomass => 1'"),
+        (LONG, "5, ph: 10", "5, pH: 10", r"line 10: .*\['pH'\] cannot be priced.*did you mean 'ph'"),
+        (LONG, "5, ph: 10", "5", r"line 10: .* costs leave an intervention on \['ph'\] without a fixed price"),
+        (LONG, "  feed: g/h", "  fed: g/h", r"line 12: units names \['fed'\]; did you mean 'feed'"),
+        (LONG, "Random", "Randum", "line 13: no agent is called 'Randum'; did you mean 'Random'"),
+        (LONG, "Random", "GPOO", "line 13: GPOO plays aggregated; fermenter is hard"),
+        (LONG, "Random", "[Random]", "line 13: .*agent"),
+        (LONG, "horizon: 40", "3: 40", "line 14: field 3: Extra inputs are not permitted"),
+        (LONG, "horizon: 40", "storage: f.db", "line 14: the database is not a field of the description"),
+        (LONG, "horizon: 40", "candidates: 40", "line 14: candidates must be a list of texts"),
+        (LONG, "horizon: 40", "horizon: 40\nhorizon: 41", "line 15: the key 'horizon' comes twice, first in line 14"),
+        (LONG, "reward: titre\n", "", "field reward: Field required"),
+        (LONG, "horizon: 40", "horizon: 0\nseed: -1", "line 14: field horizon: .*; line 15: field seed: "),
+        (DISCRETE, "feed: 1.0", "fed: 1.0", "line 6: study: 'fed' cannot be set"),
+        (DISCRETE, "- {}", "- {feed: 1.0}", "line 5: study: the arms must be different interventions"),
+        (DISCRETE, "[0, 1]", "[1, 0]", "line 7: field reward_range: .*bounds are low < high"),
+        (SOFT, "node: feed", "node: fed", r"line 5: parameters names \['fed'\]"),
+        (SOFT, "node: feed", "nod: feed", "line 5: field parameters.dose.node: Field required; line 5: .* mean 'node'"),
+        (SOFT, "[0, 1]", "[0, 1], null: 3", "line 5: the null value of dose must lie in"),
+    ],
+)
+def test_a_mistake_in_a_description_names_its_line(tmp_path, monkeypatch, text, old, new, message):
+    monkeypatch.chdir(tmp_path)
+    assert text.count(old) == 1
+    Path("study.yaml").write_text(text.replace(old, new), encoding="utf-8")
+    said = " ".join(call("create", "study.yaml", "g.db", status=2).stderr.split())
+    assert re.match(f"Error: study.yaml: {message}", said), said
+    assert not Path("g.db").exists()
+    Path("study.yaml").write_text(text, encoding="utf-8")
+    call("create", "study.yaml", "g.db")
+
+
+THINGS = [None, True, 0, -1, 1.5, 10**30, "", "7 g", "titre", "'; DROP TABLE events; --", "<b>", "日本語", "x" * 5000]
+NESTED = [[], {}, [1], ["titre"], [[]], [{}], [None], {"feed": 1}, {"feed": [0, 1]}, {"titre": None}, {"a": {"b": 1}}]
+
+
+@pytest.mark.slow
+def test_wrong_files_are_one_line_and_make_no_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw, located = random.Random(100), []
+    for _ in range(300):
+        fields = yaml.safe_load(draw.choice([LONG, DISCRETE, SOFT]))
+        name = draw.choice([*fields, *Description.model_fields, "modee", ""])
+        fields[name] = draw.choice([*THINGS, *NESTED])
+        Path("study.yaml").write_text(yaml.safe_dump(fields, allow_unicode=True), encoding="utf-8")
+        done = CliRunner().invoke(app, ["study", "create", "study.yaml", "g.db"])
+        assert done.exit_code in (0, 2), (name, fields[name], done.exception)
+        assert Path("g.db").exists() == (done.exit_code == 0)
+        Path("g.db").unlink(missing_ok=True)
+        if done.exit_code:
+            assert done.stderr.startswith("Error: study.yaml: ")
+            assert done.stderr.count("\n") == 1
+            located.append("line " in done.stderr)
+    print(f"\n{len(located)} refused, {sum(located)} with a line")
+    assert sum(located) > 0.9 * len(located)

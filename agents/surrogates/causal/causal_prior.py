@@ -19,15 +19,13 @@ from cbo_gym.actions import Domains
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
-from cbo_gym.agents.surrogates.gp.noise import Noise, NoiseLevel
+from cbo_gym.agents.surrogates.gp.noise import LEAST_VARIANCE, USUAL_NOISE, Noise, NoiseLevel, usual_noise
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.sums import add_up
 from cbo_gym.task import Action, HardTask, Observation
 
 FUNCTIONS = 16  # plausible networks whose spread is the uncertainty of a simulated effect
 NOISE_SAMPLES = 16  # passes through each of them
-USUAL_NOISE = math.exp(-1.0)  # median of the prior of the noise's share of the variance of all rewards
-LEAST_NOISE = 1e-4
 TRUST = 0.5  # standard deviation of the log of the noise's variance about what observations tell of it
 
 #: values of a target set's variables in [0, 1], ``n x d`` -> estimates of E[Y | do(x)] and their standard deviations
@@ -179,6 +177,7 @@ class EffectNetwork(GPNetwork):
 
     condense = False  # it asks for few predictions, for which the shorter root does not pay
     skips = True
+    additive = False  # as the defaults that rest on it were chosen
 
     def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         root = not (self.parents[node] or self.actions[node])
@@ -276,7 +275,7 @@ class CausalGP(GaussianProcess):
         self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
         self._span[-1] = self.unit
         if self.expected_noise is not None and isinstance(self._noise, NoiseLevel):
-            share = min(max((self.expected_noise / self.unit) ** 2, LEAST_NOISE), 1.0)
+            share = min(max((self.expected_noise / self.unit) ** 2, LEAST_VARIANCE), 1.0)
             self._noise.expect(share, TRUST)
 
     def rescaled(self, points: Tensor) -> Tensor:
@@ -286,7 +285,7 @@ class CausalGP(GaussianProcess):
     def _make_noise(self) -> Noise:
         if self.noise_std is not None:
             return super()._make_noise()
-        return NoiseLevel(math.log(USUAL_NOISE), 1.0, least=LEAST_NOISE, start=USUAL_NOISE)
+        return usual_noise()
 
 
 class CausalKernel(VarianceKernel):

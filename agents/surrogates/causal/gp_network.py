@@ -2,7 +2,8 @@
 
 The model of the function-network methods (Astudillo & Frazier 2021; Sussex et al. 2023, sec. 3). A node is
 ``x = f(parents, own actions) + u`` with ``f`` a GP and ``u`` the node's noise, whose distribution the task tells or
-which is normal with a standard deviation that is fitted. Rounds in which a node was set do not train it.
+which is normal with a standard deviation that is fitted; in hard mode the noise of nodes with latent causes is expected
+to be a good part of what they vary by. Rounds in which a node was set do not train it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from functools import partial
 
 import numpy as np
 import torch
+from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, information, plausible_beyond
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
 from cbo_gym.agents.surrogates.gp.closed_form import (
     Against,
     CompositeCovariances,
@@ -30,6 +33,7 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
 )
 from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
+from cbo_gym.agents.surrogates.gp.noise import usual_noise
 from cbo_gym.agents.surrogates.gp.stack import Stack, kind
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
@@ -37,6 +41,8 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import is_minimal
 from cbo_gym.task import Action, HardTask, Observation, SoftTask
 
+BELIEF_DRAWS = 32  # of the functions of nodes, for what is believed of the reward
+BELIEF_NOISE = 16  # of the nodes' noise, in each
 #: node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
 Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
 
@@ -58,10 +64,13 @@ class GPNetwork:
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
         condense: whether the GPs of noisy networks condense their predictions.
         skips: whether passes leave out mechanisms of nodes that all actions set.
+        additive: whether, where latent causes link nodes, noisy nodes of several parents and no action have an
+            :class:`~cbo_gym.agents.surrogates.gp.additive.AdditiveKernel`.
     """
 
     condense = True
     skips = False
+    additive = True
 
     def __init__(
         self,
@@ -92,15 +101,30 @@ class GPNetwork:
         parents, actions = self.parents[node], self.actions[node]
         noise = None if self.task.noise is None else self.task.noise[node]
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
-        return self._make(
+        surrogate = self._make(
             node,
             max(1, len(parents) + len(actions)),  # a root has a constant input: its GP learns a constant
             noise_std=None if noise is None or confounded else noise.std,
-            covariance=partial(MechanismKernel, parents=len(parents)) if parents else SquaredExponential,
+            covariance=self._mechanism_kernel(node),
             rescale=[column for column, name in enumerate(parents) if name not in self._settable.names],
             condense=self.condense and bool(self.noisy),
             device=self.device,
         )
+        if confounded and self._targets and isinstance(surrogate, GaussianProcess):
+            surrogate.learn_noise(usual_noise)  # latent causes add to it, and few rounds tell how much
+        return surrogate
+
+    def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
+        """What makes the prior of a node's mechanism.
+
+        Without latent causes a kernel of all parents learns as much, and predicts in half the time.
+        """
+        parents = len(self.parents[node])
+        if not parents:
+            return SquaredExponential
+        noisy = self.additive and self.confounded and node in self.noisy
+        additive = noisy and parents > 1 and not self.actions[node]
+        return AdditiveKernel if additive else partial(MechanismKernel, parents=parents)
 
     def _by_depth(self) -> list[tuple[str, ...]]:
         """The modelled nodes in an order for passes, those together whose GPs may predict at once."""
@@ -117,6 +141,11 @@ class GPNetwork:
         """The modelled nodes that are, or may be, noisy."""
         known = self.task.noise
         return tuple(node for node in self.nodes if known is None or not isinstance(known[node], Zero))
+
+    @property
+    def confounded(self) -> bool:
+        """Whether a latent cause links two of the modelled nodes."""
+        return any(pair <= set(self.nodes) for pair in self.task.diagram.bidirected)
 
     def add(self, action: Action, observation: Observation) -> None:
         """Learn from a round: every node that was not set, and was measured with its parents."""
@@ -137,6 +166,33 @@ class GPNetwork:
         with torch.no_grad():
             values = self._pass(inputs[None], self.nodes, self._mean)
         return {node: float(values[node].reshape(-1)[0]) for node in self.nodes}
+
+    def believed_rewards(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What is known of E[reward] under actions: its mean and its standard deviation, ``(b,)`` each.
+
+        Functions of the nodes above the reward lie ``z`` standard deviations off their means, with a ``z`` a node that
+        all actions and all noise of a draw have in common, as if a function erred alike everywhere. To the variance of
+        the means over these draws the mean variance of the reward's own function is added.
+
+        Args:
+            inputs: features of actions, ``b x input_dim``.
+        """
+        upstream, count = self.nodes[:-1], BELIEF_DRAWS if self.nodes[:-1] else 1
+        points = SobolEngine(max(1, len(upstream)), scramble=True, seed=0).draw(count, dtype=torch.float64)
+        normal = torch.special.ndtri(points.clamp(1e-9, 1.0 - 1e-9)).to(inputs)
+        off = {node: z.repeat_interleave(len(inputs))[:, None] for node, z in zip(upstream, normal.T, strict=False)}
+        own: list[Tensor] = []
+
+        def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+            if node in off:
+                return mean + off[node] * std
+            own.append(std.square().mean(-1))
+            return mean
+
+        noise = self.draw_noise(BELIEF_NOISE, seed=0)
+        means = self.rollout(inputs.repeat(count, 1), plausible, noise)[self.nodes[-1]].mean(-1).view(count, -1)
+        variance = means.var(0, correction=0) + own[0].view(count, -1).mean(0)
+        return means.mean(0), variance.sqrt()
 
     def draw_noise(self, count: int, seed: int) -> dict[str, Tensor]:
         """Quasi-random noise of the noisy nodes, less its mean (which is part of f): each of shape ``(count,)``."""
@@ -384,6 +440,11 @@ class MechanismKernel(VarianceKernel):
     that were never seen, which optimisation in a chain asks for all the time; a stationary kernel falls back to the
     mean there, with a variance that is far too small.
 
+    In the affine part a parent is counted from its native zero, or from the end of its data next to that, in units of
+    the farthest value: a product of the parent and a function of the action is then one term. Counted from the least
+    value it would be the difference of two, which is so improbable that the data are taken for a function without
+    structure.
+
     Without actions there is the smooth part alone: a trend that a few noisy values suggest would send the search to
     the end of the parent's domain, and be sure of it.
 
@@ -395,6 +456,7 @@ class MechanismKernel(VarianceKernel):
     def __init__(self, dim: int, parents: int) -> None:
         super().__init__(terms=2 + parents if dim > parents else 1)  # v, w_0 and the w_i
         self._parents = parents
+        self.origin, self.reach = torch.zeros(parents).double(), torch.ones(parents).double()
         self.smooth = SquaredExponential(dim)
         if dim > parents:
             self.modulation = SquaredExponential(dim - parents)
@@ -407,11 +469,19 @@ class MechanismKernel(VarianceKernel):
         """Its prior beside ``data``."""
         return self.against_of(self.numbers(), data)
 
+    def count_from(self, zeros: Tensor) -> None:
+        """Native zeros of the inputs among points whose data fill [0, 1], ``(dim,)``."""
+        self.origin = zeros[: self._parents].clamp(0.0, 1.0)
+        self.reach = torch.maximum(self.origin, 1.0 - self.origin)
+
     def numbers(self) -> tuple[Tensor, ...]:
-        """The variances, ``(2 + parents,)`` or 1, and the lengthscales of the smooth part and of the modulation."""
+        """The variances, ``(2 + parents,)`` or 1, and the lengthscales of the smooth part and of the modulation.
+
+        With a modulation also what parents are counted from, and in which units, ``(parents,)`` each.
+        """
         variances = self.variances.detach()
-        modulating = self.modulation.numbers() if len(variances) > 1 else ()
-        return variances, *self.smooth.numbers(), *modulating
+        affine = (*self.modulation.numbers(), self.origin, self.reach) if len(variances) > 1 else ()
+        return variances, *self.smooth.numbers(), *affine
 
     @classmethod
     def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
@@ -421,17 +491,18 @@ class MechanismKernel(VarianceKernel):
             numbers: of :meth:`numbers`, or g of these stacked.
             data: as said.
         """
-        variances, length, *modulating = numbers
+        variances, length, *affine = numbers
         smooth = SquaredExponential.against_of([length], data, variances[..., 0, None, None])
-        if not modulating:
+        if not affine:
             return smooth
-        count = data.shape[-1] - modulating[0].shape[-1]
-        modulation = SquaredExponential.against_of(modulating, data[..., count:])
+        modulating, origin, reach = affine[0], affine[1].unsqueeze(-2), affine[2].unsqueeze(-2)
+        count = origin.shape[-1]
+        modulation = SquaredExponential.against_of([modulating], data[..., count:])
         constant, slopes = variances[..., 1, None], variances[..., None, 2:]
-        weights = slopes * data[..., :count]
+        weights = slopes * (data[..., :count] - origin) / reach
 
         def prior(points: Tensor) -> Prior:
-            parents, actions = points[..., :count], points[..., count:]
+            parents, actions = (points[..., :count] - origin) / reach, points[..., count:]
             if actions.dim() == 3 and (actions == actions[:, :1]).all():  # so it is in all samples of a rollout
                 actions = actions[:, :1]
             whole, part = smooth(points), modulation(actions)
@@ -440,8 +511,8 @@ class MechanismKernel(VarianceKernel):
 
             def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
                 gradient = whole.pullback(cross_gradient, variance_gradient)
-                gradient[..., :count] += (cross_gradient * part.cross) @ weights
-                gradient[..., :count] += 2.0 * variance_gradient.unsqueeze(-1) * slopes * parents
+                slope = (cross_gradient * part.cross) @ weights
+                gradient[..., :count] += (slope + 2.0 * variance_gradient.unsqueeze(-1) * slopes * parents) / reach
                 gradient[..., count:] += part.pullback(cross_gradient * affine, variance_gradient)
                 return gradient
 
@@ -455,7 +526,7 @@ class MechanismKernel(VarianceKernel):
         smooth = variances[0] * self.smooth.among(points)
         if points.shape[-1] == count:
             return smooth
-        parents = points[..., :count]
+        parents = (points[..., :count] - self.origin) / self.reach
         affine = variances[1] + (variances[2:] * parents) @ parents.transpose(-1, -2)
         return smooth + affine * self.modulation.among(points[..., count:])
 
@@ -468,7 +539,8 @@ class MechanismKernel(VarianceKernel):
         modulations = self.modulation.draws(generator, count + 1)
 
         def function(points: Tensor) -> Tensor:
-            factors = torch.cat([torch.ones_like(points[..., :1]), points[..., :count]], -1)
+            parents = (points[..., :count] - self.origin) / self.reach
+            factors = torch.cat([torch.ones_like(points[..., :1]), parents], -1)
             affine = (deviations[1:] * factors * modulations(points[..., count:])).sum(-1)
             return deviations[0] * smooth(points) + affine
 
@@ -480,7 +552,8 @@ class MechanismKernel(VarianceKernel):
         if points.shape[1] == self._parents:
             return ScaledCovariances(LogVariances(self), smooth)
         modulation = self.modulation.closed_form(points[:, self._parents :])
-        return MechanismCovariances(LogVariances(self), smooth, modulation, points[:, : self._parents])
+        parents = (points[:, : self._parents] - self.origin.cpu().numpy()) / self.reach.cpu().numpy()
+        return MechanismCovariances(LogVariances(self), smooth, modulation, parents)
 
 
 class MechanismCovariances(CompositeCovariances):
@@ -490,7 +563,7 @@ class MechanismCovariances(CompositeCovariances):
         variances: v, w_0 and the w_i.
         smooth: the covariances under RBF.
         modulation: those under RBF'.
-        parents: columns of the points, ``n x p``.
+        parents: what the affine part is affine in, ``n x p``.
     """
 
     def __init__(

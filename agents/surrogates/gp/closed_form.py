@@ -138,3 +138,11 @@ class WithDraws(Protocol):
 
     def draw(self, generator: torch.Generator) -> Function:
         """A function drawn from its prior."""
+
+
+@runtime_checkable
+class WithOrigin(Protocol):
+    """Knows where its inputs are zero."""
+
+    def count_from(self, zeros: Tensor) -> None:
+        """Native zeros of the inputs among points whose data fill [0, 1], ``(d,)``."""

@@ -31,7 +31,7 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
-from cbo_gym.agents.surrogates.gp.closed_form import Function, WithDraws, WithJointPrior
+from cbo_gym.agents.surrogates.gp.closed_form import Function, WithDraws, WithJointPrior, WithOrigin
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.gp.noise import KnownNoise, Noise, NoiseLevel
@@ -163,6 +163,15 @@ class GaussianProcess:
         self._span = self._tensor([1.0] * dim)
         self._points = self.inputs  # those that the model knows, rescaled: the first ones added
         self._given: Conditional
+
+    def learn_noise(self, noise: Callable[[], Noise]) -> None:
+        """Take the outputs' noise for unknown, and for of another kind than the model was made with.
+
+        Args:
+            noise: makes the model of it.
+        """
+        self.noise_std, self._unknown_noise = None, noise
+        self._noise = self._make_noise()
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the functions that follow from the kernel and the points."""
@@ -342,6 +351,8 @@ class GaussianProcess:
             low, high = columns.amin(0), columns.amax(0)
             self._low[self.rescale] = low
             self._span[self.rescale] = torch.where(high > low, high - low, torch.ones_like(low))
+            if isinstance(self.kernel, WithOrigin):
+                self.kernel.count_from(-self._low / self._span)
 
     def _fit(self) -> None:
         """Fit the hyper-parameters, starting from their last values, at first from the modes of their priors.

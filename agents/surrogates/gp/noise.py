@@ -11,6 +11,7 @@ import numpy as np
 LEVEL_PRIOR = (-4.0, 1.0)  # of the log variance, as BoTorch's
 NO_NOISE = 1e-6  # variance: too small to matter, enough for a stable Cholesky factor
 LEAST_VARIANCE = 1e-4  # as BoTorch's
+USUAL_NOISE = math.exp(-1.0)  # median of the share of the outputs' variance that is noise, where much of it is
 
 
 class Noise(ABC):
@@ -96,6 +97,14 @@ class NoiseLevel(Noise):
     def at(self, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         variances = np.full(len(points), np.exp(values[0]))
         return variances, lambda gradient: np.array([gradient @ variances])
+
+
+def usual_noise() -> NoiseLevel:
+    """Noise that is expected to be a good part of the outputs' variance, not BoTorch's fiftieth of it.
+
+    It takes more data until a few lucky outputs pass for a peak.
+    """
+    return NoiseLevel(math.log(USUAL_NOISE), 1.0, least=LEAST_VARIANCE, start=USUAL_NOISE)
 
 
 def log_lognormal(logs: np.ndarray, location: float, scale: float) -> tuple[float, np.ndarray]:

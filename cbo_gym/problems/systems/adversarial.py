@@ -4,7 +4,9 @@ In a *penny* game the adversary's coordinate is a factor of a node, as in matchi
 was best becomes worst. In a *perturb* game it is added to the agent's. Constants are those of the authors' published
 code, in which the networks are smaller than elsewhere and some equations differ (Dropwave's wave is longer,
 Rosenbrock's terms are 10 higher in the penny game). Every coordinate takes one of four values, and the reward is scaled
-so that it runs from 0 to 1 over both players' choices. Noise is left out, as by default there.
+so that it runs from 0 to 1 over both players' choices. Noise is left out, as by default there. The other nodes keep
+their units; the program moves and scales each to run from -1 to 1. Agents that standardise what they see, as CBO-MW and
+MCBO do, see the same either way.
 
 Coordinates ``x0``, ``x1``, ... are the agent's, ``z0``, ``z1``, ... the adversary's.
 """

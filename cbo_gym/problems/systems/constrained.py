@@ -100,6 +100,11 @@ def health() -> Problem:
     """CCBOHealth: calories and doses against the level of prostate-specific antigen; the BMI may not exceed 25.
 
     A higher BMI lowers the level, so that calories are best where the BMI is at its limit.
+
+    The diagram that is told is that of the equations. The program's has no edges from age and BMI to the level, which
+    depends on both, and edges from age to statin and BMI, whose equations do not have it. ``graph="wrong"`` tells that
+    diagram, with ``graph_missing=[("Age", "Y"), ("BMI", "Y")]`` and
+    ``graph_added=[("Age", "Statin"), ("Age", "BMI")]``.
     """
     variables = [
         Variable("Age", own_noise, noise=Uniform(55.0, 75.0)),

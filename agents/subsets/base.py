@@ -1,0 +1,57 @@
+"""What the methods that fit a linear system have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cbo_gym.agent import Agent
+from cbo_gym.agents.subsets.regressions import SwitchedRegressions
+from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
+
+
+class LinearSEMAgent(Agent):
+    """Base of the methods that know the graph and fit every node's two vectors of weights. Plays subset mode.
+
+    Attributes:
+        model: the regressions.
+
+    Raises:
+        UnsupportedModeError: from ``reset``, if a node has several parameters.
+    """
+
+    modes = frozenset({Mode.SUBSET})
+    task: SubsetTask
+    model: SwitchedRegressions
+
+    def setup(self, seed: int) -> None:
+        diagram = self.task.diagram
+        self.fit_to({name: diagram.parents(name) for name in diagram.nodes})
+
+    def fit_to(self, causes: Mapping[str, Sequence[str]]) -> None:
+        """Start regressions on these causes, and take in what was played so far."""
+        self.model = SwitchedRegressions(self.task, causes, type(self).__name__)
+        for past in self.history:
+            self.model.learn(past.action, past.observation["nodes"])
+
+    @abstractmethod
+    def act(self, observation: Observation) -> Action: ...
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        self.model.learn(action, observation["nodes"])
+
+    def recommend(self) -> Action:
+        """The best subset by the estimates, played or not."""
+        return self.model.subset(self.model.network.best(self.model.estimates).places)
+
+    def expected_nodes(self, action: Action) -> Mapping[str, float]:
+        return {self.task.nodes[place]: value for place, value in self.model.expected(action).items()}
+
+    def noise_variances(self) -> np.ndarray:
+        """Of each node of the model, 1 where it is not told, shape ``(N, 1)``."""
+        told = self.task.noise or {}
+        stds = [told[name].std if name in told else 1.0 for name in self.model.names]
+        return np.square(stds)[:, None]

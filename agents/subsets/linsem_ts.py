@@ -1,0 +1,43 @@
+"""LinSEM-TS (Varici, Shanmugam, Sattigeri & Tajer 2023, Alg. 2): Thompson sampling of the weights of a linear system.
+
+Every node's two vectors of weights have a normal prior N(0, I) and, with noise of a known variance, a normal
+posterior. In every round all vectors are drawn from it, and the subset is played that is the best for them.
+
+Departures:
+
+* The best subset is found without going through the subsets one by one, see :mod:`cbo_gym.scm.linear`, and so for 17
+  nodes at most.
+* Every node has a constant, as one more weight; the public program has a node that is always 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cbo_gym.agents.subsets.base import LinearSEMAgent
+from cbo_gym.arguments import require_positive
+from cbo_gym.task import Action, Observation
+
+
+class LinSEMTS(LinearSEMAgent):
+    """Thompson sampling over linear systems. Plays subset mode.
+
+    Args:
+        variance: of the posterior, a factor of the inverse Gram matrices, above 0.
+
+    Raises:
+        ArgumentError: if the variance is out of range; from ``reset``, if there are more than 17 nodes.
+        UnsupportedModeError: from ``reset``, if a node has several parameters.
+    """
+
+    def __init__(self, variance: float = 1.0) -> None:
+        require_positive("variance", variance)
+        self.variance = variance
+
+    def act(self, observation: Observation) -> Action:
+        model = self.model
+        numbers = self.rng.standard_normal(model.estimates.shape)[..., None]
+        strayed = (np.linalg.cholesky(model.inverses) @ numbers)[..., 0]
+        return model.subset(model.network.best(model.estimates + math.sqrt(self.variance) * strayed).places)

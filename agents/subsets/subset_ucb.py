@@ -1,0 +1,72 @@
+"""SubsetUCB: upper confidence bounds on the means of all subsets, the rival in Varici et al. (2023), sec. 6.
+
+Played is the subset with the greatest
+
+    mean + sqrt(4 log T / plays),
+
+T the horizon; a subset that was never played has a mean of 0 and counts as played once.
+
+Departures: none from the public program. The bound is that of noise with a standard deviation of 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cbo_gym.actions.spaces import SuperArmSpace
+from cbo_gym.agent import Agent
+from cbo_gym.errors import ArgumentError
+from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
+
+MOST_SUBSETS = 2**16
+
+
+class SubsetUCB(Agent):
+    """Upper confidence bounds that know nothing of the system. Plays subset mode, up to 16 parameters.
+
+    Attributes:
+        counts: how often each subset was played, its parameters read as the digits of a binary number, the first the
+            lowest.
+        sums: of each one's rewards.
+
+    Raises:
+        ArgumentError: from ``reset``, if there are more subsets than 65,536.
+    """
+
+    modes = frozenset({Mode.SUBSET})
+    task: SubsetTask
+
+    def setup(self, seed: int) -> None:
+        space = self.task.action_space
+        assert isinstance(space, SuperArmSpace)
+        if space.count > MOST_SUBSETS:
+            raise ArgumentError(
+                f"SubsetUCB keeps a mean for every subset and takes at most {MOST_SUBSETS}; {self.task.env_id} has "
+                f"{space.count}: make it with fewer nodes"
+            )
+        self._digits = 2 ** np.arange(space.arms)
+        self.counts, self.sums = np.zeros((2, space.count))
+
+    def act(self, observation: Observation) -> Action:
+        bonus = np.sqrt(4.0 * math.log(self.task.horizon) / np.maximum(self.counts, 1.0))
+        return self._subset(int(np.argmax(self._means() + bonus)))
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        place = int(np.asarray(action, dtype=int) @ self._digits)
+        self.counts[place] += 1.0
+        self.sums[place] += reward
+
+    def recommend(self) -> Action:
+        """Of the subsets played the one with the greatest mean."""
+        if not self.history:
+            return super().recommend()
+        return self._subset(int(np.argmax(np.where(self.counts > 0, self._means(), -np.inf))))
+
+    def _means(self) -> np.ndarray:
+        return self.sums / np.maximum(self.counts, 1.0)
+
+    def _subset(self, place: int) -> Action:
+        return (place // self._digits % 2).astype(np.int8)

@@ -1,0 +1,89 @@
+"""Subset mode: soft actions of zeros and ones, the subset of the parameters that are at their upper end."""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium.error import InvalidAction
+
+from cbo_gym.actions import SuperArmCodec, SuperArmSpace
+from cbo_gym.actions.codec import Actions, Record
+from cbo_gym.actions.reading import as_numbers
+from cbo_gym.errors import shown
+from cbo_gym.feedback.base import Region
+from cbo_gym.feedback.soft import SoftFeedback
+from cbo_gym.problems import Problem
+from cbo_gym.scm import Intervention
+from cbo_gym.task import Action, Mode, SubsetTask
+
+MOST_LISTED = 2**14  # subsets that are gone through one by one
+
+
+class SubsetCodec(SuperArmCodec):
+    """Subsets of named parameters."""
+
+    def to_text(self, record: Record) -> str:
+        return super().to_text(record).replace("super arm", "subset", 1)
+
+
+class SubsetFeedback(SoftFeedback):
+    """A bandit whose arms are the subsets of the soft parameters: each is at its lower or its upper end.
+
+    Of a linear SEM the parameters say which nodes are intervened on. Other systems are played between the ends of the
+    parameters' domains.
+
+    ## Action space
+    ``SuperArmSpace(q, q)``, a ``MultiBinary(q)``: 1 where a parameter is at the upper end of its domain, and the node
+    that it feeds under intervention; 2^q subsets, which are not listed.
+
+    ## Observation space
+    ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.
+
+    ## Reward
+    The value of the reward variable in this round.
+
+    ## References
+    Varici, Shanmugam, Sattigeri & Tajer (2023), sec. 2; Yan & Tajer (2024), sec. 2.
+    """
+
+    mode = Mode.SUBSET
+    task_class = SubsetTask
+    usual_initial_data = (0, 0)
+    codec: SubsetCodec  # type: ignore[assignment]  # points of the unit box are rounded
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+
+    def make_codec(self) -> SubsetCodec:  # type: ignore[override]
+        domains = self.require_parameters()
+        return SubsetCodec(SuperArmSpace(len(domains), len(domains)), domains, domains.names)
+
+    def decode(self, action: Action) -> Intervention:
+        return super().decode(_bits(action))
+
+    def decode_batch(self, actions: Actions) -> Intervention:
+        return super().decode_batch(_bits(actions))
+
+    def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
+        drawn = rng.integers(2, size=(random or 0, self.scm.action_dim))
+        return np.concatenate([np.tile(np.rint(self._null), (observational, 1)), drawn]).astype(np.int8)
+
+    def regions(self) -> list[Region]:
+        return super().regions() if self.all_actions() is None else []
+
+    def all_actions(self) -> np.ndarray | None:
+        return self.codec.space.all() if self.codec.space.count <= MOST_LISTED else None
+
+    def known_maximiser(self) -> Action | None:
+        best = super().known_maximiser()
+        return best.astype(np.int8) if best is not None and np.isin(best, (0.0, 1.0)).all() else None
+
+
+def _bits(given: Action) -> np.ndarray:
+    numbers = as_numbers(given)
+    wrong = numbers[(numbers != 0.0) & (numbers != 1.0)]
+    if wrong.size:
+        raise InvalidAction(f"the entries of a subset must be 0 or 1; given {shown(wrong.flat[0].item())}")
+    return numbers
+
+
+FEEDBACK = SubsetFeedback

@@ -1,0 +1,191 @@
+"""Linear systems with soft interventions on any subset of the nodes (Varici et al. 2023; Yan & Tajer 2024).
+
+Each node has two vectors of weights, the observational one and the interventional one, which it has where it is in the
+subset that is played. Both hold a constant. E[Y | subset] is exact, and so is the optimum, see
+:mod:`cbo_gym.scm.linear`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.arguments import whole_number
+from cbo_gym.errors import ArgumentError
+from cbo_gym.problems.base import Problem
+from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable
+from cbo_gym.scm.linear import MOST_NODES, LinearNetwork
+
+VARICI = "Varici, Shanmugam, Sattigeri & Tajer (2023), Causal bandits for linear structural equation models"
+YAN = "Yan & Tajer (2024), Linear causal bandits: unknown graph and soft interventions"
+REWARD = "Y"
+MAGNITUDES = (0.25, 1.0)  # of the weights' means
+MEAN_NOISE = 0.5  # of noise on [0, 1]
+SPREAD = 0.1  # standard deviation of the weights about their means
+
+Weights = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Switched:
+    """``w . (1, causes) + u`` with one of two vectors w, by a parameter that is 0 or 1; linear in what lies between.
+
+    Args:
+        observational: the constant, then one weight a cause.
+        interventional: the same where the parameter is 1.
+    """
+
+    observational: Weights
+    interventional: Weights
+
+    def __call__(self, *values: Any) -> Floats:
+        *causes, switched, total = values
+        first, *others = zip(self.observational, self.interventional, strict=True)
+        total = total + first[0] + switched * (first[1] - first[0])
+        for (own, other), cause in zip(others, causes, strict=True):
+            total = total + (own + switched * (other - own)) * cause
+        return total
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A constant plus noise."""
+
+    constant: float
+
+    def __call__(self, u: Any) -> Floats:
+        return self.constant + u
+
+
+def hierarchical(degree: int = 3, layers: int = 3, instance_seed: int = 0) -> Problem:
+    """Layers of nodes, each with all nodes of the layer before it as its causes; the reward is below the last.
+
+    Weights and constants are drawn as in :func:`enhanced_parallel`.
+
+    Args:
+        degree: nodes a layer, at least 1; the paper has 2 to 4.
+        layers: at least 1; the paper has 1 to 4. With the reward there are at most 17 nodes.
+        instance_seed: of the weights, at least 0.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+    causes, rng = _layered(degree, layers), np.random.default_rng(_seed(instance_seed))
+    return _random_problem("LinearSEMHierarchical", f"{layers} layers of {degree} nodes", causes, rng)
+
+
+def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
+    """All nodes are causes of the reward; each but the first has one other cause, a random one of those before it.
+
+    Every weight and constant has a mean of 0.25 to 1 in absolute value, uniform, of a random sign. The interventional
+    vector has the opposite signs. Both stray from their means by N(0, 0.01). Noise is N(0, 1).
+
+    Args:
+        nodes: their number with the reward, 3 to 17; the paper has 5 to 9.
+        instance_seed: of the graph and the weights, at least 0.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+    count = whole_number("nodes", nodes, at_least=3, at_most=MOST_NODES)
+    rng = np.random.default_rng(_seed(instance_seed))
+    tree = [[int(rng.integers(i))] if i else [] for i in range(count - 1)]
+    causes = [*tree, list(range(count - 1))]
+    return _random_problem("LinearSEMParallel", f"{count - 1} causes of the reward in a tree", causes, rng)
+
+
+def halved(degree: int = 3, layers: int = 2) -> Problem:
+    """The system of Yan & Tajer (2024): a hierarchical graph with weights that halve, or double at the reward.
+
+    The nodes of the first layer are noise, and are not switched. All other weights are 1, under intervention 0.5; at
+    the reward it is the other way round, so that the best is to intervene on the reward alone. Noise is uniform on
+    [0, 1], which is written as a constant of 0.5 and noise with a mean of 0.
+
+    The paper's agent is not told the graph: ``graph="hidden"``. The regrets that its program prints take the first
+    layer's means for 1, where they are 0.5.
+
+    Args:
+        degree: nodes a layer, at least 1; the paper has 3.
+        layers: at least 1; the paper has 2. With the reward there are at most 17 nodes.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+    causes = _layered(degree, layers)
+    ones, halves = ([(MEAN_NOISE, *[weight] * len(own)) for own in causes] for weight in (1.0, 0.5))
+    ones[-1], halves[-1] = halves[-1], ones[-1]
+    what = f"{layers} layers of {degree} nodes, weights of 1 and 0.5"
+    pairs = list(zip(ones, halves, strict=True))
+    return _problem("LinearSEMHalved", what, YAN, causes, pairs, Uniform(-MEAN_NOISE, MEAN_NOISE))
+
+
+def _seed(instance_seed: int) -> int:
+    return whole_number("instance_seed", instance_seed, at_least=0)
+
+
+def _layered(degree: int, layers: int) -> list[list[int]]:
+    d = whole_number("degree", degree, at_least=1, at_most=MOST_NODES - 1)
+    count = whole_number("layers", layers, at_least=1, at_most=MOST_NODES - 1)
+    if d * count >= MOST_NODES:
+        raise ArgumentError(f"degree times layers must be at most {MOST_NODES - 1}; given {d} times {count}")
+    above = [list(range(d * (layer - 1), d * layer)) for layer in range(1, count + 1)]
+    return [[] for _ in range(d)] + [own for own in above[:-1] for _ in range(d)] + [above[-1]]
+
+
+def _random_problem(name: str, what: str, causes: Sequence[Sequence[int]], rng: np.random.Generator) -> Problem:
+    pairs = [_draw(rng, 1 + len(own)) for own in causes]
+    return _problem(f"{name}{len(causes)}", what, VARICI, causes, pairs, Normal())
+
+
+def _draw(rng: np.random.Generator, size: int) -> tuple[Weights, Weights]:
+    means = rng.uniform(*MAGNITUDES, size) * rng.choice([-1.0, 1.0], size)
+    observational, interventional = np.stack([means, -means]) + SPREAD * rng.standard_normal((2, size))
+    return tuple(observational.tolist()), tuple(interventional.tolist())
+
+
+def _problem(
+    name: str,
+    what: str,
+    citation: str,
+    causes: Sequence[Sequence[int]],
+    pairs: Sequence[tuple[Weights, Weights]],
+    noise: Distribution,
+) -> Problem:
+    """The system whose nodes have these two vectors of weights each; where they are equal, nothing is switched."""
+    names = [*(f"X{i + 1}" for i in range(len(causes) - 1)), REWARD]
+    switched = [i for i, (observational, interventional) in enumerate(pairs) if observational != interventional]
+    variables = [
+        Variable(
+            names[i],
+            Switched(*pair) if i in switched else Shifted(*pair[0]),
+            tuple(names[cause] for cause in own),
+            (switched.index(i),) if i in switched else (),
+            noise,
+        )
+        for i, (own, pair) in enumerate(zip(causes, pairs, strict=True))
+    ]
+    best = _best(causes, pairs, switched)
+    return Problem(
+        name=name,
+        scm=StructuralCausalModel(variables, reward=REWARD),
+        description=f"A linear system, {what}; each node of the chosen subset gets other weights.",
+        citation=citation,
+        action_domains=[(0.0, 1.0)] * len(switched),
+        action_names=[f"soft_{names[i]}" for i in switched],
+        optimal_action=[float(best[i]) for i in switched],
+        noiseless_mean=True,
+    )
+
+
+def _best(
+    causes: Sequence[Sequence[int]], pairs: Sequence[tuple[Weights, Weights]], switched: Collection[int]
+) -> np.ndarray:
+    """Of each node, 1 where the interventional vector is the better one."""
+    network = LinearNetwork(causes, [1 + (i in switched) for i in range(len(causes))])
+    weights = np.zeros((len(causes), 2, network.width))
+    for i, pair in enumerate(pairs):
+        weights[i, :, : len(pair[0])] = pair
+    return network.best(weights).places

@@ -1,0 +1,381 @@
+"""The routes of the page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import polars as pl
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.staticfiles import StaticFiles
+
+from cbo_gym.agent_finder import known_agents
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
+from cbo_gym.study.description import MODES
+from cbo_gym.study.files import csv_of, read_rounds
+from cbo_gym.study.page.desk import Case, Desk
+from cbo_gym.study.page.door import COOKIE, Door, same
+from cbo_gym.study.page.guard import MOST_BYTES, Guard
+from cbo_gym.study.page.looks import page, plain_page
+from cbo_gym.study.page.typed import CONTEXT, DO, asked_number, content_of, description, numbers, text, texts_of
+from cbo_gym.study.page.views import Problem, card_of, counts, short, study_context, told
+from cbo_gym.study.report import style
+from cbo_gym.study.study import Study
+from cbo_gym.yaml_files import Lines, parse_yaml
+
+STATIC = Path(__file__).parent / "static"
+FIRST_ROWS = 4  # of what may be set, in an empty form
+MOST_FIELDS = 3000  # of a form
+routes = APIRouter(default_response_class=HTMLResponse)
+
+
+def make_app(desk: Desk, door: Door) -> FastAPI:
+    """The page of a database's studies.
+
+    Args:
+        desk: the studies.
+        door: who is let in.
+    """
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="cbo-gym study")
+    app.state.desk, app.state.door = desk, door
+    app.include_router(routes)
+    app.mount("/static", StaticFiles(directory=STATIC))
+    app.add_exception_handler(StarletteHTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _no_such_page)
+    app.add_exception_handler(CBOGymError, _refused)
+    app.add_exception_handler(Exception, _broken)
+    app.add_middleware(Guard, door=door)
+    return app
+
+
+# Errors ------------------------------------------------------------------------------------------------------
+
+
+async def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, StarletteHTTPException)
+    if error.status_code == 404:
+        return plain_page(404, "No such page", str(error.detail))
+    return plain_page(error.status_code, "Refused", str(error.detail))
+
+
+async def _no_such_page(_: Request, __: Exception) -> Response:
+    return plain_page(404, "No such page", "Studies and trials are found by whole numbers.")
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return plain_page(_status(error), "This does not work", request.app.state.desk.in_words(error))
+
+
+async def _broken(_: Request, __: Exception) -> Response:
+    words = "Something went wrong in the server; its terminal says what. Reload the page to see what was recorded."
+    return plain_page(500, "This failed", words)
+
+
+def _status(error: Exception) -> int:
+    """Of an answer that shows this error: what was sent is wrong, or the database cannot do it now."""
+    return 503 if isinstance(error, OperationError) else 422
+
+
+# What routes take --------------------------------------------------------------------------------------------
+
+
+def _desk(request: Request) -> Desk:
+    return request.app.state.desk
+
+
+TheDesk = Annotated[Desk, Depends(_desk)]
+
+
+async def _names(desk: TheDesk) -> list[str]:
+    return await run_in_threadpool(desk.names)
+
+
+async def _case(place: int, desk: TheDesk, names: Annotated[list[str], Depends(_names)]) -> Case:
+    if not 1 <= place <= len(names):
+        raise HTTPException(404, f"There is no study {place}; {desk.called} has {len(names)}.")
+    return await run_in_threadpool(desk.case, names[place - 1])
+
+
+async def _form(request: Request) -> AsyncIterator[FormData]:
+    """The fields of a form that this server has sent."""
+    async with request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_BYTES) as form:
+        given = form.get("forgery")
+        if not isinstance(given, str) or not same(given, request.app.state.door.forgery):
+            raise HTTPException(
+                403, "The form is of another run of the server; go back, reload the page, send it again."
+            )
+        yield form
+
+
+Names = Annotated[list[str], Depends(_names)]
+TheCase = Annotated[Case, Depends(_case)]
+Form = Annotated[FormData, Depends(_form)]
+
+
+def _common(request: Request) -> dict[str, Any]:
+    return {"called": request.app.state.desk.called, "forgery": request.app.state.door.forgery}
+
+
+def _done(place: int, what: str, **more: int) -> Response:
+    """To the page of the study, which says what was done; reloading it does not do it again."""
+    return RedirectResponse(f"/studies/{place}?{urlencode({'done': what, **more})}", 303)
+
+
+# Logging in --------------------------------------------------------------------------------------------------
+
+
+@routes.get("/login")
+async def show_login() -> Response:
+    return page("login", wrong=False)
+
+
+@routes.post("/login")
+async def login(request: Request) -> Response:
+    """The one form without a forgery token, for it would tell the token to those who are not logged in."""
+    door: Door = request.app.state.door
+    async with request.form(max_files=0, max_fields=1) as form:
+        given = text(texts_of(form), "token")
+    if door.token is not None and not same(given, door.token):
+        return page("login", 403, wrong=True)
+    answer = RedirectResponse("/", 303)
+    answer.set_cookie(COOKIE, door.session, httponly=True, samesite="strict")
+    return answer
+
+
+# Studies -----------------------------------------------------------------------------------------------------
+
+
+@routes.get("/")
+async def show_studies(request: Request, desk: TheDesk, names: Names) -> Response:
+    """All studies; the only one itself."""
+    if len(names) == 1:
+        return RedirectResponse("/studies/1", 303)
+    if not names:
+        return RedirectResponse("/new", 303)
+    return page("studies", studies=await run_in_threadpool(_listed, desk, names), **_common(request))
+
+
+def _listed(desk: Desk, names: list[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for place, name in enumerate(names, start=1):
+        try:
+            case = desk.case(name)
+            found.append({"place": place, "name": name, "about": case.about, "counts": counts(case.seen())})
+        except CBOGymError as error:
+            found.append({"place": place, "name": name, "error": desk.in_words(error)})
+    return found
+
+
+@routes.get("/new")
+async def show_new(request: Request, names: Names) -> Response:
+    return _new(request, names, None)
+
+
+def _new(
+    request: Request, names: list[str], problem: Problem | None, status: int = 200, rows: int = FIRST_ROWS
+) -> Response:
+    context = {"problem": problem, "modes": MODES, "agents": known_agents(), "rows": rows, "first": not names}
+    return page("new", status, typed=problem.typed if problem else {}, **context, **_common(request))
+
+
+@routes.post("/new")
+async def create(request: Request, form: Form, desk: TheDesk, names: Names) -> Response:
+    typed = texts_of(form)
+    rows = max(FIRST_ROWS, len(typed.get("thing", [])))
+    if "more" in typed:
+        return _new(request, names, Problem("", "", typed), rows=2 * rows)
+    try:
+        name = await desk.create(lambda: (description(typed), Lines(None)))
+    except CBOGymError as error:
+        return _new(request, names, Problem("create", desk.in_words(error), typed), _status(error), rows)
+    return await _created(desk, name)
+
+
+@routes.post("/new/yaml")
+async def create_from_yaml(request: Request, form: Form, desk: TheDesk, names: Names) -> Response:
+    typed, content = texts_of(form), await content_of(form, "file")
+    try:
+        name = await desk.create(lambda: parse_yaml(_one_of(content, text(typed, "yaml").encode(), "YAML")))
+    except CBOGymError as error:
+        return _new(request, names, Problem("yaml", desk.in_words(error), typed), _status(error))
+    return await _created(desk, name)
+
+
+def _one_of(uploaded: bytes, pasted: bytes, what: str) -> bytes:
+    if bool(uploaded) == bool(pasted):
+        given = "both" if uploaded else "neither"
+        raise ArgumentError(f"choose a file, or paste its {what}; {given} was given")
+    return uploaded or pasted
+
+
+async def _created(desk: Desk, name: str) -> Response:
+    names = await run_in_threadpool(desk.names)
+    return _done(names.index(name) + 1, "created")
+
+
+# One study ---------------------------------------------------------------------------------------------------
+
+
+@routes.get("/studies/{place}")
+async def show_study(request: Request, place: int, case: TheCase) -> Response:
+    return await _study(request, place, case)
+
+
+async def _study(
+    request: Request,
+    place: int,
+    case: Case,
+    problem: Problem | None = None,
+    status: int = 200,
+    expected: list[tuple[str, str]] | None = None,
+) -> Response:
+    seen = await run_in_threadpool(case.seen)
+    context = study_context(case, seen, problem)
+    context |= {"place": place, "report": await case.report(), "expected": expected, "said": _said(request)}
+    return page("study", status, **context, **_common(request))
+
+
+def _said(request: Request) -> dict[str, Any]:
+    """What was done just now, of the address: one of a few things, and whole numbers."""
+    given = request.query_params
+    numbers_given = {name: int(given[name]) for name in ("trial", "count") if given.get(name, "").isdecimal()}
+    return {"done": given.get("done", ""), "trial": 0, "count": 1, **numbers_given}
+
+
+@routes.get("/studies/{place}/report")
+async def show_report(request: Request, place: int, case: TheCase) -> Response:
+    """The report alone, however long it takes: for browsers without a script, and for the script."""
+    parts = await case.report(None)
+    return page("report", place=place, about=case.about, report=parts, **_common(request))
+
+
+@routes.get("/report.css")
+async def report_style() -> Response:
+    return Response(style(), media_type="text/css")
+
+
+@routes.get("/studies/{place}/state")
+async def state(case: TheCase) -> Response:
+    """The number of the last event, from which a page that is open sees that it is out of date."""
+    return JSONResponse({"event": await run_in_threadpool(case.event)})
+
+
+@routes.get("/studies/{place}/trials.csv")
+async def export_trials(place: int, case: TheCase) -> Response:
+    return _csv(await run_in_threadpool(case.record, Study.to_frame), f"study-{place}-trials.csv")
+
+
+@routes.get("/studies/{place}/data.csv")
+async def export_data(place: int, case: TheCase) -> Response:
+    """All rounds, as another study can import them."""
+    return _csv(await run_in_threadpool(case.record, Study.data), f"study-{place}-data.csv")
+
+
+def _csv(frame: pl.DataFrame, called: str) -> Response:
+    named = {"Content-Disposition": f'attachment; filename="{called}"'}
+    return Response(csv_of(frame), media_type="text/csv; charset=utf-8", headers=named)
+
+
+@routes.get("/studies/{place}/what-if")
+async def what_if(request: Request, place: int, case: TheCase, desk: TheDesk) -> Response:
+    """What the agent expects; nothing is recorded, so it is a link that can be kept."""
+    typed = {name: [one.strip() for one in request.query_params.getlist(name)] for name in request.query_params}
+    problem = Problem("what-if", "", typed)
+    try:
+        context = numbers(typed, CONTEXT) or None
+        found = await case.think(lambda study: study.what_if(numbers(typed, DO), context=context))
+    except CBOGymError as error:
+        return await _study(request, place, case, Problem("what-if", desk.in_words(error), typed), _status(error))
+    units = case.about.units
+    expected = [(name, f"{short(value)} {units.get(name, '')}".strip()) for name, value in found.items()]
+    return await _study(request, place, case, problem, expected=expected)
+
+
+@routes.post("/studies/{place}/ask")
+async def ask(request: Request, place: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
+    typed = texts_of(form)
+    context = numbers(typed, CONTEXT) or None
+    try:
+        trials = await case.think(lambda study: study.ask(asked_number(text(typed, "count") or "1"), context=context))
+    except CBOGymError as error:
+        return await _study(request, place, case, Problem("ask", desk.in_words(error), typed), _status(error))
+    return _done(place, "asked", trial=trials[0].number, count=len(trials))
+
+
+@routes.post("/studies/{place}/import")
+async def import_data(request: Request, place: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
+    typed, content = texts_of(form), await content_of(form, "file")
+
+    def add(study: Study) -> int:
+        return study.add_data(read_rounds(_one_of(content, text(typed, "csv").encode(), "CSV"), "the CSV"))
+
+    try:
+        count = await run_in_threadpool(case.record, add)
+    except CBOGymError as error:
+        return await _study(request, place, case, Problem("import", desk.in_words(error), typed), _status(error))
+    return _done(place, "imported", count=count)
+
+
+# One trial ---------------------------------------------------------------------------------------------------
+
+
+@routes.get("/studies/{place}/trials/{trial}")
+async def show_trial(request: Request, place: int, trial: int, case: TheCase) -> Response:
+    return await _trial(request, place, trial, case)
+
+
+async def _trial(
+    request: Request, place: int, trial: int, case: Case, problem: Problem | None = None, status: int = 200
+) -> Response:
+    seen = await run_in_threadpool(case.seen)
+    if trial not in seen.entries:
+        words = problem.words if problem else f"there is no trial {trial}; there are {len(seen.entries)}"
+        return plain_page(status if problem else 404, "No such trial", words)
+    kind = "correct" if seen.entries[trial].status == "told" else "tell"
+    if problem is not None and problem.form != f"fail-{trial}":  # the trial may have ended meanwhile
+        problem = Problem(f"{kind}-{trial}", problem.words, problem.typed)
+    card = card_of(case, seen, trial, problem, f"{kind}-{trial}")
+    context = {"place": place, "about": case.about, "card": card, "problem": problem}
+    return page("trial", status, **context, **_common(request))
+
+
+@routes.post("/studies/{place}/trials/{trial}/tell")
+async def tell(request: Request, place: int, trial: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
+    return await _outcome(request, place, trial, case, form, Study.tell)
+
+
+@routes.post("/studies/{place}/trials/{trial}/correct")
+async def correct(request: Request, place: int, trial: int, case: TheCase, form: Form) -> Response:
+    return await _outcome(request, place, trial, case, form, Study.correct)
+
+
+async def _outcome(
+    request: Request, place: int, trial: int, case: Case, form: FormData, call: Callable[..., None]
+) -> Response:
+    typed, seen = texts_of(form), await run_in_threadpool(case.seen)
+    values, did = told(case, seen, trial, typed)
+    kind = call.__name__
+    try:
+        await run_in_threadpool(case.record, lambda study: call(study, trial, values, did=did))
+    except CBOGymError as error:
+        problem = Problem(f"{kind}-{trial}", request.app.state.desk.in_words(error), typed)
+        return await _trial(request, place, trial, case, problem, _status(error))
+    return _done(place, {"tell": "told", "correct": "corrected"}[kind], trial=trial)
+
+
+@routes.post("/studies/{place}/trials/{trial}/fail")
+async def fail(request: Request, place: int, trial: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
+    typed = texts_of(form)
+    try:
+        await run_in_threadpool(case.record, lambda study: study.fail(trial, text(typed, "reason")))
+    except CBOGymError as error:
+        problem = Problem(f"fail-{trial}", desk.in_words(error), typed)
+        return await _trial(request, place, trial, case, problem, _status(error))
+    return _done(place, "failed", trial=trial)

@@ -1,0 +1,217 @@
+"""The studies of a database as the page works on them: many readers and writers, one agent at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+import sqlalchemy as sql
+from starlette.concurrency import run_in_threadpool
+
+from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.study.description import Description
+from cbo_gym.study.files import checked
+from cbo_gym.study.log import Log
+from cbo_gym.study.page.reporting import note, sections
+from cbo_gym.study.study import Study, create_study, load_study, studies_in
+from cbo_gym.study.trials import Entry
+from cbo_gym.yaml_files import Lines
+
+PATIENCE = 0.05  # seconds for which a page waits for the report before it goes without
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A study as it stood after an event of its log.
+
+    Attributes:
+        event: its number.
+        entries: the trials, by number.
+        rows: what :meth:`Study.to_frame` says of each trial, by number.
+    """
+
+    event: int
+    entries: Mapping[int, Entry]
+    rows: Mapping[int, Mapping[str, Any]]
+
+
+class Case:
+    """One study.
+
+    What only reads or writes the log goes through one :class:`Study`, what asks the agent through another, so that the
+    page answers while an agent thinks. Neither may be used by two threads at once: the first has a lock, the second
+    belongs to the one thread in which all agents think.
+
+    Args:
+        desk: of the database.
+        name: of the study.
+    """
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        self._desk = desk
+        self._book = desk.load(name)
+        self._lock = Lock()
+        self._seen: Seen | None = None
+        self._thinker: Study | None = None
+        self._report: Future[tuple[int, list[str]]] | None = None
+
+    @property
+    def about(self) -> Description:
+        return self._book.about
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The reward last."""
+        return self._book.feedback.nodes
+
+    @property
+    def settable(self) -> list[str]:
+        """Names of what can be set: variables, or parameters."""
+        arms = {name for arm in self.about.arms for name in arm}
+        return list(self._book.feedback.codec.domains.names) or sorted(arms)
+
+    def record(self, call: Callable[[Study], Answer]) -> Answer:
+        """Read or write the log; waits for other writers, so call it in a thread."""
+        with self._lock:
+            return call(self._book)
+
+    def event(self) -> int:
+        """The number of the last event of the log."""
+        return self.record(lambda study: study.events)
+
+    def seen(self) -> Seen:
+        """The study as it stands."""
+        with self._lock:
+            event = self._book.events  # what is written from here on is seen the next time
+            if self._seen is None or self._seen.event != event:
+                rows = {row["number"]: row for row in self._book.to_frame().to_dicts()}
+                entries = {entry.number: entry for entry in self._book.trials if entry.number in rows}
+                self._seen = Seen(event, entries, rows)
+            return self._seen
+
+    async def think(self, call: Callable[[Study], Answer]) -> Answer:
+        """Ask the agent, after whoever asked one before."""
+        return await asyncio.wrap_future(self._desk.thinking.submit(self._thought, call))
+
+    def _thought(self, call: Callable[[Study], Answer]) -> Answer:
+        study = self._thinker or self._desk.load(self._book.name)
+        self._thinker = None  # where the call fails halfway, the next agent is made from the log
+        answer = call(study)
+        self._thinker = study
+        return answer
+
+    async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
+        """The sections of the report as the study stands, which may take the agent a while.
+
+        Args:
+            patience: seconds to wait for them; None for as long as it takes.
+
+        Returns:
+            them; None if they are not ready, but on their way.
+        """
+        event = (await run_in_threadpool(self.seen)).event
+        try:
+            async with asyncio.timeout(patience):
+                while True:
+                    coming = self._report = self._report or self._desk.thinking.submit(self._worked_out)
+                    of, parts = await asyncio.shield(asyncio.wrap_future(coming))
+                    if of >= event:
+                        return parts
+                    if self._report is coming:  # else another request has begun a newer one
+                        self._report = None
+        except TimeoutError:
+            return None
+
+    def _worked_out(self) -> tuple[int, list[str]]:
+        """The report, and the event after which it stands; where it fails the rest of the page is of use still."""
+        event = self.event()
+        try:
+            return event, self._thought(sections)
+        except CBOGymError as error:
+            return event, [note(self._desk.in_words(error))]
+        except Exception:
+            logging.getLogger("cbo_gym.study").exception("the report of %s fails", self._book.name)
+            return event, [note("The report cannot be made; the terminal of the server says why.")]
+
+
+class Desk:
+    """All studies of a database, which need not be there yet.
+
+    Args:
+        storage: path of a SQLite file, or any URL of SQLAlchemy.
+        trusted: import paths of agents whose code may be run, where a study names one of them.
+
+    Attributes:
+        called: the database in words, without its path.
+        thinking: the thread of the agents. It is one, for libraries that agents use keep settings for the whole
+            process, and what an agent suggests must not depend on what another does meanwhile.
+    """
+
+    def __init__(self, storage: Path | str, trusted: Collection[str] = ()) -> None:
+        self.storage, self.trusted = str(storage), frozenset(trusted)
+        self.called = _called(self.storage)
+        self.thinking = ThreadPoolExecutor(1, "thinking")
+        self._cases: dict[str, Case] = {}
+        self._lock = Lock()
+
+    def names(self) -> list[str]:
+        """Of the studies, in the order of their creation."""
+        missing = "://" not in self.storage and not Path(self.storage).is_file()
+        return [] if missing else studies_in(self.storage)
+
+    def case(self, name: str) -> Case:
+        """One study.
+
+        Raises:
+            ArgumentError: if it cannot be loaded.
+        """
+        with self._lock:
+            if name not in self._cases:
+                self._cases[name] = Case(self, name)
+            return self._cases[name]
+
+    def load(self, name: str) -> Study:
+        """A study, with the agent that it names; an import path only if it is trusted."""
+        named = next((path for path in self.trusted if _agent_of(self.storage, name) == path), None)
+        return load_study(name, storage=self.storage, agent=named)
+
+    async def create(self, read: Callable[[], tuple[Any, Lines]]) -> str:
+        """A new study; its name.
+
+        Args:
+            read: gives the fields of its description, and their lines, where they are of a YAML text.
+
+        Raises:
+            ArgumentError, OperationError: as ``read`` and :func:`create_study` do.
+        """
+        return await asyncio.wrap_future(self.thinking.submit(self._created, read))  # its agent is tried
+
+    def _created(self, read: Callable[[], tuple[Any, Lines]]) -> str:
+        return create_study(**checked(read, trusted=self.trusted), storage=self.storage).name
+
+    def in_words(self, error: Exception) -> str:
+        """What an error says, with the database's name where it gives the path or the URL."""
+        text = str(error)
+        for path in {self.storage, str(Path(self.storage).absolute())}:
+            text = text.replace(path, self.called)
+        return text
+
+
+def _agent_of(storage: str, name: str) -> str:
+    return Description.model_validate_json(Log(storage).find(name)[1]).agent
+
+
+def _called(storage: str) -> str:
+    if "://" not in storage:
+        return Path(storage).name
+    try:
+        return Path(sql.make_url(storage).database or "the database").name
+    except sql.exc.ArgumentError as error:
+        raise ArgumentError("the database's URL cannot be read; write it as postgresql://user@host/name") from error

@@ -1,0 +1,74 @@
+"""Who is let in: what a request must bring before any of it is read."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+SHORTEST_TOKEN = 16  # characters
+COOKIE = "cbo-gym-study"
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Door:
+    """What is secret in one process of the server, and what it is compared with.
+
+    Attributes:
+        host: the address that is listened on.
+        token: what people log in with; None where nobody has to.
+        forgery: stands in every form, so that other sites can send none.
+        session: the cookie of those who logged in.
+    """
+
+    host: str = "127.0.0.1"
+    token: str | None = None
+    forgery: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    def refusal(self, request: Request) -> str:
+        """Why this request is not even read, in words; empty if it is.
+
+        On the loopback address a page of another site could reach the server by a name of its own that it lets point
+        here; so only the names of this machine are taken.
+        """
+        host = request.headers.get("host", "")
+        if is_loopback(self.host) and _name_of(host) not in {*LOCAL, self.host}:
+            return "This server answers to localhost only: open it by the address that it printed when it started."
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
+        if request.method in SAFE:
+            embedded = site == "cross-site" and request.headers.get("sec-fetch-mode") != "navigate"
+            return "Other sites may link to this page, not load it." if embedded else ""
+        if (origin is not None and urlsplit(origin).netloc != host) or site not in ("none", "same-origin"):
+            return "This form was sent from another site, so nothing was done."
+        return ""
+
+    def knows(self, request: Request) -> bool:
+        """Whether whoever sends this has logged in, or need not."""
+        return self.token is None or same(request.cookies.get(COOKIE, ""), self.session)
+
+
+def same(given: str, expected: str) -> bool:
+    """Whether two texts are equal, in a time that does not tell how much of them is."""
+    return secrets.compare_digest(given.encode(), expected.encode())
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens on this address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _name_of(host: str) -> str:
+    """The host of a header, without the port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,96 @@
+"""Before and after every request: who may send it, how long it may be, and what browsers are told of the answer."""
+
+from __future__ import annotations
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cbo_gym.study.page.door import Door
+from cbo_gym.study.page.looks import plain_page
+
+MOST_BYTES = 4_000_000  # of a request, uploads included
+MOST_DROPPED = 100_000_000  # of one that is longer, which are read so that the browser hears the answer
+OPEN = ("/login", "/static/")  # to those who have not logged in
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; style-src-elem 'self'; "
+        "style-src-attr 'unsafe-inline'; "  # of the pictures' lines and texts
+        "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # without a referrer, browsers do not say where a form comes from either
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Lets in what the door lets in and is not too long.
+
+    Args:
+        app: what is behind it.
+        door: who is let in.
+    """
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app, self._door = app, door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request, send = Request(scope, receive), _with_headers(send)
+        if (refusal := self._refusal(request)) is not None:
+            await refusal(scope, receive, send)
+        elif (body := await _body(request)) is None:
+            most = f"{MOST_BYTES / 1e6:.0f} MB"
+            words = f"What was sent is larger than {most}, the most that is read; nothing was done."
+            await plain_page(413, "Too large", words)(scope, receive, send)
+        else:
+            await self._app(scope, _again(body, receive), send)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if words := self._door.refusal(request):
+            return plain_page(403, "Refused", words)
+        if self._door.knows(request) or request.url.path.startswith(OPEN):
+            return None
+        if request.method == "GET":
+            return RedirectResponse("/login", 303)
+        return plain_page(401, "Please log in", "Log in first, with the token that the server was started with.")
+
+
+async def _body(request: Request) -> bytes | None:
+    """What is sent; None if it is too long."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size <= MOST_BYTES:
+            parts.append(part)
+        elif size > MOST_DROPPED:
+            break
+    return b"".join(parts) if size <= MOST_BYTES else None
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """A receiver that gives a body which has been read, then what follows."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return received
+
+
+def _with_headers(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+        await send(message)
+
+    return sent

@@ -1,0 +1,26 @@
+"""How answers look: templates, in which every text is escaped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+_environment = Environment(
+    loader=PackageLoader("cbo_gym.study.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:
+    """A page of a template."""
+    return HTMLResponse(_environment.get_template(f"{template}.html").render(context), status)
+
+
+def plain_page(status: int, title: str, words: str) -> HTMLResponse:
+    """A page that says one thing, mostly an error."""
+    return page("message", status, title=title, words=words)

@@ -1,0 +1,81 @@
+"""Serving the page until Ctrl-C."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import webbrowser
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import uvicorn
+
+from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.study.page.application import make_app
+from cbo_gym.study.page.desk import Desk
+from cbo_gym.study.page.door import SHORTEST_TOKEN, Door, is_loopback
+
+MOST_AT_ONCE = 100  # requests
+
+
+def serve(
+    storage: Path | str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8400,
+    token: str | None = None,
+    trusted: Collection[str] = (),
+    browser: bool = False,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Serve the page of a database's studies until the process is interrupted.
+
+    Args:
+        storage: path of a SQLite file, or any URL of SQLAlchemy; the first study that is created makes a file that is
+            not there.
+        host: the address to listen on.
+        port: 0 takes a free one.
+        token: what people log in with, at least 16 characters. None for a new one, which is said; on the loopback
+            address None for no token.
+        trusted: import paths of agents whose code may be run.
+        browser: open the page in a browser.
+        say: is given each line that tells where the page is.
+
+    Raises:
+        ArgumentError: for a token that is too short.
+        OperationError: if the address cannot be listened on, or the database not be read.
+    """
+    if token is not None and len(token) < SHORTEST_TOKEN:
+        raise ArgumentError(f"the token must have at least {SHORTEST_TOKEN} characters; given {len(token)}")
+    made = None if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
+    desk = Desk(storage, trusted)
+    desk.names()  # a database that cannot be read is an error now, not in the browser
+    with _listening(host, port) as listener:
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        say(f"{desk.called} is served at {address}; Ctrl-C stops it")
+        if made is not None:
+            say(f"log in with the token {made}")
+        app = make_app(desk, Door(host, token or made))
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            limit_concurrency=MOST_AT_ONCE,
+        )
+        if browser:
+            webbrowser.open(address)  # which waits for the answer
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise OperationError(
+            f"cannot listen on {host} port {port}: {said}; choose another with --port, 0 takes a free one"
+        ) from error

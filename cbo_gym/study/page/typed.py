@@ -1,0 +1,121 @@
+"""What people typed into a form, as the study is told it. Whether it fits is for the study to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.datastructures import FormData, UploadFile
+
+from cbo_gym.errors import ArgumentError, shown
+
+#: beginnings of the names of a form's fields; the name of what is meant follows
+VALUE, DID, DO, CONTEXT = "value:", "did:", "do:", "context:"
+ROW_FIELDS = ("thing", "node", "low", "high", "unit", "cost")  # of what may be set, a row each
+Typed = Mapping[str, list[str]]
+
+
+def texts_of(form: FormData) -> dict[str, list[str]]:
+    """The texts of a form by their fields' names, without white space around them; files are left out."""
+    found: dict[str, list[str]] = {}
+    for name, value in form.multi_items():
+        if isinstance(value, str):
+            found.setdefault(name, []).append(value.strip())
+    return found
+
+
+async def content_of(form: FormData, name: str) -> bytes:
+    """What a file field holds; nothing where no file was chosen."""
+    value = form.get(name)
+    return await value.read() if isinstance(value, UploadFile) else b""
+
+
+def text(typed: Typed, name: str) -> str:
+    """Of one field, empty where it is not there."""
+    return typed.get(name, [""])[0]
+
+
+def number(typed: str) -> float | str:
+    """A number where that is one; the text itself where it is none, so that the study can say so."""
+    try:
+        return float(typed) if "_" not in typed else typed
+    except ValueError:
+        return typed
+
+
+def asked_number(typed: str) -> Any:
+    """How many trials are asked for; what is no whole number is left for the study to refuse."""
+    read = number(typed)
+    return int(read) if isinstance(read, float) and read.is_integer() else read
+
+
+def numbers(typed: Typed, beginning: str) -> dict[str, Any]:
+    """What was typed into the fields of one beginning, by the names that follow; a list where a name has several."""
+    found: dict[str, Any] = {}
+    for name, given in typed.items():
+        if name.startswith(beginning) and any(given):
+            read = [number(one) for one in given]
+            found[name.removeprefix(beginning)] = read[0] if len(read) == 1 else read
+    return found
+
+
+def description(typed: Typed) -> dict[str, Any]:
+    """The fields of a study's description, as :func:`~cbo_gym.study.files.arguments_of` takes them.
+
+    Raises:
+        ArgumentError: for a line that cannot be read.
+    """
+    rows = _rows(typed)
+    said: dict[str, Any] = {
+        name: text(typed, name) for name in ("name", "mode", "reward", "direction", "diagram", "agent")
+    }
+    said["variables"] = _names(text(typed, "variables"))
+    said["contexts"] = _names(text(typed, "contexts"))
+    said["constraints"] = [line.strip() for line in text(typed, "constraints").splitlines() if line.strip()]
+    said["arms"] = [_pairs(line) for line in text(typed, "arms").splitlines() if line.strip()]
+    said["units"] = _units(text(typed, "units")) | {row["thing"]: row["unit"] for row in rows if row["unit"]}
+    said["costs"] = {row["thing"]: number(row["cost"]) for row in rows if row["cost"]}
+    said["reward_range"] = [number(one) for one in typed.get("reward_range", []) if one]
+    said |= {name: number(text(typed, name)) for name in ("horizon", "seed") if text(typed, name)}
+    bounds = {row["thing"]: [number(row["low"]), number(row["high"])] for row in rows}
+    if said["mode"] in ("soft", "aggregated"):
+        said["parameters"] = {row["thing"]: {"node": row["node"], "bounds": bounds[row["thing"]]} for row in rows}
+    else:
+        said["settable"] = bounds
+    return {name: value for name, value in said.items() if value not in ("", [], {})}
+
+
+def _rows(typed: Typed) -> list[dict[str, str]]:
+    """The rows of what may be set that have something in them."""
+    columns = [typed.get(name, []) for name in ROW_FIELDS]
+    if len({len(column) for column in columns}) > 1:
+        raise ArgumentError("each row of what may be set has a name, a variable, two bounds, a unit and a cost")
+    rows = [dict(zip(ROW_FIELDS, row, strict=True)) for row in zip(*columns, strict=True) if any(row)]
+    names = [row["thing"] for row in rows]
+    if "" in names:
+        raise ArgumentError("a row of what may be set has no name")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ArgumentError(f"{sorted(twice)[0]!r} has two rows among what may be set")
+    return rows
+
+
+def _names(line: str) -> list[str]:
+    return [name.strip() for name in line.replace("\n", ",").split(",") if name.strip()]
+
+
+def _pairs(line: str) -> dict[str, Any]:
+    """``x = 1, z = 0`` as a mapping; ``observe`` is to set nothing."""
+    if line.strip() == "observe":
+        return {}
+    return {name: number(value) for name, value in (_pair(part, "x = 1, z = 0") for part in line.split(","))}
+
+
+def _units(lines: str) -> dict[str, str]:
+    return dict(_pair(line, "titre = g/L") for line in lines.splitlines() if line.strip())
+
+
+def _pair(part: str, example: str) -> tuple[str, str]:
+    name, sign, value = part.partition("=")
+    if not sign or not name.strip():
+        raise ArgumentError(f"cannot read {shown(part.strip())}; write it as in {example}")
+    return name.strip(), value.strip()

@@ -1,0 +1,227 @@
+"""What the templates show of a study, and how the fields of its forms are called, filled and read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cbo_gym.study.page.desk import Case, Seen
+from cbo_gym.study.page.typed import CONTEXT, DID, DO, VALUE, Typed, numbers
+from cbo_gym.study.trials import Entry
+
+MOST_ROWS = 100  # of the table; the CSV file has all
+MOST_CARDS = 30  # pending trials with a form each
+INTERVALS = "aggregated"  # the mode in which what is set is an interval
+PARAMETERS = ("soft", "aggregated")  # the modes in which what is set is no variable
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What was wrong with what somebody sent.
+
+    Attributes:
+        form: the id of the form.
+        words: what is wrong.
+        typed: what it held.
+    """
+
+    form: str
+    words: str
+    typed: Typed = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field for a number, or two of them for an interval.
+
+    Attributes:
+        key: by which it is sent.
+        name: of the variable or parameter.
+        unit: may be empty.
+        hint: the bounds.
+        texts: what stands in it, one or two.
+        required: whether it may not be left empty.
+    """
+
+    key: str
+    name: str
+    unit: str
+    hint: str
+    texts: Sequence[str]
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """A trial with the fields of the form that tells or corrects it.
+
+    Attributes:
+        entry: the trial.
+        done: what to set, or what was set, in words.
+        was_set: fields of what was set.
+        others: fields of what was not.
+        measured: fields of the other variables.
+        context: what was seen before, in words.
+    """
+
+    entry: Entry
+    done: list[tuple[str, str]]
+    was_set: list[Field]
+    others: list[Field]
+    measured: list[Field]
+    context: list[tuple[str, str]]
+
+
+def short(value: Any) -> str:
+    """A number, or an interval, as people read it."""
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(short, value)) + "]"
+
+
+def with_unit(case: Case, name: str, value: Any) -> str:
+    return f"{short(value)} {case.about.units.get(name, '')}".strip()
+
+
+def fields_of(
+    case: Case, beginning: str, names: Iterable[str], filled: Mapping[str, Any], problem: Problem | None, form: str
+) -> list[Field]:
+    """Fields with what was typed into them, or with what they are filled with at first."""
+    typed = problem.typed if problem is not None and problem.form == form else None
+    return [_field(case, beginning, name, filled.get(name), typed) for name in names]
+
+
+def _field(case: Case, beginning: str, name: str, value: Any, typed: Typed | None) -> Field:
+    count = 2 if beginning in (DID, DO) and case.about.mode == INTERVALS else 1
+    usual = _texts(value) if beginning == DID else [] if value is None else [_exact(value)]
+    texts = usual if typed is None else list(typed.get(beginning + name, ()))
+    padded = (texts + [""] * count)[:count]
+    required = beginning == VALUE and name == case.about.reward
+    return Field(beginning + name, name, case.about.units.get(name, ""), _hint(case, beginning, name), padded, required)
+
+
+def _exact(value: float) -> str:
+    """All digits, for who corrects one number leaves the others as they are."""
+    return repr(int(value)) if value.is_integer() else repr(value)
+
+
+def _texts(value: Any) -> list[str]:
+    """What was set, shortened; where it is sent back like this, nothing else was set."""
+    if value is None:
+        return []
+    return [short(end) for end in value] if isinstance(value, list) else [short(value)]
+
+
+def _hint(case: Case, beginning: str, name: str) -> str:
+    about = case.about
+    if beginning == VALUE:
+        return "what counts" if name == about.reward else ""
+    if beginning == CONTEXT:
+        return ""
+    if about.arms:
+        return "one of " + ", ".join(map(short, sorted({arm[name] for arm in about.arms if name in arm})))
+    low, high = about.parameters[name].bounds if name in about.parameters else about.settable[name]
+    return f"{short(low)} to {short(high)}"
+
+
+# Trials ------------------------------------------------------------------------------------------------------
+
+
+def card_of(case: Case, seen: Seen, trial: int, problem: Problem | None = None, form: str = "") -> Card:
+    """A trial with its form, which is filled with what is known of it."""
+    entry, done = seen.entries[trial], set_in(case, seen.rows[trial])
+    measured = [name for name in case.variables if name not in done or case.about.mode in PARAMETERS]
+    known = {**(entry.context or {}), **entry.values}
+    return Card(
+        entry,
+        [(name, with_unit(case, name, value)) for name, value in done.items()],
+        fields_of(case, DID, done, done, problem, form),
+        fields_of(case, DID, [name for name in case.settable if name not in done], {}, problem, form),
+        fields_of(case, VALUE, measured, known, problem, form),
+        [(name, with_unit(case, name, value)) for name, value in (entry.context or {}).items()],
+    )
+
+
+def set_in(case: Case, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What was set in a trial, or is to be."""
+    return {name: row[f"do({name})"] for name in case.settable if row[f"do({name})"] is not None}
+
+
+def told(case: Case, seen: Seen, trial: int, typed: Typed) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The values that a form gives, and what was really set where that is not what was to be.
+
+    A variable that was set has the value that it was set to.
+    """
+    known = set_in(case, seen.rows[trial]) if trial in seen.rows else {}
+    did = {name: value for name, value in numbers(typed, DID).items() if typed[DID + name] != _texts(known.get(name))}
+    values = numbers(typed, VALUE)
+    if case.about.mode not in PARAMETERS:
+        values = {**known, **did, **values}
+    if trial in seen.entries and seen.entries[trial].done is not None:
+        return values, {**known, **did}  # all of it, for what was asked is something else
+    return values, did or None
+
+
+def counts(seen: Seen) -> dict[str, int]:
+    """How many trials are told, pending and failed."""
+    stands = [entry.status for entry in seen.entries.values()]
+    return {status: stands.count(status) for status in ("told", "pending", "failed")}
+
+
+def best(case: Case, seen: Seen) -> tuple[int, str] | None:
+    """The trial with the best reward that was told, and the reward."""
+    reward, sign = case.about.reward, 1.0 if case.about.direction == "maximize" else -1.0
+    rewards = {
+        entry.number: value
+        for entry in seen.entries.values()
+        if entry.status == "told" and (value := entry.values.get(reward)) is not None
+    }
+    if not rewards:
+        return None
+    top = max(rewards, key=lambda trial: sign * rewards[trial])
+    return top, with_unit(case, reward, rewards[top])
+
+
+def when(time: str) -> str:
+    """A time of the log for people."""
+    return f"{time[:10]} {time[11:16]} UTC" if time else ""
+
+
+def table_of(case: Case, seen: Seen) -> list[dict[str, Any]]:
+    """Rows of the table of trials, the newest first."""
+    latest = sorted(seen.rows, reverse=True)[:MOST_ROWS]
+    return [
+        {
+            "number": trial,
+            "status": seen.entries[trial].status,
+            "done": ", ".join(f"{name} = {short(value)}" for name, value in set_in(case, seen.rows[trial]).items()),
+            "deviates": seen.entries[trial].done is not None,
+            "values": [short(seen.entries[trial].values.get(name)) for name in case.variables],
+            "words": seen.entries[trial].reason or seen.entries[trial].why,
+            "when": when(seen.entries[trial].ended or seen.entries[trial].asked),
+        }
+        for trial in latest
+    ]
+
+
+def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, Any]:
+    """What the page of a study shows, but for the report and what its agent expects."""
+    pending = [trial for trial, entry in sorted(seen.entries.items()) if entry.status == "pending"]
+    about = case.about
+    contexts = about.contexts if about.mode == "contextual" else []
+    return {
+        "about": about,
+        "variables": [(name, about.units.get(name, "")) for name in case.variables],
+        "counts": counts(seen),
+        "best": best(case, seen),
+        "event": seen.event,
+        "problem": problem,
+        "cards": [card_of(case, seen, trial) for trial in pending[:MOST_CARDS]],
+        "more_pending": len(pending[MOST_CARDS:]),
+        "contexts": fields_of(case, CONTEXT, contexts, {}, problem, "ask"),
+        "supposed_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "what-if"),
+        "supposed": fields_of(case, DO, case.settable, {}, problem, "what-if"),
+        "rows": table_of(case, seen),
+        "all_rows": len(seen.rows),
+    }

@@ -1,0 +1,89 @@
+"""What the agent of a study believes, asked of a copy so that the study stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.study.report.markup import number
+from cbo_gym.study.study import Study
+from cbo_gym.study.suggesting import WIDTH
+from cbo_gym.task import Action
+
+
+class Band(NamedTuple):
+    """Means and the ends of 95 % intervals, in the study's units; ``low`` is below ``high`` whatever is good."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def interval(band: Band, place: int = 0) -> str:
+    """``0.81 (0.7 to 0.92)``."""
+    low, mean, high = (number(float(part[place])) for part in (band.low, band.mean, band.high))
+    return f"{mean} ({low} to {high})"
+
+
+class Mind:
+    """A copy of the study's agent, in contextual mode in the context of the last trial.
+
+    Args:
+        study: whose agent it is.
+
+    Attributes:
+        agent: the copy; None where it cannot be asked.
+        silence: why not, in words.
+        context: that of the last trial; None in the other modes.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        contexts = [entry.context for entry in study.trials if entry.context]
+        self.context = contexts[-1] if contexts else None
+        self.agent: Any = None
+        self.silence = ""
+        try:
+            self.agent = self._copy()
+        except ArgumentError as error:  # something was not measured that it has to know
+            self.silence = str(error)
+
+    def _copy(self) -> Any:
+        study = self._study
+        study._caught_up()
+        agent = study._suggester.informed(self.context)
+        if agent is study._suggester._agent:  # it holds a thread, or another library's things
+            self.silence = f"{study.about.agent} cannot be asked: what it knows lies in another library, or a thread."
+        elif not agent.history:
+            self.silence = "Nothing is known yet."
+        else:
+            return agent
+        return None
+
+    def rewards(self, actions: Sequence[Action]) -> Band | None:
+        """What it expects to earn; None of an agent that has no such model, or none of these actions."""
+        ask = getattr(self.agent, "believed_rewards", None)
+        believed = ask(list(actions)) if ask is not None else None
+        if believed is None:
+            return None
+        mean, std = believed
+        native = np.vectorize(self._study._units.native_reward, otypes=[float])
+        ends = np.sort([native(mean - WIDTH * std), native(mean + WIDTH * std)], axis=0)
+        if self._study.about.mode == "discrete" and self._study.about.reward_range is not None:
+            ends = np.clip(ends, *self._study.about.reward_range)
+        return Band(native(mean), ends[0], ends[1])
+
+    def next(self) -> Action | None:
+        """What it would suggest next; None where that depends on a context, or it has learned nothing yet."""
+        if self.agent is None or self._study.about.mode == "contextual":
+            return None
+        last = deepcopy(self.agent.history[-1].observation)
+        return self._study._units.require_valid(deepcopy(self.agent).act(last))
+
+    def best(self, band: Band) -> int:
+        """The place of the best mean."""
+        return int(np.argmin(band.mean) if self._study.about.direction == "minimize" else np.argmax(band.mean))

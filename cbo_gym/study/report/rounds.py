@@ -1,0 +1,63 @@
+"""The rounds of a study whose outcomes are known: imported data, then the trials that were told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cbo_gym.study.study import Study
+from cbo_gym.study.trials import Entry
+from cbo_gym.task import Action
+
+
+class Seen(NamedTuple):
+    """One round.
+
+    Attributes:
+        number: of the trial; None of imported data.
+        action: as it was done.
+        values: of the variables, None where one was not measured.
+        context: what was seen before.
+    """
+
+    number: int | None
+    action: Action
+    values: Mapping[str, float | None]
+    context: Mapping[str, float] | None
+
+
+def seen_rounds(study: Study) -> list[Seen]:
+    """All of them, imported data first."""
+    told = [entry for entry in study.trials if entry.status == "told"]
+    imported = [one for event in study._history.events if event.kind == "data" for one in event.payload["rounds"]]
+    read = study._units.read
+    return [
+        *(Seen(None, read(one["action"]), one["values"], one["context"]) for one in imported),
+        *(Seen(entry.number, action_of(study, entry), entry.values, entry.context) for entry in told),
+    ]
+
+
+def action_of(study: Study, entry: Entry) -> Action:
+    """What was done in a trial, or is to be done."""
+    return study._units.read(entry.action)
+
+
+def done_in(study: Study, action: Action) -> dict[str, Any]:
+    """What an action does, by name, in the study's units; values may lie outside of the bounds."""
+    return study._done(action)
+
+
+def reward_of(study: Study, one: Seen) -> float:
+    """The reward of a round, in the study's units; every round has one."""
+    value = one.values[study.about.reward]
+    assert value is not None
+    return value
+
+
+def misses(study: Study, one: Seen) -> bool:
+    """Whether the values measured in a round miss one of the study's constraints."""
+    for limit in study.feedback.problem.outcomes.constraints:
+        value = one.values.get(limit.node)
+        if value is not None and limit.excess(value) > 0.0:
+            return True
+    return False

@@ -1,0 +1,81 @@
+"""Figures as SVG that takes the page's colours, light or dark, and its fonts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from cbo_gym.drawing.diagram import ACTION, ARROW, CONFOUNDING, INK, ON_ACTION, ON_UNUSED, PLAIN, SET, UNUSED
+from cbo_gym.drawing.html import svg_of
+from cbo_gym.envs.picture import COLOURS
+from cbo_gym.evaluation.report.plots import STYLE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREY, RULE, AXIS = "#0072b2", "#d55e00", "#777777", "#dddddd", "#555555"
+#: colours of figures -> variables of the style sheet that they become
+VARIABLES = {
+    BLUE: "blue",
+    ORANGE: "orange",
+    GREY: "grey",
+    RULE: "rule",
+    AXIS: "muted",
+    INK: "ink",
+    ARROW: "muted",
+    PLAIN: "paper",
+    SET: "orange",
+    CONFOUNDING: "confounding",
+    ACTION: "action",
+    ON_ACTION: "on-action",
+    UNUSED: "raised",
+    ON_UNUSED: "muted",
+    COLOURS["reward"]: "reward",
+    COLOURS["acted on"]: "acted-on",
+    COLOURS["context"]: "context",
+}
+ON_PAGE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.facecolor": "none",
+    "axes.edgecolor": AXIS,
+    "xtick.color": AXIS,
+    "ytick.color": AXIS,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "figure.facecolor": "none",
+    "grid.color": RULE,
+}
+_drawn = count(1)
+
+
+@contextmanager
+def page_style() -> Iterator[None]:
+    """Draw for the page while it lasts."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE | ON_PAGE):
+        yield
+
+
+def image(figure: Figure, label: str) -> str:
+    """The text of a figure's SVG, whose names are no other figure's; to be called in :func:`page_style`.
+
+    Args:
+        figure: drawn.
+        label: what it shows, for those who hear the page.
+    """
+    figure.patch.set_visible(False)
+    text = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", svg_of(figure), flags=re.DOTALL)
+    used = set(re.findall(r"(?:url\(#|href=\"#)([\w-]+)", text))
+    text = re.sub(r' id="([\w-]+)"', lambda found: found[0] if found[1] in used else "", text)
+    mark = f"f{next(_drawn)}-"
+    text = re.sub(r'(?<= id=")|(?<=url\(#)|(?<=href="#)', mark, text)
+    for colour, variable in VARIABLES.items():
+        text = text.replace(colour, f"var(--{variable})")
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)

@@ -1,0 +1,98 @@
+"""The tables of studies, their version, and the steps from each version to the next.
+
+A change of a table is a new version: count ``SCHEMA`` up and add a step to ``STEPS`` that turns the tables of the
+version before into these. A step is written in plain SQL and never edited later, for it meets the tables of its own
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+
+import sqlalchemy as sql
+
+SCHEMA = 2
+LOCK = 0x63626F  # of PostgreSQL, by which one process at a time makes or changes tables
+
+_tables = sql.MetaData()
+_version = sql.Table("cbo_gym_schema", _tables, sql.Column("version", sql.Integer, primary_key=True))
+studies = sql.Table(
+    "cbo_gym_studies",
+    _tables,
+    sql.Column("id", sql.Integer, primary_key=True),
+    sql.Column("name", sql.String(200), nullable=False, unique=True),
+    sql.Column("description", sql.Text, nullable=False),
+    sql.Column("created", sql.String(40), nullable=False),
+    sql.Column("digest", sql.String(32), nullable=False, server_default=""),
+)
+events = sql.Table(
+    "cbo_gym_events",
+    _tables,
+    sql.Column("study", sql.ForeignKey(studies.c.id), primary_key=True),
+    sql.Column("number", sql.Integer, primary_key=True, autoincrement=False),
+    sql.Column("kind", sql.String(20), nullable=False),
+    sql.Column("payload", sql.Text, nullable=False),
+    sql.Column("time", sql.String(40), nullable=False),
+    sql.Column("who", sql.String(200), nullable=False),
+    sql.Column("digest", sql.String(32), nullable=False, server_default=""),
+)
+snapshots = sql.Table(  # a cache: it may be lost at any time
+    "cbo_gym_snapshots",
+    _tables,
+    sql.Column("study", sql.ForeignKey(studies.c.id), primary_key=True),
+    sql.Column("number", sql.Integer, nullable=False),
+    sql.Column("stamp", sql.Text, nullable=False),
+    sql.Column("state", sql.LargeBinary, nullable=False),
+)
+
+
+def digest(*fields: object) -> str:
+    """Of what a row holds: a row that does not match its digest has been damaged since it was written."""
+    content = "\0".join(map(str, fields)).encode(errors="backslashreplace")
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def version_of(connection: sql.Connection) -> int | None:
+    """The version of the tables; None where there are none."""
+    if not sql.inspect(connection).has_table(_version.name):
+        return None
+    return connection.execute(sql.select(_version.c.version)).scalar()
+
+
+def make_or_upgrade(connection: sql.Connection) -> None:
+    """Make the tables, or turn older ones into these, in the transaction of the connection.
+
+    SQLite and PostgreSQL change tables within transactions, so that a process which is killed here leaves the tables as
+    they were, and no copy is needed. Of two processes the second waits, and finds the work done.
+    """
+    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
+    found = version_of(connection)
+    if found is None:
+        _tables.create_all(connection)
+        connection.execute(_version.insert().values(version=SCHEMA))
+    elif found < SCHEMA:
+        for version in range(found, SCHEMA):
+            STEPS[version](connection)
+        connection.execute(_version.update().values(version=SCHEMA))
+
+
+def _to_2(connection: sql.Connection) -> None:
+    """Names beside which other programs' tables have room (Optuna has ``studies`` too), and a digest of each row."""
+    for name in ("studies", "events", "snapshots"):
+        connection.execute(sql.text(f"ALTER TABLE {name} RENAME TO cbo_gym_{name}"))
+    for name in ("studies", "events"):
+        connection.execute(sql.text(f"ALTER TABLE cbo_gym_{name} ADD COLUMN digest VARCHAR(32) NOT NULL DEFAULT ''"))
+    for name, key, fields in (
+        ("studies", ("id",), ("name", "description", "created")),
+        ("events", ("study", "number"), ("study", "number", "kind", "payload", "time", "who")),
+    ):
+        rows = connection.execute(sql.text(f"SELECT * FROM cbo_gym_{name}")).mappings().all()
+        where = " AND ".join(f"{part} = :{part}" for part in key)
+        filled = [{**{p: row[p] for p in key}, "digest": digest(*(row[field] for field in fields))} for row in rows]
+        if filled:
+            connection.execute(sql.text(f"UPDATE cbo_gym_{name} SET digest = :digest WHERE {where}"), filled)
+
+
+STEPS: Mapping[int, Callable[[sql.Connection], None]] = {1: _to_2}

@@ -1,0 +1,23 @@
+"""What a reader types into a terminal, run in this process and shown with what it prints."""
+
+import shlex
+
+from cbo_gym.cli import app
+
+
+def shell(line):
+    """Show a command line of ``cbo-gym`` and run it."""
+    print(f"$ {line}")
+    app(shlex.split(line)[1:], standalone_mode=False)
+
+
+def last_asked(study):
+    """Number of the newest trial, and what it sets."""
+    row = study.to_frame().row(-1, named=True)
+    done = {name[3:-1]: value for name, value in row.items() if name.startswith("do(") and value is not None}
+    return row["number"], done
+
+
+def pairs(values):
+    """``{"ph": 6.8}`` as the command line takes it: ``ph=6.8``."""
+    return " ".join(f"{name}={value:.4g}" for name, value in values.items())

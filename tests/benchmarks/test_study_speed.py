@@ -1,0 +1,78 @@
+"""Seconds of what a study does beside its agent, with 10,000 trials in the log; the agent is the quickest, Random.
+
+They are the processor's, so that other programs do not count, nor does the disk's time to flush a commit.
+"""
+
+import itertools
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from cbo_gym.cli import app
+from cbo_gym.study import load_study
+from tests.study.test_study import fermenter, grown
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time)
+TRIALS = 10_000
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A study of 10,000 trials that were told of and one that is pending, written at once."""
+    path = tmp_path_factory.mktemp("long") / "f.db"
+    study = fermenter(path, agent="Random")
+    asked = study.ask()
+    flat, why = study.trials[0].flat, study.trials[0].why
+    events = [("told", {"trial": asked.number, "values": grown(asked.do), "done": None})]
+    for number in range(2, TRIALS + 2):
+        trials = [{"number": number, "action": flat, "why": why}]
+        events.append(("asked", {"trials": trials, "context": None}))
+        if number <= TRIALS:
+            events.append(("told", {"trial": number, "values": grown(asked.do) | {"feed": number / 7}, "done": None}))
+    assert study._history.append(events)
+    return path
+
+
+def test_create_to_the_first_suggestion(benchmark, tmp_path):
+    places = itertools.count()
+    benchmark(lambda: fermenter(tmp_path / f"{next(places)}.db", agent="Random").ask())
+
+
+def test_tell(benchmark, tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    trials = study.ask(200)
+    benchmark.pedantic(
+        lambda trial: study.tell(trial, grown(trial.do)), setup=lambda: ((trials.pop(),), {}), rounds=100
+    )
+    assert benchmark.stats["median"] < 0.02
+
+
+def test_tell_behind_a_long_log(benchmark, path):
+    study = load_study(storage=path)
+    study.tell(study.pending[0], grown({}))  # and the log is read
+    trials = [study.ask() for _ in range(20)]
+    benchmark.pedantic(lambda trial: study.tell(trial, grown(trial.do)), setup=lambda: ((trials.pop(),), {}), rounds=20)
+    assert benchmark.stats["median"] < 0.02
+
+
+def test_load_a_long_study(benchmark, path):
+    benchmark.pedantic(lambda: load_study(storage=path), rounds=5)
+
+
+def test_the_table_of_a_long_study(benchmark, path):
+    frame = benchmark.pedantic(lambda: load_study(storage=path).to_frame(), rounds=5)
+    assert len(frame) >= TRIALS
+    assert benchmark.stats["median"] < 2.0
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_show_a_long_study(benchmark, path, form):
+    done = benchmark.pedantic(lambda: CliRunner().invoke(app, ["study", "show", str(path), *form]), rounds=2)
+    assert done.exit_code == 0
+    assert benchmark.stats["min"] < 2.0
+
+
+def test_export_a_long_study(benchmark, path):
+    done = benchmark.pedantic(lambda: CliRunner().invoke(app, ["study", "export", str(path)]), rounds=2)
+    assert len(done.stdout.splitlines()) > TRIALS

@@ -1,0 +1,132 @@
+"""Four processes that ask and tell on one database while others kill them, and what must hold after that."""
+
+import itertools
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+from cbo_gym.study import load_study
+from cbo_gym.study.log import Log
+from tests.study.test_study import grown
+
+WORKERS = 4
+PATIENCE = 300  # seconds for which a worker may finish its round
+
+
+def work(storage, folder, place, lifetime):
+    """Ask and tell until there is a file ``stop``, and write down, call by call, what was answered.
+
+    Args:
+        storage: of the study.
+        folder: for what is written down.
+        place: of this worker among all.
+        lifetime: calls that are written to the database; after that many the process is killed before it can answer.
+    """
+    if lifetime is not None:
+        _die_after(lifetime)
+    study = load_study(storage=storage)
+    with Path(folder, f"{place}.txt").open("a", encoding="utf-8", buffering=1) as said:
+        while not Path(folder, "stop").exists():
+            trial = study.ask()
+            said.write(f"asked {trial.number} 0\n")
+            titre = trial.number + place / 1000
+            study.tell(trial, grown(trial.do) | {"titre": titre})
+            said.write(f"told {trial.number} {titre!r}\n")
+
+
+def _die_after(lifetime):
+    append, calls = Log.append, itertools.count(1)
+
+    def deadly(*arguments):
+        written = append(*arguments)
+        if written and next(calls) >= lifetime:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return written
+
+    Log.append = deadly
+
+
+def play(storage, folder, kills, seed, pause=0.3):
+    """Let four processes work until so many were killed: some at any time, others between writing and answering.
+
+    Args:
+        storage: of the study.
+        folder: for what is written down.
+        kills: how many.
+        seed: of when and whom.
+        pause: between kills, in seconds, at most; rounds must fit into it.
+
+    Returns:
+        what the processes were answered: ``("asked" or "told", trial, value)``.
+    """
+    draw, places = random.Random(seed), itertools.count()
+    context = multiprocessing.get_context("forkserver")
+    # a new process is at work at once, so that kills meet work
+    context.set_forkserver_preload([__name__, "cbo_gym.agents.black_box.gp_ucb", "psycopg"])
+
+    def started():
+        lifetime = draw.randint(1, 6) if draw.random() < 0.5 else None
+        process = context.Process(target=work, args=(storage, folder, next(places), lifetime))
+        process.start()
+        return process
+
+    workers, killed = [started() for _ in range(WORKERS)], 0
+    try:
+        while killed < kills:
+            time.sleep(draw.uniform(0.02, pause))
+            if draw.random() < 0.3:
+                draw.choice(workers).kill()
+                time.sleep(0.02)
+            for place, worker in enumerate(workers):
+                if not worker.is_alive():
+                    assert worker.exitcode == -signal.SIGKILL
+                    killed += 1
+                    workers[place] = started()
+        Path(folder, "stop").touch()
+        for worker in workers:
+            worker.join(PATIENCE)
+            assert worker.exitcode in (0, -signal.SIGKILL)
+    finally:
+        for worker in workers:
+            worker.kill()
+    lines = [line.split() for path in Path(folder).glob("*.txt") for line in path.read_text().splitlines()]
+    return [(kind, int(number), float(value)) for kind, number, value in lines]
+
+
+def check(storage, folder, said):
+    """Nothing that was answered is lost, no number was given twice, and the log replays to the same state.
+
+    Returns:
+        how many trials there are, and how many of them were told of.
+    """
+    asked = Counter(number for kind, number, _ in said if kind == "asked")
+    assert set(asked.values()) == {1}
+    study = load_study(storage=storage)
+    trials = {entry.number: entry for entry in study.trials}
+    assert list(trials) == list(range(1, len(trials) + 1))
+    assert set(asked) <= set(trials)
+    for kind, number, value in said:
+        if kind == "told":
+            assert trials[number].status == "told"
+            assert trials[number].values["titre"] == value
+    again = replayed(study, Path(folder, "again.db"))
+    assert states(again) == states(study)
+    assert again.ask().do == load_study(storage=storage).ask().do
+    return len(trials), sum(entry.status == "told" for entry in trials.values())
+
+
+def replayed(study, path):
+    """A study whose log says the same, and beside which no agent was kept."""
+    log, (_, description) = Log(path), study._log.find(study.name)
+    number = log.create(study.name, description)
+    events = study._log.events(study._number)
+    assert log.append(number, 0, [(event.kind, event.payload) for event in events])
+    return load_study(storage=path)
+
+
+def states(study):
+    return study.to_frame().drop("asked", "ended").to_dicts()

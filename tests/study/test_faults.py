@@ -1,0 +1,156 @@
+"""A disk that is full and files that may not be written, for real: nothing is lost, and the error says what to do."""
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from cbo_gym.errors import OperationError
+from cbo_gym.study import load_study
+from tests.study.kills import states
+from tests.study.test_study import fermenter, grown
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def mounted(folder, *options):
+    """A mount that needs the rights of root, else the test is left out."""
+    folder.mkdir()
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        pytest.skip("only root may mount a file system")
+    done = subprocess.run(["mount", *options, folder], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here: {done.stderr}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def shell(*words):
+    """The last line that a command says of a mistake; it is one line, without a traceback."""
+    command = [sys.executable, "-W", "ignore", "-m", "cbo_gym", "study", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("Error:")
+    return done.stderr
+
+
+def grow(study, rounds, told=None):
+    for _ in range(rounds):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do))
+        if told is not None:
+            told.append(trial.number)
+
+
+def fill(path):
+    """Write until the disk is full."""
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+@pytest.mark.parametrize("room", [0, 64 * 1024])
+def test_a_full_disk_loses_nothing_and_refuses_what_it_cannot_hold(tmp_path, room):
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=512k", "tmpfs") as disk:
+        study = fermenter(disk / "f.db", agent="Random")
+        grow(study, 3)
+        filler = disk / "filler"
+        fill(filler)
+        os.truncate(filler, filler.stat().st_size - room)
+        with pytest.raises(OperationError, match=r"f\.db: .* nothing was changed by this call; .*(is full|make room)"):
+            grow(study, 1000, told := [])
+        print(f"\n{room} bytes of room: {len(told)} rounds more were told of")
+        assert bool(told) == (room > 0)
+        said = shell("tell", disk / "f.db", 1, "titre=1")
+        assert "is full" in said or "make room" in said or "trial 1 is told" in said
+        filler.unlink()
+        again = load_study(storage=disk / "f.db")
+        assert sum(entry.status == "told" for entry in again.trials) == 3 + len(told)
+        assert states(again) == states(study)
+        grow(again, 2)
+
+
+def test_a_folder_on_a_disk_that_may_only_be_read(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    before = states(fermenter_with_trials(source / "f.db"))
+    data = (source / "f.db").read_bytes()
+    with mounted(tmp_path / "disk", "--bind", source) as disk:
+        subprocess.run(["mount", "-o", "remount,ro,bind", disk], check=True)
+        for call in ("ask", "show"):
+            said = shell(call, disk / "f.db")
+            assert str(disk / "f.db") in said
+            assert "read-only" in said or "must be allowed to write files beside the database" in said
+    assert (source / "f.db").read_bytes() == data
+    assert states(load_study(storage=source / "f.db")) == before
+
+
+def fermenter_with_trials(path):
+    grow(fermenter(path, agent="Random"), 2)
+    study = load_study(storage=path)
+    grow(study, 1)
+    return study
+
+
+def test_a_file_that_may_only_be_read():
+    """By its mode, for another user than root; the folder may be written."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    folder = Path("/var/tmp", f"cbo-gym-{os.getpid()}")  # the tests' own is closed to others
+    folder.mkdir()
+    folder.chmod(0o777)
+    try:
+        before = states(fermenter_with_trials(folder / "f.db"))
+        (folder / "f.db").chmod(0o444)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _as_nobody(folder / "f.db", writer)  # who may not even read Python's own files: all is imported by now
+        os.close(writer)
+        with os.fdopen(reader) as answers:
+            said = answers.read().splitlines()
+        os.waitpid(child, 0)
+        assert said[0] == "3"
+        assert "readonly database; nothing was changed by this call; neither the file nor its folder" in said[1]
+        assert states(load_study(storage=folder / "f.db")) == before
+    finally:
+        shutil.rmtree(folder)
+
+
+def _as_nobody(path, writer):
+    try:
+        os.setgid(65534)
+        os.setuid(65534)
+        study = load_study(storage=path)
+        os.write(writer, f"{len(study.trials)}\n".encode())
+        try:
+            study.ask()
+        except OperationError as error:
+            os.write(writer, str(error).encode())
+    except BaseException as error:
+        os.write(writer, repr(error).encode())
+    finally:
+        os._exit(0)
+
+
+def test_a_small_limit_of_the_size_of_files(tmp_path):
+    """What a full disk or a quota is where none can be mounted."""
+    resource = pytest.importorskip("resource", reason="sizes of files can be limited on POSIX systems")
+    study = fermenter_with_trials(tmp_path / "f.db")
+    before, limits = states(study), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(OperationError, match=r"f\.db: .*nothing was changed by this call; .* (full|room)"):
+            grow(study, 50)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert states(load_study(storage=tmp_path / "f.db"))[:3] == before
+    grow(study, 1)

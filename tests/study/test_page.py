@@ -1,0 +1,338 @@
+"""The page of studies: everything that can be told and asked, through its forms, as a browser sends them."""
+
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import polars as pl
+import pytest
+
+from cbo_gym.errors import MissingExtraError
+from cbo_gym.study import create_study, load_study
+from cbo_gym.study.study import Study
+from tests.study.test_study import FERMENTER, fermenter, grown
+from tests.study.visitor import Visitor
+
+YAML = """\
+name: fermenter
+reward: titre
+diagram: "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }"
+settable: {feed: [0, 5], ph: [5.5, 7.5]}
+units: {feed: g/h, titre: g/L}
+agent: Random
+"""
+FIELDS = {
+    "name": "fermenter",
+    "reward": "titre",
+    "diagram": FERMENTER["diagram"],
+    "thing": ["feed", "ph", "", ""],
+    "low": ["0", "5.5", "", ""],
+    "high": ["5", "7.5", "", ""],
+    "unit": ["g/h", "", "", ""],
+    "cost": ["1", "10", "", ""],
+    "units": "titre = g/L",
+    "agent": "Random",
+    "horizon": "12",
+}
+
+
+def measured(values, *but):
+    return {f"value:{name}": str(value) for name, value in values.items() if name not in but}
+
+
+def said(html):
+    """What the page says in its boxes for errors and successes."""
+    return re.findall(r'<p class="(?:wrong|success)"[^>]*>\s*(.*?)\s*</p>', html, re.DOTALL)
+
+
+@pytest.fixture
+def visitor(tmp_path):
+    fermenter(tmp_path / "f.db", agent="Random", units={"feed": "g/h", "titre": "g/L"})
+    return Visitor(tmp_path / "f.db")
+
+
+def stored(tmp_path):
+    return load_study(storage=tmp_path / "f.db")
+
+
+def test_a_study_is_created_from_fields(tmp_path):
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/", 303)
+    assert visitor.answer.headers["location"] == "/new"
+    assert not (tmp_path / "f.db").exists()
+    assert "f.db has no study yet" in visitor.get("/new")
+    html = visitor.send("create", {**FIELDS, "reward": "titer"}, 422)
+    assert said(html)[0].startswith("reward names [&#39;titer&#39;]; did you mean")
+    assert 'value="10"' in html
+    assert FERMENTER["diagram"].replace(">", "&gt;").replace("<", "&lt;") in html
+    assert not (tmp_path / "f.db").exists()
+    html = visitor.send("create", {"reward": "titre"})
+    assert "The study was created" in said(html)[0]
+    about = stored(tmp_path).about
+    assert about.settable == {"feed": (0, 5), "ph": (5.5, 7.5)}
+    assert (about.costs, about.horizon) == ({"feed": 1, "ph": 10}, 12)
+    assert about.units == {"feed": "g/h", "titre": "g/L"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"mode": "soft", "thing": ["a", "b", "", ""], "node": ["feed", "ph", "", ""]},
+            {"parameters": {"a": {"node": "feed", "bounds": [0, 5]}, "b": {"node": "ph", "bounds": [5.5, 7.5]}}},
+        ),
+        (
+            {
+                "mode": "discrete",
+                "arms": "ph = 6, feed = 1\nobserve\nph = 7",
+                "reward_range": ["0", "2"],
+                "agent": "UCB",
+            }
+            | dict.fromkeys(("thing", "low", "high", "unit", "cost"), [""] * 4),
+            {"arms": [{"ph": 6, "feed": 1}, {}, {"ph": 7}], "reward_range": [0, 2]},
+        ),
+        ({"mode": "contextual", "contexts": "biomass", "cost": [""] * 4}, {"contexts": ["biomass"]}),
+        ({"diagram": "", "variables": "feed, ph\nbiomass, titre"}, {"variables": ["feed", "ph", "biomass", "titre"]}),
+    ],
+)
+def test_each_mode_has_its_fields(tmp_path, fields, expected):
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/new")
+    visitor.send("create", {**FIELDS, **({"cost": [""] * 4} if fields.get("mode") else {}), **fields})
+    about = stored(tmp_path).about.model_dump(mode="json")
+    for name, value in expected.items():
+        found = about[name]
+        if name == "parameters":
+            found = {key: {part: one[part] for part in ("node", "bounds")} for key, one in found.items()}
+        assert found == value
+
+
+def test_more_rows_keep_what_was_typed(tmp_path):
+    visitor = Visitor(tmp_path / "f.db")
+    assert visitor.get("/new").count('name="thing"') == 4
+    html = visitor.send("create", {**FIELDS, "more": "1"}, 200)
+    assert html.count('name="thing"') == 8
+    assert 'value="5.5"' in html
+    assert said(html) == []
+
+
+def test_a_study_is_created_from_yaml_pasted_or_uploaded(tmp_path):
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/new")
+    assert "neither was given" in said(visitor.send("yaml", {}, 422))[0]
+    html = visitor.send("yaml", {"yaml": YAML.replace("horizon", "x") + "settable: 3\n"}, 422)
+    assert "line 7: the key &#39;settable&#39; comes twice, first in line 4" in said(html)[0]
+    assert "settable: {feed: [0, 5]" in html
+    assert "fermenter" in visitor.send("yaml", {"yaml": YAML})
+    visitor.get("/new")
+    other = YAML.replace("name: fermenter", "name: other").encode()
+    visitor.send("yaml", {"yaml": ""}, files={"file": ("other.yaml", other)})
+    html = visitor.get("/")
+    assert html.index(">fermenter<") < html.index(">other<")
+    visitor.get("/new")
+    assert "has a study &#39;other&#39; already" in said(visitor.send("yaml", {}, 422, {"file": ("o.yaml", other)}))[0]
+
+
+def test_a_round_through_the_forms(tmp_path, visitor):
+    visitor.get("/studies/1")
+    past = pl.DataFrame([grown({}) | {"do(ph)": None}, grown({"ph": 7.0}) | {"do(ph)": 7.0}]).write_csv()
+    assert said(visitor.send("import", {}, files={"file": ("past.csv", past)})) == ["2 rounds were added."]
+    assert said(visitor.send("import", {"csv": past.partition("\n")[0] + "\n2,6,1,1,\n"})) == ["1 round was added."]
+    html = visitor.send("ask", {"count": "3"})
+    assert said(html) == ["Trials 1 to 3 are what to try next, all at once."]
+    trial = stored(tmp_path).trials[0]
+    assert html.count("Tell what came") >= 3
+    assert trial.why in html
+    done = {name: value for name, value in stored(tmp_path).to_frame().row(0, named=True).items() if name[:3] == "do("}
+    set_to = {name[3:-1]: value for name, value in done.items() if value is not None}
+    html = visitor.send("tell-1", {**measured(grown(set_to), *set_to), "value:biomass": ""})
+    assert said(html) == ["Trial 1 was told."]
+    first = stored(tmp_path).trials[0]
+    assert first.done is None  # a rounded number that comes back is no deviation
+    assert {name: first.values[name] for name in set_to} == set_to
+    assert first.values["biomass"] is None
+    assert said(visitor.send("fail-2", {"reason": "the <b>pump</b> broke"})) == ["Trial 2 is recorded as failed."]
+    assert "the &lt;b&gt;pump&lt;/b&gt; broke" in visitor.html
+    visitor.get("/studies/1/trials/1")
+    html = visitor.send("correct-1", {"value:titre": "0.123456789012345"})
+    assert said(html) == ["Trial 1 was corrected."]
+    assert stored(tmp_path).trials[0].values["titre"] == 0.123456789012345
+    visitor.get("/studies/1/trials/1")
+    assert 'value="0.123456789012345"' in visitor.html
+    assert visitor.client.get("/studies/1/state").json() == {"event": 6}
+
+
+def test_what_was_really_set_is_told(tmp_path, visitor):
+    visitor.get("/studies/1")
+    number, done = 0, {}
+    while set(done) != {"ph"}:
+        visitor.send("ask")
+        number += 1
+        row = stored(tmp_path).to_frame().row(number - 1, named=True)
+        done = {name: row[f"do({name})"] for name in ("feed", "ph") if row[f"do({name})"] is not None}
+    html = visitor.send(f"tell-{number}", {"did:ph": "7,9", "value:titre": "1", "value:feed": "1.5"}, 422)
+    assert said(html) == ["the value of ph must be a finite number; given &#39;7,9&#39;"]
+    assert 'value="7,9"' in html
+    assert 'value="1.5"' in html
+    visitor.send(f"tell-{number}", {"did:ph": "7.9", "did:feed": "2"})
+    told = stored(tmp_path).trials[-1]
+    assert told.done is not None
+    assert (told.values["ph"], told.values["titre"], told.values["biomass"]) == (7.9, 1.0, None)
+    assert "not as asked" in visitor.html
+    row = stored(tmp_path).to_frame().row(-1, named=True)
+    assert (row["do(ph)"], row["do(feed)"]) == pytest.approx((7.9, 2.0))
+    visitor.get(f"/studies/1/trials/{number}")
+    visitor.send(f"correct-{number}", {"value:biomass": "1.9"})  # and what was set stays
+    row = stored(tmp_path).to_frame().row(-1, named=True)
+    assert (row["do(ph)"], row["do(feed)"], row["biomass"]) == pytest.approx((7.9, 2.0, 1.9))
+
+
+def test_a_trial_that_ended_meanwhile_is_shown_with_what_was_typed(tmp_path, visitor):
+    visitor.get("/studies/1")
+    visitor.send("ask")
+    stored(tmp_path).tell(1, grown({}))
+    html = visitor.send("tell-1", {"value:titre": "7.25"}, 422)
+    assert "trial 1 is told, not pending" in said(html)[0]
+    assert 'action="/studies/1/trials/1/correct"' in html
+    assert 'value="7.25"' in html
+
+
+def test_what_the_agent_expects_and_recommends(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="GP-UCB", units={"titre": "g/L"})
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/studies/1")
+    html = visitor.get("/studies/1/what-if?do%3Aph=7", 422)
+    assert len(said(html)) == 1
+    for _ in range(3):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do))
+    html = visitor.get("/studies/1/what-if?do%3Aph=7&do%3Afeed=")
+    found = dict(re.findall(r'<th scope="row">(\w+)</th><td>([^<]*)</td>', html))
+    assert found["titre"] == f"{load_study(storage=tmp_path / 'f.db').what_if({'ph': 7.0})['titre']:.6g} g/L"
+    assert 'value="7"' in html
+    html = visitor.get("/studies/1/report")
+    assert html.count("<svg") >= 2
+    assert "<style" not in html
+    assert "data-report" not in visitor.get("/studies/1")
+
+
+def test_the_context_is_asked_for(tmp_path):
+    about = {"diagram": "dag { age -> dose -> effect; age -> effect }", "reward": "effect", "mode": "contextual"}
+    create_study(
+        "dosing", storage=tmp_path / "f.db", agent="Random", contexts=["age"], settable={"dose": (0.0, 1.0)}, **about
+    )
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/studies/1")
+    assert "the context must give a number" in said(visitor.send("ask", {}, 422))[0]
+    html = visitor.send("ask", {"context:age": "51.25"})
+    assert "age = 51.25" in html
+    visitor.send("tell-1", {"value:effect": "1"})
+    assert stored(tmp_path).trials[0].values["age"] == 51.25
+
+
+def test_intervals_have_two_ends(tmp_path):
+    about = {"diagram": "dag { a -> y }", "reward": "y", "mode": "aggregated"}
+    parameters = {"p": {"node": "a", "bounds": (0.0, 10.0)}}
+    create_study("cells", storage=tmp_path / "f.db", agent="Random", parameters=parameters, **about)
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/studies/1")
+    visitor.send("ask")
+    visitor.send("tell-1", {"value:a": "1", "value:y": "2", "did:p": ["2.5", "3.5"]})
+    assert stored(tmp_path).to_frame()["do(p)"].to_list()[0] == pytest.approx([2.5, 3.5])
+
+
+def test_the_export_is_the_command_lines(tmp_path, visitor):
+    visitor.get("/studies/1")
+    visitor.send("ask")
+    visitor.send("fail-1", {"reason": "=1+1"})
+    text = visitor.get("/studies/1/trials.csv")
+    assert visitor.answer.headers["content-disposition"] == 'attachment; filename="study-1-trials.csv"'
+    assert "'=1+1" in text
+    assert text.splitlines()[0].startswith("number,status,do(feed),do(ph),")
+    visitor.get("/studies/1")
+    visitor.send("import", {"csv": "feed,ph,biomass,titre,do(ph)\n1,7,1,0.5,7\n"})
+    text = visitor.get("/studies/1/data.csv")
+    assert text == "do(feed),do(ph),feed,biomass,ph,titre\n,7.0,1.0,1.0,7.0,0.5\n"
+    visitor.get("/studies/1")
+    assert said(visitor.send("import", {"csv": text})) == ["1 round was added."]
+
+
+def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp_path, monkeypatch):
+    study = fermenter(tmp_path / "f.db", agent="GP-UCB")
+    other = fermenter(tmp_path / "g.db", agent="GP-UCB")
+    for one in (study, other):
+        for _ in range(3):
+            trial = one.ask()
+            one.tell(trial, grown(trial.do))
+    begun, go_on, ask = threading.Event(), threading.Event(), Study.ask
+
+    def slow(self, *args, **more):
+        begun.set()
+        assert go_on.wait(30)
+        return ask(self, *args, **more)
+
+    monkeypatch.setattr(Study, "ask", slow)
+    visitors = [Visitor(tmp_path / "f.db")]
+    visitors += [visitors[0]] * 3
+    with ThreadPoolExecutor(4) as pool:
+        answers = [
+            pool.submit(one.client.post, "/studies/1/ask", data={"forgery": one.door.forgery}) for one in visitors
+        ]
+        assert begun.wait(30)
+        html = visitors[0].client.get("/studies/1").text
+        assert "The agent is working the report out" in html
+        go_on.set()
+        places = [answer.result().headers["location"] for answer in answers]
+    assert sorted(places) == [f"/studies/1?done=asked&trial={number}&count=1" for number in (4, 5, 6, 7)]
+    monkeypatch.undo()
+    pending = [entry.flat for entry in load_study(storage=tmp_path / "f.db").trials[3:]]
+    assert len(set(map(str, pending))) == 4
+    assert pending == [load_study(storage=tmp_path / "g.db").ask() and other.trials[-1].flat for _ in range(4)]
+
+
+def test_an_agent_that_fails_halfway_is_made_anew(tmp_path, monkeypatch):
+    for name in ("f", "g"):
+        study = fermenter(tmp_path / f"{name}.db", agent="GP-UCB")
+        for _ in range(3):
+            trial = study.ask()
+            study.tell(trial, grown(trial.do))
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/studies/1")
+    ask = Study.ask
+
+    def broken(self, *args, **more):
+        self._suggester.catch_up()
+        self._suggester.suggest(1, None)
+        raise RuntimeError(f"a traceback from {tmp_path}")
+
+    monkeypatch.setattr(Study, "ask", broken)
+    html = visitor.send("ask", {}, 500)
+    assert "Something went wrong in the server" in html
+    assert "traceback from" not in html
+    monkeypatch.setattr(Study, "ask", ask)
+    visitor.get("/studies/1")
+    visitor.send("ask")
+    load_study(storage=tmp_path / "g.db").ask()
+    flats = [load_study(storage=tmp_path / f"{name}.db").trials[-1].flat for name in ("f", "g")]
+    assert flats[0] == flats[1]
+
+
+def test_a_long_study_is_shown_in_part(tmp_path, visitor):
+    study = stored(tmp_path)
+    trials = study.ask(140)
+    for trial in trials[:105]:
+        study.tell(trial, grown(trial.do))
+    html = visitor.get("/studies/1")
+    assert "The latest 100 of 140; the CSV has all." in html
+    assert "5 more are pending" in html
+    assert html.count('<article class="card trial"') == 30
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch):
+    import sys
+
+    for name in [name for name in sys.modules if name.startswith("cbo_gym.study.page")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(MissingExtraError, match=r"cbo-gym study serve needs .*cbo-gym\[serve\]"):
+        import cbo_gym.study.page  # noqa: F401

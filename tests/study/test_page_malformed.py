@@ -1,0 +1,222 @@
+"""Requests that are wrong in some way: each is an error that says so, the log stays as it was, and HTML is escaped."""
+
+import math
+import random
+
+import pytest
+import yaml
+
+from cbo_gym.study import load_study, studies_in
+from tests.study.test_malformed import HTML, SQL, WRONG
+from tests.study.test_page import FIELDS, YAML
+from tests.study.test_study import fermenter, grown
+from tests.study.visitor import Visitor
+
+NO_NUMBERS = [
+    "nan",
+    "inf",
+    "-inf",
+    "7 g",
+    "1,5",
+    "1_0",
+    "0x1",
+    "--1",
+    "\0",
+    "\x1b[31m",
+    "\ud7ff",
+    "日本語",
+    "x" * 5000,
+    SQL,
+    HTML,
+]
+STRANGE_NAMES = ["Titre", "feed ", "", "__class__", SQL, HTML, "x" * 500]
+PLACES = ["0", "-1", "1.5", "one", "99", "9" * 40, "%00", "..", SQL, HTML, "\u0661"]
+CSVS = [
+    b"", b"\n", b"titre", b"titre\n", b"titre\n7 g\n", b"titre\nnan\n", b"titer\n1\n", b"titre,titre\n1,2\n",
+    b"titre\n1\n1,2,3\n", b"biomass\n1\n", b"titre,do(titre)\n1,1\n", b"titre,do(pH)\n1,7\n",
+    b"titre,do(ph)\n1,high\n", b"titre,ph\n1,\"7\n", b"\xff\xfe\x00", b"\x00" * 100,
+    b"PK\x03\x04" + bytes(range(256)), f"titre\n{HTML}\n".encode(), f"{SQL}\n1\n".encode(), b"titre\n" + b"1" * 5000,
+    b",".join([b"titre"] * 3000), "titre\n日本語\n".encode(), "titre\n1\n".encode("utf-16"),
+    b"titre,feed,feed\n1,2,3\n",
+]  # fmt: skip
+YAMLS = [
+    "", "3", "[]", "name", "name: {", "name: [a\n", "1: 2", "? [a]\n: 1", "name: *a", "&a [*a]",
+    "!!python/object:os.system {}", "a: &a [1]\n" + YAML, YAML + "reward: y\n", YAML + "storage: x.db\n",
+    YAML + f"{HTML!r}: 1\n", YAML + f'x: "{SQL}"\n', YAML.replace("[0, 5]", "[5, 0]"),
+    YAML.replace("[0, 5]", "[.nan, 5]"), YAML.replace("[0, 5]", "[.inf, .inf]"), YAML.replace("Random", "GPOO"),
+    YAML.replace("Random", "Random(x=1)"), YAML.replace("Random", HTML), YAML.replace("dag", "gad"),
+    YAML + "candidates: 3\n", YAML + "noise: {titre: -1}\n", YAML + "constraints: 7\n", "[" * 2000,
+    "name: " + "9" * 5000, YAML.replace("name: fermenter", "name: ''"),
+    YAML.replace("name: fermenter", f"name: {'x' * 300}"), YAML + "horizon: 1.5\n",
+    "diagram: 5\nname: a\nreward: y\n", YAML + "costs: {nobody: 1}\n", YAML + "seed: -1\n",
+    YAML + "contexts: [nobody]\n",
+]  # fmt: skip
+
+
+def of_a_trial(draw, told, pending):
+    """A path and fields that are wrong in one place."""
+    good = {f"value:{name}": str(value) for name, value in grown({}).items()}
+    path, kind = f"/studies/1/trials/{pending}", draw.randrange(7)
+    if kind == 0:
+        return f"{path}/tell", {**good, f"value:{draw.choice(sorted(grown({})))}": draw.choice(NO_NUMBERS)}
+    if kind == 1:
+        return f"{path}/tell", {**good, f"value:{draw.choice(STRANGE_NAMES)}": "1"}
+    if kind == 2:
+        return f"{path}/tell", {**good, f"did:{draw.choice(['titre', 'biomass', *STRANGE_NAMES])}": "1"}
+    if kind == 3:
+        return f"{path}/tell", {**good, "did:ph": draw.choice(NO_NUMBERS)}
+    if kind == 4:
+        return f"{path}/tell", draw.choice(
+            [{}, {**good, "value:titre": ""}, {**good, "value:titre": ["1", "2"]}, {"value:feed": "1"}]
+        )
+    if kind == 5:
+        which = draw.choice([told, *PLACES])
+        return f"/studies/1/trials/{which}/{draw.choice(['tell', 'fail'])}", {
+            **good,
+            "reason": draw.choice([SQL, HTML]),
+        }
+    return draw.choice([(f"{path}/correct", good), (f"{path}/fail", {"reason": "x" * 10_001})])
+
+
+def of_a_study(draw):
+    kind = draw.randrange(4)
+    if kind == 0:
+        return "/studies/1/ask", {"count": draw.choice(["0", "-1", "1.5", *NO_NUMBERS])}
+    if kind == 1:
+        return "/studies/1/ask", {f"context:{draw.choice(['titre', *STRANGE_NAMES])}": "1"}
+    if kind == 2:
+        return "/studies/1/import", {"csv": draw.choice(CSVS[:18]).decode("latin-1")}
+    return f"/studies/{draw.choice(PLACES)}/{draw.choice(['ask', 'import'])}", {"count": "1", "csv": "titre\n1\n"}
+
+
+def of_a_description(draw):
+    name, wrong = draw.choice(
+        [
+            ("name", ["", "x" * 300, "fermenter"]), ("reward", ["", "titer", SQL, HTML]), ("mode", ["", "Hard", HTML]),
+            ("diagram", ["dag {", "dag { feed -> feed }", "dag { titre -> feed }", SQL, HTML]),
+            ("direction", ["", "up", HTML]), ("agent", ["MCBOO", "os:system", SQL, HTML, "GPOO"]),
+            ("horizon", ["0", "-1", "1.5", *NO_NUMBERS]), ("seed", ["-1", "0.5", *NO_NUMBERS]),
+            ("low", [["9", "5.5", "", ""], ["a", "5.5", "", ""], ["nan", "5.5", "", ""], ["1"]]),
+            ("thing", [["ph", "ph", "", ""], ["", "ph", "", ""], ["titre", "ph", "", ""], [HTML, "ph", "", ""]]),
+            ("cost", [["-1", "1", "", ""], ["x", "1", "", ""], ["nan", "1", "", ""]]),
+            ("units", ["titre", "= g", HTML]), ("constraints", ["biomass => 2", "titre", HTML]),
+            ("variables", ["a", HTML]),
+        ]
+    )  # fmt: skip
+    return "/new", {**FIELDS, name: draw.choice(wrong)}
+
+
+@pytest.mark.parametrize("requests", [150, pytest.param(1000, marks=pytest.mark.slow)])
+def test_wrong_requests_change_nothing(tmp_path, requests):
+    draw = random.Random(requests)
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    told, pending = (trial.number for trial in study.ask(2))
+    study.tell(told, grown({}))
+    before = study._log.events(study._number)
+    visitor = Visitor(tmp_path / "f.db")
+    for _ in range(requests):
+        path, data = draw.choice(
+            [lambda: of_a_trial(draw, told, pending), lambda: of_a_study(draw), lambda: of_a_description(draw)]
+        )()
+        answer = visitor.client.post(path, data={**data, "forgery": visitor.door.forgery})
+        require_error(answer, tmp_path, (path, data))
+    assert study._log.events(study._number) == before
+    assert studies_in(tmp_path / "f.db") == ["fermenter"]
+
+
+def require_error(answer, tmp_path, sent):
+    """Words in a page, for people: no traceback, no path, none of what was sent as HTML."""
+    assert 400 <= answer.status_code < 500, (sent, answer.status_code)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert 'role="alert"' in answer.text or "<h1>" in answer.text
+    assert HTML not in answer.text
+    assert str(tmp_path) not in answer.text
+    assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize("upload", [False, True])
+def test_wrong_files_change_nothing(tmp_path, upload):
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    before = study._log.events(study._number)
+    visitor = Visitor(tmp_path / "f.db")
+    secret = {"forgery": visitor.door.forgery}
+    for path, field, contents in (
+        ("/studies/1/import", "csv", CSVS),
+        ("/new/yaml", "yaml", [text.encode() for text in YAMLS]),
+        ("/new/yaml", "yaml", [broken(name, thing) for name, things in WRONG.items() for thing in things]),
+    ):
+        for content in contents:
+            files = {"file": (HTML, content)} if upload else None
+            data = secret if upload else {**secret, field: content.decode("utf-8", "replace")}
+            require_error(visitor.client.post(path, data=data, files=files), tmp_path, content)
+    assert study._log.events(study._number) == before
+    assert studies_in(tmp_path / "f.db") == ["fermenter"]
+
+
+def broken(name, thing):
+    """A description with one field that is wrong."""
+    about = {**yaml.safe_load(YAML), "name": "other", name: thing}
+    return yaml.safe_dump(yaml.safe_load(yaml.safe_dump(plain(about)))).encode()
+
+
+def plain(thing):
+    if isinstance(thing, dict):
+        return {key: plain(value) for key, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [plain(value) for value in thing]
+    return thing
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"forgery", b"%", b"&&&", b"=" * 1000, b"a=1&" * 4000, b"\xff" * 100, b"--x\r\n\r\n", b"{}"],
+)
+@pytest.mark.parametrize(
+    "kind",
+    ["application/x-www-form-urlencoded", "multipart/form-data", "multipart/form-data; boundary=x", "text/x", ""],
+)
+def test_what_is_no_form_is_refused(tmp_path_factory, no_form, content, kind):
+    folder, visitor = no_form
+    answer = visitor.client.post("/studies/1/ask", content=content, headers={"content-type": kind})
+    require_error(answer, folder, content)
+    assert load_study(storage=folder / "f.db").trials == []
+
+
+@pytest.fixture(scope="module")
+def no_form(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("no form")
+    fermenter(folder / "f.db", agent="Random")
+    return folder, Visitor(folder / "f.db")
+
+
+def test_html_and_sql_are_shown_as_they_were_typed(tmp_path):
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/new")
+    names = {name: f"{name}{HTML}" for name in ("feed", "ph", "titre")}
+    visitor.send(
+        "create",
+        {
+            **FIELDS,
+            "name": SQL,
+            "diagram": "",
+            "variables": ", ".join(names.values()),
+            "reward": names["titre"],
+            "thing": [names["feed"], names["ph"], "", ""],
+            "unit": [HTML, SQL, "", ""],
+            "units": f"{names['titre']} = {HTML}",
+        },
+    )
+    for _ in range(2):
+        visitor.send("ask")
+    visitor.send("tell-1", {f"value:{names['titre']}": "1"})
+    visitor.send("fail-2", {"reason": HTML + SQL})
+    escaped = HTML.replace("<", "&lt;").replace(">", "&gt;")
+    for path in ("/studies/1", "/studies/1/trials/1", "/studies/1/trials/2", "/studies/1/report", "/new"):
+        html = visitor.get(path)
+        assert HTML not in html
+        assert escaped in html or path == "/new"
+    visitor.get("/new")
+    visitor.send("yaml", {"yaml": YAML})
+    assert escaped in visitor.get("/")
+    assert load_study(SQL, storage=tmp_path / "f.db").trials[1].reason == HTML + SQL
+    assert math.isclose(load_study(SQL, storage=tmp_path / "f.db").trials[0].values[names["titre"]], 1.0)

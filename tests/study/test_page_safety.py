@@ -1,0 +1,258 @@
+"""Who is let in to the page of studies, what browsers are told, and what answers never hold."""
+
+import os
+import re
+
+import pytest
+from fastapi.routing import APIRoute
+
+from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.study import load_study, studies_in
+from cbo_gym.study.page import serve
+from cbo_gym.study.page.application import routes
+from cbo_gym.study.page.guard import HEADERS
+from tests.study.test_page import YAML, said
+from tests.study.test_study import fermenter
+from tests.study.visitor import ADDRESS, Visitor
+
+TOKEN = "sixteen letters!"
+FORMS = sorted(
+    route.path.format(place=1, trial=1)
+    for route in routes.routes
+    if isinstance(route, APIRoute) and "POST" in route.methods
+)
+
+
+@pytest.fixture
+def visitor(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    study.ask()
+    return Visitor(tmp_path / "f.db")
+
+
+def events(tmp_path):
+    study = load_study(storage=tmp_path / "f.db")
+    return study._log.events(study._number)
+
+
+def test_every_form_has_the_token_against_forgery(tmp_path, visitor):
+    assert len(FORMS) == 8
+    before = events(tmp_path)
+    for path in FORMS:
+        if path == "/login":
+            continue
+        for forged in ({}, {"forgery": ""}, {"forgery": "x" * 32}, {"forgery": "é"}):
+            answer = visitor.client.post(path, data={"value:titre": "1", "reason": "", "yaml": YAML, **forged})
+            assert answer.status_code == 403, path
+            assert "another run of the server" in answer.text
+        answer = visitor.client.post(path, json={"forgery": visitor.door.forgery})
+        assert answer.status_code == 403
+    assert events(tmp_path) == before
+    assert studies_in(tmp_path / "f.db") == ["fermenter"]
+    for path in ("/new", "/studies/1", "/studies/1/trials/1"):
+        html = visitor.get(path)
+        assert html.count('<form method="post"') == html.count(f'name="forgery" value="{visitor.door.forgery}"') > 0
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost:8400", "?"])
+def test_a_form_of_another_site_does_nothing(tmp_path, visitor, origin):
+    before = events(tmp_path)
+    for path in FORMS:
+        visitor.post(path, {"value:titre": "1"}, 403, headers={"origin": origin})
+    assert "sent from another site" in visitor.html
+    visitor.post("/studies/1/trials/1/fail", {}, 403, headers={"sec-fetch-site": "cross-site"})
+    visitor.post("/studies/1/trials/1/fail", {}, 403, headers={"sec-fetch-site": "same-site"})
+    assert events(tmp_path) == before
+    visitor.post("/studies/1/trials/1/fail", headers={"origin": ADDRESS, "sec-fetch-site": "same-origin"})
+
+
+def test_other_sites_may_link_and_not_load(visitor):
+    other = {"sec-fetch-site": "cross-site"}
+    visitor.get("/studies/1/what-if?do%3Aph=7", 403, headers={**other, "sec-fetch-mode": "no-cors"})
+    visitor.get("/studies/1", headers={**other, "sec-fetch-mode": "navigate"})
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8400", "127.0.0.1.evil.example", "", "[::1", "10.0.0.1"]
+)
+def test_on_the_loopback_address_other_names_are_refused(visitor, host):
+    assert "answers to localhost only" in visitor.get("/studies/1", 403, headers={"host": host})
+    visitor.post("/studies/1/ask", {}, 403, headers={"host": host})
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:9000", "127.0.0.1:1", "[::1]:8400"])
+def test_the_names_of_this_machine_are_not(visitor, host):
+    visitor.get("/studies/1", headers={"host": host})
+
+
+def test_elsewhere_who_has_no_token_sees_nothing(tmp_path):
+    fermenter(tmp_path / "f.db", agent="Random")
+    visitor = Visitor(tmp_path / "f.db", token=TOKEN, host="0.0.0.0", address="http://plant.example:8400")
+    for path in ("/", "/studies/1", "/studies/1/trials.csv", "/studies/1/state", "/new", "/nothing", "/report.css"):
+        assert visitor.get(path, 303) == ""
+        assert visitor.answer.headers["location"] == "/login"
+    assert "Log in first" in visitor.post("/studies/1/ask", {}, 401)
+    visitor.client.cookies.set("cbo-gym-study", "forged")
+    visitor.get("/studies/1", 303)
+    visitor.client.cookies.clear()
+    assert visitor.door.forgery not in visitor.get("/login")
+    for wrong in ("", "sixteen letters?", TOKEN[:-1], "é", TOKEN.upper()):
+        assert said(visitor.send("form", {"token": wrong}, 403)) == ["This is not the token of this server."]
+        assert "set-cookie" not in visitor.answer.headers
+    visitor.get("/login")
+    answer = visitor.client.post("/login", data={"token": TOKEN})
+    assert answer.headers["location"] == "/"
+    assert answer.headers["set-cookie"].lower() == (
+        f"cbo-gym-study={visitor.door.session}; httponly; path=/; samesite=strict".lower()
+    )
+    assert TOKEN not in visitor.door.session
+    visitor.get("/studies/1")
+    assert said(visitor.send("ask")) == ["Trial 1 is what to try next."]
+    assert Visitor(tmp_path / "f.db", token=TOKEN).door.session != visitor.door.session
+
+
+def test_every_answer_has_the_headers(visitor):
+    found = {"/studies/1": 200, "/nothing": 404, "/static/page.css": 200, "/static/nothing": 404, "/": 303}
+    for path, status in {**found, "/studies/1/trials.csv": 200}.items():
+        visitor.get(path, status)
+        assert {name: visitor.answer.headers[name] for name in HEADERS} == HEADERS
+    visitor.post("/studies/1", {}, 405)
+    assert visitor.answer.headers["content-security-policy"] == HEADERS["Content-Security-Policy"]
+    assert "unsafe-inline" not in re.sub("style-src-attr [^;]*", "", HEADERS["Content-Security-Policy"])
+
+
+@pytest.mark.parametrize("path", ["/new", "/new/yaml", "/studies/1", "/studies/1/trials/1", "/login", "/nothing"])
+def test_a_page_needs_nothing_from_elsewhere_and_no_script_of_its_own(visitor, path):
+    html = visitor.get(path, 404 if path == "/nothing" else 405 if path == "/new/yaml" else 200)
+    assert re.findall(r'(?:src|href|action)="(?!/[a-z]|/"|#)[^"]*"', html) == []
+    assert re.findall(r"<script(?! src=\"/static/page.js\" defer></script>)|<style|\son\w+=|javascript:", html) == []
+    assert '<html lang="en">' in html
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../door.py", "/static/%2e%2e/door.py", "/static/..%2fdoor.py", "/static//etc/passwd"]
+)
+def test_no_other_file_is_served(visitor, path):
+    visitor.get(path, 404)
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs", "/openapi.json", "/redoc", "/studies/2", "/studies/0", "/studies/x", "/studies/1/trials/9"]
+)
+def test_what_is_not_there_is_a_page_that_says_so(visitor, path):
+    assert "<h1>No such" in visitor.get(path, 404)
+
+
+@pytest.mark.parametrize("length", [4_000_001, 10_000_000])
+def test_what_is_too_long_is_refused_in_words(tmp_path, visitor, length):
+    before = events(tmp_path)
+    cell = "1" * length
+    for path, typed, files in (
+        ("/studies/1/trials/1/tell", {"value:titre": cell}, None),
+        ("/studies/1/import", {}, {"file": ("past.csv", f"titre\n{cell}\n")}),
+        ("/new/yaml", {"yaml": f"name: {cell}"}, None),
+        ("/studies/1/trials/1/fail", {"reason": cell}, None),
+    ):
+        assert "larger than 4 MB" in visitor.post(path, typed, 413, files=files)
+    answer = visitor.client.post("/studies/1/ask", content=(b"x" * 1_000_000 for _ in range(5)))  # of unknown length
+    assert answer.status_code == 413
+    assert events(tmp_path) == before
+
+
+def test_what_a_study_cannot_store_is_said(tmp_path, visitor):
+    rows = "feed,ph,biomass,titre\n" + "1.5,6.25,1.75,0.5\n" * 40_000
+    before = events(tmp_path)
+    visitor.get("/studies/1")
+    assert "at most 1000000" in said(visitor.send("import", {}, 422, {"file": ("past.csv", rows)}))[0]
+    assert events(tmp_path) == before
+
+
+def test_no_code_is_run_that_a_study_names(tmp_path):
+    path = tmp_path / "f.db"
+    fermenter(path, agent="tests.helpers:Centre")
+    visitor = Visitor(path)
+    assert "an import path, whose code would be run; if you trust it" in visitor.get("/studies/1", 422)
+    visitor.get("/new")
+    for agent in ("tests.helpers:Centre", "os:system", "no.module:Agent"):
+        html = visitor.send("yaml", {"yaml": YAML.replace("Random", agent)}, 422)
+        assert f"it names the agent &#39;{agent}&#39;, an import path" in said(html)[0]
+    visitor.send("yaml", {"yaml": YAML.replace("fermenter", "other")})
+    html = visitor.get("/")
+    assert "an import path, whose code would be run" in html
+    assert 'href="/studies/2"' in html
+    trusting = Visitor(path, trusted=["tests.helpers:Centre"])
+    trusting.get("/studies/1")
+    assert said(trusting.send("ask")) == ["Trial 1 is what to try next."]
+
+
+def damaged(tmp_path):
+    (tmp_path / "f.db").write_bytes(b"no database at all, but long enough to look at" * 100)
+
+
+def moved(tmp_path):
+    for path in tmp_path.glob("f.db*"):
+        path.rename(tmp_path / f"moved-{path.name}")
+
+
+def emptied(tmp_path):
+    for path in tmp_path.glob("f.db*"):
+        path.unlink()
+    (tmp_path / "f.db").touch()
+
+
+@pytest.mark.parametrize("mishap", [damaged, moved, emptied])
+def test_a_database_that_goes_away_is_said_without_its_path(tmp_path, visitor, mishap):
+    visitor.get("/studies/1")
+    mishap(tmp_path)
+    for path in ("/", "/studies/1", "/new", "/studies/1/state", "/studies/1/trials.csv"):
+        answer = visitor.client.get(path)
+        assert answer.status_code in (200, 303, 404, 503)
+        assert str(tmp_path) not in answer.text
+    for path in FORMS:
+        answer = visitor.client.post(path, data={"forgery": visitor.door.forgery, "value:titre": "1"})
+        assert answer.status_code in (303, 400, 404, 422, 503)
+        assert str(tmp_path) not in answer.text
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_database_that_may_not_be_written_is_said_without_its_path(tmp_path, visitor):
+    for path in tmp_path.glob("f.db*"):
+        path.chmod(0o400)
+    tmp_path.chmod(0o500)
+    html = visitor.post("/studies/1/trials/1/fail", {}, 503)
+    tmp_path.chmod(0o700)
+    assert str(tmp_path) not in html
+    assert "f.db" in html
+
+
+def test_a_failure_of_the_server_tells_nothing(visitor, monkeypatch, tmp_path):
+    monkeypatch.setattr("cbo_gym.study.page.desk.Desk.names", lambda _: 1 / 0)
+    html = visitor.get("/", 500)
+    assert "Something went wrong in the server" in html
+    assert "Traceback" not in html
+    assert "division" not in html
+
+
+def test_how_it_is_served_is_checked_first(tmp_path, monkeypatch):
+    fermenter(tmp_path / "f.db", agent="Random")
+    with pytest.raises(ArgumentError, match="the token must have at least 16 characters; given 3"):
+        serve(tmp_path / "f.db", token="abc")
+    with pytest.raises(
+        OperationError, match=r"cannot listen on 203\.0\.113\.1 port 8400: .*choose another with --port"
+    ):
+        serve(tmp_path / "f.db", host="203.0.113.1")
+    (tmp_path / "bad.db").write_bytes(b"no database at all, but long enough to look at" * 100)
+    with pytest.raises(OperationError, match="file is not a database"):
+        serve(tmp_path / "bad.db", port=0)
+    served = []
+    monkeypatch.setattr(
+        "uvicorn.Server.run", lambda self, sockets: served.append((self.config, sockets[0].getsockname()))
+    )
+    told = []
+    serve(tmp_path / "f.db", port=0, say=told.append)
+    assert told == [f"f.db is served at http://127.0.0.1:{served[0][1][1]}; Ctrl-C stops it"]
+    serve(tmp_path / "f.db", host="0.0.0.0", port=0, say=told.append)
+    assert re.fullmatch(r"log in with the token [\w-]{32}", told[-1])
+    serve(tmp_path / "f.db", host="0.0.0.0", port=0, token=TOKEN, say=told.append)
+    assert len(told) == 4
+    assert all(not config.access_log and not config.server_header for config, _ in served)

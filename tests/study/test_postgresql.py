@@ -1,0 +1,231 @@
+"""Studies on PostgreSQL: the same as on SQLite, by one process or several, and what a server's faults give."""
+
+import multiprocessing
+import os
+import re
+import traceback
+import warnings
+
+import pytest
+import sqlalchemy as sql
+from typer.testing import CliRunner
+
+from cbo_gym.cli import app
+from cbo_gym.errors import CBOGymError, OperationError
+from cbo_gym.study import create_study, load_study, studies_in
+from cbo_gym.study.database import Database
+from cbo_gym.study.log import Log
+from tests.study.kills import check, play, states
+from tests.study.old_versions import tables, write_schema_1
+from tests.study.postgresql import ESCAPED, PASSWORD, Server, binaries
+from tests.study.test_study import FERMENTER, fermenter, grown
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="the server is started as other users are on POSIX systems"),
+    pytest.mark.skipif(binaries() is None, reason="PostgreSQL is not installed (Debian: apt-get install postgresql)"),
+]
+
+
+@pytest.fixture(scope="module")
+def server():
+    pytest.importorskip("psycopg", reason="the extra postgresql is not installed")
+    started = Server()
+    started.start()
+    yield started
+    started.stop()
+    started.remove()
+
+
+@pytest.fixture
+def url(server, request):
+    """Of a new database."""
+    name = re.sub(r"\W", "_", request.node.name.lower())[-60:]
+    engine = sql.create_engine(
+        server.url().replace("postgresql", "postgresql+psycopg", 1),
+        isolation_level="AUTOCOMMIT",
+        poolclass=sql.NullPool,
+    )
+    with engine.connect() as connection:
+        connection.execute(sql.text(f'CREATE DATABASE "{name}"'))
+    return server.url(name)
+
+
+def scenario(storage):
+    study = fermenter(storage, agent="GP-UCB")
+    study.add_data([grown({}), grown({"ph": 7.0})], do=[{}, {"ph": 7.0}])
+    study.tell(trial := study.ask(), grown(trial.do))
+    others = study.ask(3)
+    study.fail(others[0], "the pump broke: 日本語 \0")
+    study.tell(others[1], grown({"ph": 6.9}), did={"ph": 6.9} if "ph" in others[1].do else None)
+    study.correct(trial, grown(trial.do) | {"titre": 1.25})
+    study = load_study(storage=storage)
+    study.tell(trial := study.ask(), grown(trial.do))
+    return study
+
+
+def test_it_says_what_sqlite_says(url, tmp_path):
+    here, there = scenario(tmp_path / "f.db"), scenario(url)
+    assert states(here) == states(there)
+    assert here.recommendation() == there.recommendation()
+    create_study("other", storage=url, agent="Random", **FERMENTER)
+    assert studies_in(url) == ["fermenter", "other"]
+    with pytest.raises(CBOGymError, match="has a study 'other' already"):
+        create_study("other", storage=url, agent="Random", **FERMENTER)
+
+
+def test_nothing_is_lost_by_kills_and_no_number_is_given_twice(url, tmp_path):
+    fermenter(url, agent="Random")
+    said = play(url, tmp_path, kills=40, seed=101, pause=0.6)
+    trials, told = check(url, tmp_path, said)
+    answered = sum(kind == "told" for kind, _, _ in said)
+    print(f"\n40 kills, {trials} trials, {told} told, of which {told - answered} were not answered")
+    assert told > 20  # there was work to be disturbed
+
+
+def ask_once(study, numbers):
+    numbers.put(study.ask().number)
+
+
+def test_a_fork_has_connections_of_its_own(url):
+    study = fermenter(url, agent="Random")
+    study.ask()
+    context = multiprocessing.get_context("fork")
+    numbers = context.SimpleQueue()
+    children = [context.Process(target=ask_once, args=(study, numbers)) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        for child in children:
+            child.start()
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    assert {numbers.get(), numbers.get(), study.ask().number} == {2, 3, 4}
+
+
+def make(url, name, ready, results):
+    ready.wait()
+    try:
+        create_study(name, storage=url, agent="Random", **FERMENTER)
+        results.put("made")
+    except CBOGymError as error:
+        results.put(str(error))
+
+
+def test_processes_that_make_the_tables_at_once(url):
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    ready, results = context.Barrier(4), context.Queue()
+    names = ["one", "two", "three", "one"]
+    makers = [context.Process(target=make, args=(url, name, ready, results)) for name in names]
+    for maker in makers:
+        maker.start()
+    said = [results.get(timeout=120) for _ in makers]
+    for maker in makers:
+        maker.join()
+    assert said.count("made") == 3
+    assert any("has a study 'one' already" in one for one in said)
+    assert set(studies_in(url)) == {"one", "two", "three"}
+
+
+def open_it(url, ready, results):
+    ready.wait()
+    results.put(Log(url).names())
+
+
+def test_tables_of_version_1_become_those_of_today_once(url, tmp_path):
+    study = scenario(tmp_path / "f.db")
+    write_schema_1(url, study)
+    context = multiprocessing.get_context("forkserver")
+    ready, results = context.Barrier(4), context.Queue()
+    openers = [context.Process(target=open_it, args=(url, ready, results)) for _ in range(4)]
+    for opener in openers:
+        opener.start()
+    assert [results.get(timeout=120) for _ in openers] == [["fermenter"]] * 4
+    for opener in openers:
+        opener.join()
+    upgraded = load_study(storage=url)
+    assert states(upgraded) == states(study)
+    assert upgraded.ask().do == study.ask().do
+    create_study("other", storage=url, agent="Random", **FERMENTER)  # its number follows
+
+
+def test_an_upgraded_database_is_as_a_new_one(url, tmp_path):
+    study = scenario(tmp_path / "f.db")
+    write_schema_1(url, study)
+    load_study(storage=url)
+    upgraded = tables(url)
+    with Database(url).transaction(writes=True) as connection:
+        for name in ("events", "snapshots", "studies", "schema"):
+            connection.execute(sql.text(f"DROP TABLE cbo_gym_{name}"))
+    fermenter(url, agent="Random")
+    assert tables(url) == upgraded
+
+
+def test_there_is_room_beside_tables_of_another_program(url):
+    with Database(url).transaction(writes=True) as connection:
+        connection.execute(sql.text("CREATE TABLE studies (study_id INTEGER PRIMARY KEY)"))  # as Optuna calls its own
+    study = fermenter(url, agent="Random")
+    assert study.ask().number == 1
+
+
+def secret_free(text):
+    return PASSWORD not in text and ESCAPED not in text and "wr0ng" not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"password": "wr0ng"}, "password authentication failed"),
+        ({"database": "nowhere"}, 'database "nowhere" does not exist'),
+        ({"user": "nobody"}, "password authentication failed"),
+    ],
+)
+def test_what_a_server_refuses_is_said_without_the_password(server, change, message):
+    with pytest.raises(OperationError, match=message) as found:
+        load_study(storage=server.url(**change))
+    assert "***@127.0.0.1" in str(found.value)
+    assert secret_free("".join(traceback.format_exception(found.value)))
+    done = CliRunner().invoke(app, ["study", "show", server.url(**change)])
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())
+    assert secret_free(done.output)
+
+
+def test_a_database_that_may_only_be_read(url):
+    study = fermenter(url, agent="Random")
+    study.tell(trial := study.ask(), grown(trial.do))
+    with Database(url).transaction(writes=True) as connection:
+        connection.execute(
+            sql.text(f'ALTER DATABASE "{url.rpartition("/")[2]}" SET default_transaction_read_only = on')
+        )
+    study = load_study(storage=url)
+    before = states(study)
+    with pytest.raises(OperationError, match="read-only transaction; nothing was changed by this call"):
+        study.ask()
+    assert states(load_study(storage=url)) == before
+
+
+def test_a_server_that_falls_and_gets_up_again(url, server):
+    study = fermenter(url, agent="Random")
+    study.tell(trial := study.ask(), grown(trial.do))
+    before = states(study)
+    server.stop()
+    try:
+        with pytest.raises(OperationError, match=r"\*\*\*@127.0.0.1.*[Cc]onnection refused"):
+            study.ask()
+        with pytest.raises(OperationError, match=r"[Cc]onnection refused"):
+            load_study(storage=url)
+    finally:
+        server.start()
+    assert states(study) == before
+    assert study.ask().number == 2
+
+
+def test_a_connection_that_is_lost_while_writing(url):
+    study = fermenter(url, agent="Random")
+    database = Database(url)
+    told = r"the connection was lost .* whether this call was written is not known"
+    with pytest.raises(OperationError, match=told), database.transaction(writes=True) as connection:
+        connection.execute(sql.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert study.ask().number == 1

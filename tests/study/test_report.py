@@ -1,0 +1,192 @@
+"""The report of a study: what it says of a study in each mode, and that to write it changes nothing."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from cbo_gym.study import create_study, load_study
+from cbo_gym.study.report import sections, style
+from tests.study.test_study import fermenter, grown
+
+NAMES = ["overview", "now", "curve", "beliefs", "system", "trials", "provenance"]
+
+
+def of(study, **options):
+    """Its sections by their ids."""
+    return {re.search('id="([a-z]+)"', text)[1]: text for text in sections(study, **options)}
+
+
+def words(text):
+    return " ".join(re.sub("<[^>]*>", " ", text).split())
+
+
+def told(study, play, rounds):
+    for _ in range(rounds):
+        trial = study.ask()
+        study.tell(trial, play(trial.do))
+    return study
+
+
+def soft(do):
+    growth = 0.2 * do["feed"]
+    return {"growth": growth, "titre": growth * math.exp(-((do["ph"] - 6.8) ** 2))}
+
+
+SOFT = {
+    "settable": {},
+    "mode": "soft",
+    "diagram": "dag { growth -> titre }",
+    "reward": "titre",
+    "parameters": {
+        "feed": {"node": "growth", "bounds": (0.0, 5.0)},
+        "ph": {"node": "titre", "bounds": (5.5, 7.5)},
+    },
+}
+
+
+def test_a_report_of_each_part(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="CBO", units={"titre": "g/l"}, costs={"feed": 1.0, "ph": 10.0})
+    study.add_data([grown({"feed": 1.0 + 0.1 * place}) for place in range(4)])
+    told(study, grown, 3)
+    study.fail(study.ask(), "<script>alert(1)</script> & the pump")
+    study.ask()
+    parts = of(study)
+    assert list(parts) == NAMES
+    assert "3 told, 1 running, 1 failed" in words(parts["overview"])
+    assert "4 rounds" in words(parts["overview"])
+    assert "Suggested, and not told of yet" in words(parts["now"])
+    assert "Recommended now" in words(parts["now"])
+    assert re.search(r"titre \[g/l\] [-\d.]+ [-\d.]+ to [-\d.]+", words(parts["now"]))
+    assert "95 % interval" in words(parts["curve"])
+    for name in ("nothing set, only observe", "{feed}", "{ph}", "{feed, ph}"):
+        assert f"<strong>{name}</strong>" in parts["beliefs"]
+    assert "feed and titre have a latent cause" in parts["system"]
+    assert "ph 10" in words(parts["system"])
+    assert "&lt;script&gt;" in parts["trials"]
+    assert "numpy" in parts["provenance"]
+    page = study.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not re.search("<(script|link|img|iframe)", page)
+    assert style() in page
+    ids = re.findall(' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:url\(#|href="#)([\w-]+)', page)) <= set(ids)
+
+
+@pytest.mark.parametrize(
+    ("agent", "more", "play"), [("CBO", {}, grown), pytest.param("MCBO", SOFT, soft, marks=pytest.mark.slow)]
+)
+def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more, play):
+    study = told(fermenter(tmp_path / "f.db", agent=agent, **more), play, 3)
+    events = study._log.events(study._number)
+    previewed = words(of(study, preview=True)["now"])
+    assert words(of(study, preview=True)["now"]) == previewed
+    assert study._log.events(study._number) == events
+    undisturbed = load_study(storage=tmp_path / "f.db")
+    undisturbed._log.forget(undisturbed._number)
+    trial = study.ask()
+    for name, value in trial.do.items():
+        assert f"{name} = {value:.4g}" in previewed
+    assert undisturbed.ask(2)[0].number == trial.number + 1
+    assert trial.do == study._units.words(study._units.read(undisturbed.trials[trial.number - 1].flat))
+
+
+def test_soft_parameters_have_a_line_each_that_follows_the_beliefs(tmp_path):
+    study = told(fermenter(tmp_path / "f.db", agent="GP-UCB", **SOFT), soft, 8)
+    text = of(study)["beliefs"]
+    assert re.findall("<strong>(.*?)</strong>", text) == ["feed", "ph"]
+    expected = study.what_if(study.recommendation())["titre"]
+    low, high = map(float, re.search(r"95 % interval ([-\d.e]+) to ([-\d.e]+)", text).groups())
+    assert low < expected < high
+
+
+def test_little_is_good(tmp_path):
+    study = told(fermenter(tmp_path / "f.db", agent="GP-UCB", direction="minimize"), grown, 6)
+    rewards = study.to_frame()["titre"]
+    assert f"{rewards.min():.4g} in trial {rewards.arg_min() + 1}" in words(of(study)["overview"])
+
+
+def test_what_misses_a_constraint_is_not_best(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="GP-UCB", constraints=["biomass <= 1.5"])
+    study.add_data(
+        [grown({"feed": 4.0, "ph": 6.8}), grown({"feed": 0.3, "ph": 6.0})], do=[{"feed": 4.0, "ph": 6.8}, {}]
+    )
+    told(study, lambda do: grown({"feed": 0.2, **{n: v for n, v in do.items() if n == "ph"}}), 1)
+    parts = of(study)
+    assert "Crosses are rounds whose measured values miss a constraint" in words(parts["curve"])
+    assert f"{grown({'feed': 4.0, 'ph': 6.8})['titre']:.4g}" not in words(parts["overview"])
+    assert re.search(r"biomass &lt;= 1.5</th><td>2 of 3", parts["system"])
+
+
+def test_arms_that_cannot_be_best_are_folded(tmp_path):
+    study = create_study(
+        "service",
+        storage=tmp_path / "s.db",
+        mode="discrete",
+        diagram="dag { layout -> asks -> offer -> order; offer <-> order }",
+        reward="order",
+        reward_range=(0, 1),
+        arms=[{}, {"layout": 0}, {"layout": 1}, {"offer": 0}, {"offer": 1}, {"layout": 1, "offer": 1}],
+        agent="POMIS-TS",
+        horizon=30,
+    )
+    rng = np.random.default_rng(100)
+
+    def visit(do):
+        values = {name: float(do.get(name, rng.integers(2))) for name in ("layout", "offer")}
+        return values | {"asks": 0.0, "order": float(rng.random() < 0.5 + 0.3 * values["offer"])}
+
+    parts = of(told(study, visit, 12))
+    assert "4 of the 6 arms can be best" in words(parts["beliefs"])
+    assert "2 arms that cannot be best, by the diagram" in words(parts["beliefs"])
+    assert "nothing set; layout = 1, offer = 1" in words(parts["beliefs"])
+
+
+def test_contexts_and_cells(tmp_path):
+    study = create_study(
+        "dosing",
+        storage=tmp_path / "d.db",
+        mode="contextual",
+        diagram="dag { age -> health; dose -> health }",
+        reward="health",
+        settable={"dose": (0, 2)},
+        contexts=["age"],
+        agent="CoCaBO",
+        horizon=20,
+    )
+    for age in (40.0, 60.0, 80.0):
+        trial = study.ask(context={"age": age})
+        dose = trial.do.get("dose", 1.0)
+        study.tell(trial, {"age": age, "dose": dose, "health": 1 - (dose - age / 60) ** 2})
+    parts = of(study)
+    assert "the mean health of the last 10 rounds" in words(parts["curve"])
+    assert "The context is that of the last trial, age = 80" in words(parts["beliefs"])
+    assert "for age = 80" in words(parts["now"])
+    field = create_study(
+        "field",
+        storage=tmp_path / "f.db",
+        mode="aggregated",
+        diagram="dag { growth -> yield }",
+        reward="yield",
+        parameters={"nitrogen": {"node": "growth", "bounds": (0, 200)}},
+        agent="GPOO",
+        horizon=20,
+    )
+    told(field, lambda do: {"growth": 1.0, "yield": -abs(np.mean(do["nitrogen"]) - 120) / 100}, 5)
+    assert "<strong>nitrogen</strong>" in of(field)["beliefs"]
+
+
+def test_who_believes_nothing_is_said_in_words(tmp_path):
+    for agent, said in (("Random", "has no model"), ("Optuna", "cannot be asked")):
+        study = fermenter(tmp_path / f"{agent}.db", agent=agent)
+        assert "Nothing is known yet" in words(of(study)["beliefs"])
+        assert "curve" not in of(study)
+        assert said in words(of(told(study, grown, 2))["beliefs"])
+
+
+def test_the_older_trials_are_folded(tmp_path):
+    study = told(fermenter(tmp_path / "f.db", agent="Random"), grown, 53)
+    text = of(study)["trials"]
+    assert "<summary>3 older trials</summary>" in text
+    assert text.index('<th scope="row">53</th>') < text.index("<details>") < text.index('<th scope="row">3</th>')

@@ -1,0 +1,249 @@
+"""What becomes of a study's database: older and newer versions, damage, files that are none."""
+
+import random
+import sqlite3
+from collections import Counter
+
+import pytest
+from typer.testing import CliRunner
+
+from cbo_gym.cli import app
+from cbo_gym.errors import ArgumentError, CBOGymError, MissingExtraError, OperationError
+from cbo_gym.study import create_study, load_study, schema, studies_in
+from cbo_gym.study.log import Log
+from tests.study.kills import states
+from tests.study.old_versions import tables, write_schema_1
+from tests.study.test_study import FERMENTER, fermenter, grown
+
+
+@pytest.fixture
+def study(tmp_path):
+    """With a trial of each kind."""
+    made = fermenter(tmp_path / "f.db", agent="Random")
+    made.add_data([grown({})])
+    for trial in made.ask(3):
+        made.tell(trial, grown(trial.do))
+    made.correct(2, grown({}) | {"titre": 1.25})
+    made.fail(made.ask(), "the pump broke")
+    made.ask()
+    return made
+
+
+def content(path):
+    """All that a file says, by the way on which a study reads it."""
+    log = Log(path)
+    number, description = log.find(None)
+    return log.names(), description, log.events(number)
+
+
+# Versions ----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_version_1_is_upgraded_and_says_the_same(study, tmp_path):
+    path = tmp_path / "old.db"
+    write_schema_1(path, study)
+    old = load_study(storage=path)
+    assert states(old) == states(study)
+    assert old._log.events(1) == study._log.events(1)
+    assert old.ask().do == study.ask().do
+    assert tables(path) == tables(tmp_path / "f.db")
+
+
+def test_an_upgrade_that_fails_changes_nothing(study, tmp_path, monkeypatch):
+    path = tmp_path / "old.db"
+    write_schema_1(path, study)
+    before = tables(path)
+
+    def half(connection):
+        schema._to_2(connection)
+        raise OSError("the power failed")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(schema, "STEPS", {1: half})
+        with pytest.raises(OperationError, match=r"old\.db: the power failed; nothing was changed by this call"):
+            load_study(storage=path)
+    assert tables(path) == before
+    assert states(load_study(storage=path)) == states(study)
+
+
+def test_a_newer_version_is_refused(study, tmp_path):
+    path = tmp_path / "f.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE cbo_gym_schema SET version = 99")
+    connection.close()
+    before = path.read_bytes()
+    for call in (lambda: load_study(storage=path), lambda: fermenter(path), lambda: studies_in(path)):
+        with pytest.raises(OperationError, match=r"newer version of cbo-gym \(schema 99, here 2\); upgrade"):
+            call()
+    assert path.read_bytes() == before
+
+
+# Damage ------------------------------------------------------------------------------------------------------
+
+
+def outcome(path, data, whole):
+    """``"named"`` for an error that can be mended, ``"same"`` where nothing was lost."""
+    for beside in ("-wal", "-shm"):
+        path.with_name(path.name + beside).unlink(missing_ok=True)
+    path.write_bytes(data)
+    try:
+        found = content(path)
+    except CBOGymError as error:
+        return "named" if str(path) in str(error) else f"of no file: {error}"
+    assert found == whole
+    return "same"
+
+
+def filled(data):
+    """The places of bytes behind the header that are not zero, for much of a small database is empty."""
+    return [place for place, byte in enumerate(data) if byte and place >= 100]
+
+
+def flipped(data, place, mask):
+    return data[:place] + bytes([data[place] ^ mask]) + data[place + 1 :]
+
+
+def test_a_flipped_byte_is_noticed_or_does_no_harm(study, tmp_path):
+    data, whole = (tmp_path / "f.db").read_bytes(), content(tmp_path / "f.db")
+    copy, draw = tmp_path / "copy.db", random.Random(100)
+    header = Counter(outcome(copy, flipped(data, place, 0xFF), whole) for place in range(100))
+    assert header["named"] > 30  # the rest is of no use to SQLite, as it says
+    places = draw.sample(filled(data), 60)
+    rest = Counter(outcome(copy, flipped(data, place, 1 << draw.randrange(8)), whole) for place in places)
+    assert rest["named"] > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mask", [0x01, 0x10, 0x80, 0xFF])
+def test_any_flipped_byte_is_noticed_or_does_no_harm(study, tmp_path, mask):
+    data, whole = (tmp_path / "f.db").read_bytes(), content(tmp_path / "f.db")
+    places = [*range(100), *filled(data)[mask % 7 :: 7]]
+    found = Counter(outcome(tmp_path / "copy.db", flipped(data, place, mask), whole) for place in places)
+    print(f"\n{len(places)} bytes flipped by {mask:#04x}: {dict(found)}")
+    assert set(found) == {"named", "same"}
+
+
+def test_a_cut_file_is_noticed(study, tmp_path):
+    data, whole = (tmp_path / "f.db").read_bytes(), content(tmp_path / "f.db")
+    for length in [0, 1, 15, 16, 99, 100, 101, 4095, 4096, 4097, *range(5000, len(data) - 4096, 4096)]:
+        assert outcome(tmp_path / "copy.db", data[:length], whole) == "named"
+    outcome(tmp_path / "copy.db", data[:-1], whole)  # of the last page SQLite may need the beginning alone
+
+
+@pytest.mark.parametrize("data", [b"SQLite format 3\0" + b"?" * 5000, b"titre,ph\n1,2\n" * 400, bytes(5000)])
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path, data):
+    path = tmp_path / "f.db"
+    path.write_bytes(data)
+    for call in (lambda: load_study(storage=path), lambda: fermenter(path, agent="Random")):
+        with pytest.raises(OperationError, match=r"f\.db: .*; the file is damaged, or no SQLite database; restore"):
+            call()
+    assert path.read_bytes() == data
+
+
+def edit(path, text):
+    with sqlite3.connect(path) as connection:
+        connection.execute(text)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("UPDATE cbo_gym_events SET payload = replace(payload, '1.25', '7.25')", "event 6 is not as it was written"),
+        ("UPDATE cbo_gym_events SET who = 'nobody' WHERE number = 2", "event 2 is not as it was written"),
+        ("DELETE FROM cbo_gym_events WHERE number = 3", "event 3 is missing"),
+        (
+            "UPDATE cbo_gym_studies SET description = replace(description, '7.5', '9.5')",
+            "the description of 'fermenter'",
+        ),
+        ("UPDATE cbo_gym_schema SET version = -1", "the version of its tables is -1"),
+        ("DROP TABLE cbo_gym_events", "no such table: cbo_gym_events"),
+    ],
+)
+def test_what_others_changed_in_the_log_is_noticed(study, tmp_path, text, message):
+    edit(tmp_path / "f.db", text)
+    done = CliRunner().invoke(app, ["study", "show", str(tmp_path / "f.db")])
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())
+    assert "restore a copy" in " ".join(done.stderr.split())
+
+
+def test_an_event_of_a_kind_that_is_not_known_asks_for_an_upgrade(study, tmp_path):
+    last = len(study._log.events(1))
+    assert study._log.append(1, last, [("photographed", {"trial": 1})])
+    with pytest.raises(OperationError, match=f"event {last + 1} is of the kind 'photographed', unknown here; upgrade"):
+        load_study(storage=tmp_path / "f.db").to_frame()
+
+
+# What is a database ------------------------------------------------------------------------------------------
+
+
+def test_to_look_for_a_study_makes_and_changes_nothing(tmp_path):
+    other = tmp_path / "bookmarks.db"
+    edit(other, "CREATE TABLE studies (study_id INTEGER PRIMARY KEY)")  # as Optuna calls its own
+    before = other.read_bytes()
+    with pytest.raises(ArgumentError, match=r"bookmarks\.db: name the study; it has none"):
+        load_study(storage=other)
+    assert studies_in(other) == []
+    assert other.read_bytes() == before
+    with pytest.raises(ArgumentError, match="it has none"):
+        load_study(storage=f"sqlite:///{tmp_path / 'nowhere.db'}")
+    assert [path.name for path in tmp_path.iterdir()] == ["bookmarks.db"]
+    create_study("beside", storage=other, agent="Random", **FERMENTER)
+    assert load_study(storage=other).ask().number == 1
+
+
+def test_names_of_files_may_have_any_letters(tmp_path):
+    path = tmp_path / "ph?=7 #2 100%.db"
+    fermenter(path, agent="Random")
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+    assert load_study(storage=path).ask().number == 1
+
+
+@pytest.mark.parametrize(
+    ("storage", "kind", "message"),
+    [
+        (":memory:", ArgumentError, "in memory would be forgotten at once; give the path of a file"),
+        ("sqlite://", ArgumentError, "in memory would be forgotten at once"),
+        ("oracle_of_delphi://u:s3cret@host/db", ArgumentError, "no such kind of database"),
+        ("postgresql://u:s3cret@host:port/db", ArgumentError, "begins with 'postgresql' is no URL of a database"),
+        ("postgresql://u@127.0.0.1:1/db?password=s3cret", OperationError, "password=...: connection"),
+        ("postgresql://u:s3cret@127.0.0.1:1/db", OperationError, r"u:\*\*\*@127.0.0.1:1/db: connection"),
+        ("postgresql+asyncpg://u:s3cret@h/db", ArgumentError, "driver asyncpg is not installed"),
+    ],
+)
+def test_urls_that_lead_nowhere_are_refused_and_show_no_password(storage, kind, message):
+    if kind is OperationError:
+        pytest.importorskip("psycopg", reason="the extra postgresql is not installed")
+    with pytest.raises(kind, match=message) as found:
+        fermenter(storage, agent="Random")
+    assert "s3cret" not in str(found.value)
+
+
+def test_the_extra_for_postgresql_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'cbo-gym\[postgresql\]'"):
+        fermenter("postgresql://localhost/db", agent="Random")
+
+
+# What is kept of an agent ------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_was_kept_after_another_event_or_in_another_study_is_not_used(tmp_path):
+    path = tmp_path / "f.db"
+    study = fermenter(path, agent="GP-UCB")
+    for _ in range(4):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do))
+    number, stamp, content = study._log.snapshot(1)
+    study._log.forget(1)
+    wanted = load_study(storage=path).recommendation()
+    study._log.keep(1, number - 3, stamp, content)  # it would learn a round twice
+    assert load_study(storage=path).recommendation() == wanted
+    other = create_study("other", storage=path, agent="GP-UCB", **{**FERMENTER, "direction": "minimize"})
+    other.add_data([grown({"ph": 5.6}), grown({"ph": 7.0})], do=[{"ph": 5.6}, {"ph": 7.0}])
+    other.ask()
+    wanted = other.recommendation()
+    other._log.forget(2)
+    other._log.keep(2, 1, stamp, content)
+    assert load_study("other", storage=path).recommendation() == wanted

@@ -1,0 +1,89 @@
+"""Whoever visits the page without a browser: reads its forms, fills them in and sends them."""
+
+from html.parser import HTMLParser
+
+from starlette.testclient import TestClient
+
+from cbo_gym.study.page import Desk, Door, make_app
+
+ADDRESS = "http://127.0.0.1:8400"
+
+
+class Forms(HTMLParser):
+    """The forms of a page by their ids: where they go, and the fields that a browser would send."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.found, self._open, self._area, self._choice = {}, None, None, None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self._open = self.found.setdefault(given.get("id", "form"), {"to": given["action"], "fields": []})
+        elif self._open is None:
+            return
+        elif tag == "input" and "name" in given and given.get("type") != "file":
+            self._open["fields"].append((given["name"], given.get("value", "")))
+        elif tag == "textarea":
+            self._area = (given["name"], "")
+        elif tag == "select":
+            self._choice = given["name"]
+            self._open["fields"].append((self._choice, ""))
+        elif tag == "option" and self._choice and ("selected" in given or not self._open["fields"][-1][1]):
+            self._open["fields"][-1] = (self._choice, given["value"])
+
+    def handle_data(self, data):
+        if self._area is not None:
+            self._area = (self._area[0], self._area[1] + data)
+
+    def handle_endtag(self, tag):
+        if tag == "textarea" and self._open is not None:
+            self._open["fields"].append(self._area)
+            self._area = None
+        elif tag == "select":
+            self._choice = None
+        elif tag == "form":
+            self._open = None
+
+
+class Visitor:
+    """Visits the page of a database.
+
+    Args:
+        storage: the database.
+        token: with which the server is started.
+        host: on which it listens.
+        trusted: import paths of agents.
+        address: by which it is visited.
+    """
+
+    def __init__(self, storage, token=None, host="127.0.0.1", trusted=(), address=ADDRESS):
+        self.door = Door(host, token)
+        self.desk = Desk(storage, trusted)
+        self.app = make_app(self.desk, self.door)
+        self.client = TestClient(self.app, base_url=address, raise_server_exceptions=False, follow_redirects=False)
+        self.html, self.answer = "", None
+
+    def get(self, path, status=200, **more):
+        """The text of a page."""
+        return self._read(self.client.get(path, **more), status)
+
+    def send(self, form, typed=(), status=303, files=None):
+        """Send a form of the last page with some fields changed, and go where the answer leads."""
+        to, fields = Forms(self.html).found[form].values()
+        data = {}
+        for name, value in fields:
+            data.setdefault(name, []).append(value)
+        data |= {name: value if isinstance(value, list) else [value] for name, value in dict(typed).items()}
+        text = self._read(self.client.post(to, data=data, files=files), status)
+        return self.get(self.answer.headers["location"]) if status == 303 else text
+
+    def post(self, path, data=None, status=303, **more):
+        """Send what no form of a page would send, with the token that forms have."""
+        return self._read(self.client.post(path, data={"forgery": self.door.forgery, **(data or {})}, **more), status)
+
+    def _read(self, answer, status):
+        assert answer.status_code == status, answer.text
+        self.answer, self.html = answer, answer.text
+        return self.html
