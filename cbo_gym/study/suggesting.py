@@ -259,11 +259,10 @@ class Suggester:
         if not count:
             return ""
         about = units.about
-        if about.mode != "hard" or about.targets is not None or about.diagram is None:
+        every = 2 ** len(about.settable)
+        if about.mode != "hard" or about.targets is not None or about.diagram is None or count == every:
             return f"; one of {count} sets"
-        return (
-            f"; one of {count} target sets of {2 ** len(about.settable)}: others are no better whatever the mechanisms"
-        )
+        return f"; one of {count} target sets, for the others of {every} are no better, whatever the mechanisms"
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
         """The action that the agent would deploy; the agent is as before."""
