@@ -39,9 +39,8 @@ class SwitchedRegressions:
         self._columns = [task.nodes.index(name) for name in names]
         self._switched = np.array([name in task.action_nodes for name in names])
         self._coordinates = [task.action_nodes[name][0] for name in names if name in task.action_nodes]
-        self.network = LinearNetwork(
-            [[*map(names.index, own)] for own in causes.values()], (1 + self._switched).tolist()
-        )
+        own_causes = [[names.index(cause) for cause in own] for own in causes.values()]
+        self.network = LinearNetwork(own_causes, [1 + int(one) for one in self._switched])
         count, width = len(names), self.network.width
         self._rows = np.arange(count)
         self._arguments = np.zeros((count, width), dtype=int)

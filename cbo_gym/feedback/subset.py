@@ -40,8 +40,8 @@ class SubsetFeedback(SoftFeedback):
 
     mode = Mode.SUBSET
     task_class = SubsetTask
-    usual_initial_data = (0, 0)
-    codec: SuperArmCodec  # points of the unit box are rounded
+    usual_initial_data = (0, 0)  # type: ignore[assignment]  # of soft mode None is inferred
+    codec: SuperArmCodec
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -57,7 +57,9 @@ class SubsetFeedback(SoftFeedback):
         return super().decode_batch(_bits(actions))
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        drawn = rng.integers(2, size=(random or 0, self.scm.action_dim))
+        """By default 2q + 1 random subsets."""
+        count = 2 * self.scm.action_dim + 1 if random is None else random
+        drawn = rng.integers(2, size=(count, self.scm.action_dim))
         return np.concatenate([np.tile(np.rint(self._null), (observational, 1)), drawn]).astype(np.int8)
 
     def regions(self) -> list[Region]:
