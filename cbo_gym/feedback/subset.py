@@ -40,7 +40,7 @@ class SubsetFeedback(SoftFeedback):
 
     mode = Mode.SUBSET
     task_class = SubsetTask
-    usual_initial_data = (0, 0)  # type: ignore[assignment]  # of soft mode None is inferred
+    usual_initial_data = (0, 0)
     codec: SuperArmCodec
 
     def __init__(self, problem: Problem) -> None:
