@@ -79,7 +79,7 @@ def compared(scores: Mapping[Played, Scores], seconds: Mapping[tuple[Played, str
         )
         for agent in often
     ]
-    return Found(len(envs), len(common), sorted(means, key=lambda one: -one.score))
+    return Found(len(envs), len(common), sorted(means, key=lambda one: (-one.score, one.agent)))
 
 
 def environment(played: Played) -> str:
