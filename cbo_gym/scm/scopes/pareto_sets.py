@@ -68,7 +68,9 @@ def supported_sets(
     published program lists all; those that are no Pareto sets are never needed.
 
     Args:
-        diagram, objectives, manipulable: as of :func:`pareto_sets`.
+        diagram: as of :func:`pareto_sets`.
+        objectives: as there.
+        manipulable: as there.
 
     Raises:
         ArgumentError: as :func:`pareto_sets`.
