@@ -57,6 +57,7 @@ MODES = {
     Mode.MASKED: Told("which random signals to let in", "nodes and signals", "CBO/SSEMPeriodic-v1", 50),
     Mode.DISCRETE: Told("one of finitely many `do(X = x)`", "all nodes", "CBO/XYZWBandit-v0", 100),
     Mode.ADVERSARIAL: Told("parameters, against a second player", "nodes and its move", "CBO/Dropwave-Penny-v0", 50),
+    Mode.SUBSET: Told("which parameters to raise", "all nodes", "CBO/LinearSEMHierarchical5-v0", 100),
     Mode.DYNAMIC: Told("`do(X = x)` in a time slice", "nodes of the slice", "CBO/DCBOStat-v0", 30),
 }
 

@@ -112,7 +112,7 @@ def test_the_best_values_are_bold_and_the_seeds_are_told(tmp_path):
     assert r"CBO/Dropwave-v0, T=1 & \textbf{0.9} & $-$0.1 (1) \\" in (tmp_path / "per_env.tex").read_text()
     assert "| CBO/Dropwave-v0, T=1 | **0.9** | -0.1 (1) |" in (tmp_path / "per_env.md").read_text()
     overall = (tmp_path / "overall.md").read_text()
-    assert "| A | 2 of 2 | 2 | **0.900 [0.900, 0.900]** |" in overall
+    assert "| A | 2 of 2 | 2 | **0.900** |" in overall
     assert "| B | 2 of 2 | 1-2 of 2 | -0.100 |" in overall
 
 
