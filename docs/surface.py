@@ -81,6 +81,27 @@ def text() -> str:
     return "".join(f"{line}\n" for line in dict.fromkeys(lines()))
 
 
+def broken(before: str, now: str) -> list[str]:
+    """What a new list lacks of an older one: names, parameters, and defaults of parameters."""
+    new, found = dict(map(_parts, now.splitlines())), []
+    for name, old in map(_parts, before.splitlines()):
+        if name not in new:
+            found.append(name)
+            continue
+        given = new[name]
+        found += [f"{name} has no {parameter}" for parameter in old if parameter not in given]
+        needed = [parameter for parameter, optional in given.items() if not optional and old.get(parameter, True)]
+        found += [f"{name} needs {parameter}" for parameter in needed]
+    return found
+
+
+def _parts(line: str) -> tuple[str, dict[str, bool]]:
+    """The name, and its parameters with whether they may be left out."""
+    name, _, given = line.rstrip(")").partition("(")
+    parameters = [one for one in given.split(", ") if one]
+    return name, {one.rstrip("="): one.endswith("=") or one.startswith("*") for one in parameters}
+
+
 def page(module: str) -> str:
     """The reference of a module, as Markdown for mkdocstrings."""
     parts = [f"---\ntitle: {module}\n---", f"# {module}", f"{modules()[module][:1].upper()}{modules()[module][1:]}"]

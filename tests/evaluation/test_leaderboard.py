@@ -281,4 +281,4 @@ def test_improvement_table_has_both_directions():
     shown = improvement_table(leaderboard(runs), "soft")
     header, rows = shown.header, shown.lines
     assert header[1:] == ["A", "B"]
-    assert rows == [["A", "-", "1.000"], ["B", "0.000", "-"]]
+    assert rows == [["A", "-", "1.000"], ["B", "0.000", "-"]], "an interval without width is not shown"
