@@ -93,7 +93,7 @@ def compare(folder, seeds, patients):
     clinic = Clinic(seed=99)
     alone = np.mean([expected_health(clinic.patient(), {}) for _ in range(10_000)])
     print(f"\nexpected health, the last quarter of {patients} patients, {len(seeds)} seeds")
-    print(f"  left to habit and nurse             {alone:.3f}")
+    print(f"  left to habit and nurse                    {alone:.3f}")
     for agent, what in (("CoBO", "everything set by everything"), ("CoCaBO", "what the diagram says is enough")):
         spread = means[agent].std(ddof=1) / np.sqrt(len(seeds)) if len(seeds) > 1 else float("nan")
         print(f"  {what + ', ' + agent:42} {means[agent].mean():.3f} +- {2.26 * spread:.3f}")
