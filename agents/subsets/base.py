@@ -7,9 +7,31 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
 from cbo_gym.agents.subsets.regressions import SwitchedRegressions
+from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
+
+
+def listed_space(task: SubsetTask, most: int, agent: str) -> SuperArmSpace:
+    """The action space of a method that goes through the subsets one by one.
+
+    Args:
+        task: in subset mode.
+        most: the greatest number of subsets that it takes.
+        agent: what it is and does, for the error: ``"SubsetUCB keeps a mean for every subset"``.
+
+    Raises:
+        ArgumentError: if there are more.
+    """
+    space = task.action_space
+    assert isinstance(space, SuperArmSpace)
+    if space.count > most:
+        raise ArgumentError(
+            f"{agent} and takes at most {most}; {task.env_id} has {space.count}: make it with fewer nodes"
+        )
+    return space
 
 
 class LinearSEMAgent(Agent):

@@ -28,11 +28,9 @@ import math
 
 import numpy as np
 
-from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
-from cbo_gym.agents.subsets.base import LinearSEMAgent
+from cbo_gym.agents.subsets.base import LinearSEMAgent, listed_space
 from cbo_gym.arguments import require_positive, whole_number
-from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Observation
 
 MOST_SUBSETS = 2**14
@@ -67,13 +65,7 @@ class GALCB(LinearSEMAgent):
         self.strength, self.penalty, self.scale = strength, penalty, scale
 
     def setup(self, seed: int) -> None:
-        space = self.task.action_space
-        assert isinstance(space, SuperArmSpace)
-        if space.count > MOST_SUBSETS:
-            raise ArgumentError(
-                f"GA-LCB goes through all subsets and takes at most {MOST_SUBSETS}; {self.task.env_id} has "
-                f"{space.count}: make it with fewer nodes"
-            )
+        space = listed_space(self.task, MOST_SUBSETS, "GA-LCB goes through all subsets")
         self.fit_to({name: [] for name in self.task.nodes})
         self.causes, self.active = {}, space.all()
         self._turns = np.concatenate([np.zeros((1, space.arms)), np.eye(space.arms)]).astype(np.int8)

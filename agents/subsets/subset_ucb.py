@@ -15,9 +15,8 @@ import math
 
 import numpy as np
 
-from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
-from cbo_gym.errors import ArgumentError
+from cbo_gym.agents.subsets.base import listed_space
 from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
 
 MOST_SUBSETS = 2**16
@@ -39,13 +38,7 @@ class SubsetUCB(Agent):
     task: SubsetTask
 
     def setup(self, seed: int) -> None:
-        space = self.task.action_space
-        assert isinstance(space, SuperArmSpace)
-        if space.count > MOST_SUBSETS:
-            raise ArgumentError(
-                f"SubsetUCB keeps a mean for every subset and takes at most {MOST_SUBSETS}; {self.task.env_id} has "
-                f"{space.count}: make it with fewer nodes"
-            )
+        space = listed_space(self.task, MOST_SUBSETS, "SubsetUCB keeps a mean for every subset")
         self._digits = 2 ** np.arange(space.arms)
         self.counts, self.sums = np.zeros((2, space.count))
 

@@ -137,13 +137,11 @@ def ask(
 
 def _in_words(do: Any) -> str:
     """``ph = 6.8``; nothing is to only observe."""
+    from cbo_gym.study.units import written
+
     if not do:
         return "nothing, observe"
-    return ", ".join(f"{name} = {_number(value)}" for name, value in do.items())
-
-
-def _number(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(f"{end:.6g}" for end in value) + "]"
+    return ", ".join(f"{name} = {written(value)}" for name, value in do.items())
 
 
 @studies.command()
@@ -211,10 +209,10 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
 
 
 def _cells(frame: pl.DataFrame) -> list[list[str]]:
+    from cbo_gym.study.units import written
+
     def cell(value: Any) -> str:
-        if value is None:
-            return ""
-        return _number(value) if isinstance(value, float | list) else str(value)
+        return written(value) if value is None or isinstance(value, float | list) else str(value)
 
     return [[cell(value) for value in row] for row in frame.iter_rows()]
 

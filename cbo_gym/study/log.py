@@ -185,11 +185,6 @@ class Log:
             if there is None:
                 connection.execute(snapshots.insert().values(study=study, number=number, stamp=stamp, state=state))
 
-    def forget(self, study: int) -> None:
-        """Drop what was kept of an agent, if it can be written."""
-        with suppress(OperationError), self._database.transaction(writes=True) as connection:
-            connection.execute(snapshots.delete().where(snapshots.c.study == study))
-
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")

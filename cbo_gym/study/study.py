@@ -20,7 +20,7 @@ from cbo_gym.study.history import History
 from cbo_gym.study.log import TRIES, Log
 from cbo_gym.study.mistakes import at
 from cbo_gym.study.suggesting import DO_WITHOUT, Suggester
-from cbo_gym.study.trials import Entry, Trials
+from cbo_gym.study.trials import Entry, Trials, lacking_in
 from cbo_gym.study.units import Done, Units
 from cbo_gym.study.unknown import feedback_of
 from cbo_gym.validation import field_errors
@@ -130,14 +130,14 @@ class Study:
 
     def _require_measured(self, rounds: Sequence[Mapping[str, Any]]) -> None:
         """Data cannot be corrected later, so what the agent cannot do with is refused."""
-        for number, one in enumerate(rounds, start=1):
-            missing = [name for name, value in one["values"].items() if value is None]
-            if missing and not self._suggester.takes_missing:
-                raise ArgumentError(
-                    f"row {number}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
-                    f"{self.about.agent} has to know all variables; leave the row out, or choose an agent that can do "
-                    f"without: {DO_WITHOUT}"
-                )
+        lacking = ((number, lacking_in(one["values"])) for number, one in enumerate(rounds, start=1))
+        number, missing = next((found for found in lacking if found[1]), (0, []))
+        if missing and not self._suggester.takes_missing:
+            raise ArgumentError(
+                f"row {number}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
+                f"{self.about.agent} has to know all variables; leave the row out, or choose an agent that can do "
+                f"without: {DO_WITHOUT}"
+            )
 
     def _round(self, number: int, row: tuple[Mapping[str, Any], Done]) -> dict[str, Any]:
         values, done = row
@@ -306,16 +306,17 @@ class Study:
     def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
         """What was done and seen in a round, by the names of the table's columns."""
         done = self._units.done(self._units.read(flat))
-        return {f"do({name})": done.get(name) for name in self._settable} | {
+        return {f"do({name})": done.get(name) for name in self.settable} | {
             name: values.get(name) for name in self._feedback.nodes
         }
 
     def _columns(self) -> dict[str, Any]:
         kind: Any = pl.List(pl.Float64) if self.about.mode == "aggregated" else pl.Float64
-        return {f"do({name})": kind for name in self._settable} | dict.fromkeys(self._feedback.nodes, pl.Float64)
+        return {f"do({name})": kind for name in self.settable} | dict.fromkeys(self._feedback.nodes, pl.Float64)
 
     @property
-    def _settable(self) -> list[str]:
+    def settable(self) -> list[str]:
+        """Names of what can be set: variables, or parameters."""
         return list(self._feedback.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
 
     def to_frame(self) -> pl.DataFrame:

@@ -59,6 +59,8 @@ class Suggester:
     def catch_up(self) -> None:
         """Hear what has been written, by whomever, up to what the history has read."""
         events = self._history.events
+        if len(events) == self._trials.number > 0:
+            return
         if any(event.kind == "corrected" for event in events[self._trials.number :]):
             self.forget()  # what was learned from it cannot be unlearned
         if self._trials.number == 0:

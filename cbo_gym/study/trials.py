@@ -44,6 +44,11 @@ class Entry:
         return self.flat if self.done is None else self.done
 
 
+def lacking_in(values: Mapping[str, float | None]) -> list[str]:
+    """The variables that were not measured."""
+    return [name for name, value in values.items() if value is None]
+
+
 class Trials:
     """All trials and data of a study, event by event.
 
@@ -87,9 +92,8 @@ class Trials:
     def _told(self, event: Event) -> None:
         values = event.payload["values"]
         self._end(event, status="told", values=values, done=event.payload["done"])
-        lacking = [name for name, value in values.items() if value is None]
         number = int(event.payload["trial"])
-        if lacking:
+        if lacking := lacking_in(values):
             self.missing[number] = lacking
         else:
             self.missing.pop(number, None)

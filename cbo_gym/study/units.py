@@ -203,5 +203,12 @@ class Units:
             raise ArgumentError(f"{self.about.agent} suggests what cannot be done: {error}") from error
 
 
+def written(value: Any) -> str:
+    """A number, or an interval, as people read it; nothing for what is not known."""
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(written, value)) + "]"
+
+
 def _plain(value: Any) -> Any:
     return [float(part) for part in value] if np.ndim(value) else float(value)

@@ -1,5 +1,7 @@
 """Studies that an environment feeds: what a robot would do, with a simulator in the place of the plant."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import gymnasium as gym
@@ -47,6 +49,12 @@ def described(task):
     if task.mode == Mode.DISCRETE:
         said |= {"arms": [dict(arm) for arm in task.arms], "reward_range": (0.0, 1.0)}
     return said
+
+
+def lose_caches(path):
+    """Drop the agents that a database keeps, so that the log alone tells; they may be lost at any time."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM cbo_gym_snapshots")
 
 
 class Robot:

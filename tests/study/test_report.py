@@ -8,6 +8,7 @@ import pytest
 
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.report import sections, style
+from tests.study.helpers import lose_caches
 from tests.study.test_study import fermenter, grown
 
 NAMES = ["overview", "now", "curve", "beliefs", "system", "trials", "provenance"]
@@ -84,7 +85,7 @@ def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more,
     assert words(of(study, preview=True)["now"]) == previewed
     assert study._log.events(study._number) == events
     undisturbed = load_study(storage=tmp_path / "f.db")
-    undisturbed._log.forget(undisturbed._number)
+    lose_caches(tmp_path / "f.db")
     trial = study.ask()
     for name, value in trial.do.items():
         assert f"{name} = {value:.4g}" in previewed

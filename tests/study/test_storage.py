@@ -11,6 +11,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, CBOGymError, MissingExtraError, OperationError
 from cbo_gym.study import create_study, load_study, schema, studies_in
 from cbo_gym.study.log import Log
+from tests.study.helpers import lose_caches
 from tests.study.kills import states
 from tests.study.old_versions import tables, write_schema_1
 from tests.study.test_study import FERMENTER, fermenter, grown
@@ -236,7 +237,7 @@ def test_an_agent_that_was_kept_after_another_event_or_in_another_study_is_not_u
         trial = study.ask()
         study.tell(trial, grown(trial.do))
     number, stamp, content = study._log.snapshot(1)
-    study._log.forget(1)
+    lose_caches(path)
     wanted = load_study(storage=path).recommendation()
     study._log.keep(1, number - 3, stamp, content)  # it would learn a round twice
     assert load_study(storage=path).recommendation() == wanted
@@ -244,6 +245,6 @@ def test_an_agent_that_was_kept_after_another_event_or_in_another_study_is_not_u
     other.add_data([grown({"ph": 5.6}), grown({"ph": 7.0})], do=[{"ph": 5.6}, {"ph": 7.0}])
     other.ask()
     wanted = other.recommendation()
-    other._log.forget(2)
+    lose_caches(path)
     other._log.keep(2, 1, stamp, content)
     assert load_study("other", storage=path).recommendation() == wanted

@@ -25,9 +25,10 @@ from cbo_gym.study.page.door import COOKIE, Door, same
 from cbo_gym.study.page.guard import MOST_BYTES, Guard
 from cbo_gym.study.page.looks import page, plain_page
 from cbo_gym.study.page.typed import CONTEXT, DO, asked_number, content_of, description, numbers, text, texts_of
-from cbo_gym.study.page.views import Problem, card_of, counts, short, study_context, told
+from cbo_gym.study.page.views import Problem, card_of, counts, study_context, told
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
+from cbo_gym.study.units import written
 from cbo_gym.yaml_files import Lines, parse_yaml
 
 STATIC = Path(__file__).parent / "static"
@@ -296,7 +297,7 @@ async def what_if(request: Request, place: int, case: TheCase, desk: TheDesk) ->
     except CBOGymError as error:
         return await _study(request, place, case, Problem("what-if", desk.in_words(error), typed), _status(error))
     units = case.about.units
-    expected = [(name, f"{short(value)} {units.get(name, '')}".strip()) for name, value in found.items()]
+    expected = [(name, f"{written(value)} {units.get(name, '')}".strip()) for name, value in found.items()]
     return await _study(request, place, case, problem, expected=expected)
 
 

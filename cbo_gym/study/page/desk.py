@@ -74,8 +74,7 @@ class Case:
     @property
     def settable(self) -> list[str]:
         """Names of what can be set: variables, or parameters."""
-        arms = {name for arm in self.about.arms for name in arm}
-        return list(self._book.feedback.codec.domains.names) or sorted(arms)
+        return self._book.settable
 
     def record(self, call: Callable[[Study], Answer]) -> Answer:
         """Read or write the log; waits for other writers, so call it in a thread."""

@@ -9,6 +9,7 @@ from typing import Any
 from cbo_gym.study.page.desk import Case, Seen
 from cbo_gym.study.page.typed import CONTEXT, DID, DO, VALUE, Typed, numbers
 from cbo_gym.study.trials import Entry
+from cbo_gym.study.units import written
 
 MOST_ROWS = 100  # of the table; the CSV file has all
 MOST_CARDS = 30  # pending trials with a form each
@@ -73,15 +74,8 @@ class Card:
     context: list[tuple[str, str]]
 
 
-def short(value: Any) -> str:
-    """A number, or an interval, as people read it."""
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(short, value)) + "]"
-
-
 def with_unit(case: Case, name: str, value: Any) -> str:
-    return f"{short(value)} {case.about.units.get(name, '')}".strip()
+    return f"{written(value)} {case.about.units.get(name, '')}".strip()
 
 
 def fields_of(
@@ -110,7 +104,7 @@ def _texts(value: Any) -> list[str]:
     """What was set, shortened; where it is sent back like this, nothing else was set."""
     if value is None:
         return []
-    return [short(end) for end in value] if isinstance(value, list) else [short(value)]
+    return [written(end) for end in value] if isinstance(value, list) else [written(value)]
 
 
 def _hint(case: Case, beginning: str, name: str) -> str:
@@ -120,9 +114,9 @@ def _hint(case: Case, beginning: str, name: str) -> str:
     if beginning == CONTEXT:
         return ""
     if about.arms:
-        return "one of " + ", ".join(map(short, sorted({arm[name] for arm in about.arms if name in arm})))
+        return "one of " + ", ".join(map(written, sorted({arm[name] for arm in about.arms if name in arm})))
     low, high = about.parameters[name].bounds if name in about.parameters else about.settable[name]
-    return f"{short(low)} to {short(high)}"
+    return f"{written(low)} to {written(high)}"
 
 
 # Trials ------------------------------------------------------------------------------------------------------
@@ -195,9 +189,9 @@ def table_of(case: Case, seen: Seen) -> list[dict[str, Any]]:
         {
             "number": trial,
             "status": seen.entries[trial].status,
-            "done": ", ".join(f"{name} = {short(value)}" for name, value in set_in(case, seen.rows[trial]).items()),
+            "done": ", ".join(f"{name} = {written(value)}" for name, value in set_in(case, seen.rows[trial]).items()),
             "deviates": seen.entries[trial].done is not None,
-            "values": [short(seen.entries[trial].values.get(name)) for name in case.variables],
+            "values": [written(seen.entries[trial].values.get(name)) for name in case.variables],
             "words": seen.entries[trial].reason or seen.entries[trial].why,
             "when": when(seen.entries[trial].ended or seen.entries[trial].asked),
         }
