@@ -15,6 +15,7 @@ from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Mode, SubsetTask
 
+ENDS = (0.0, 1.0)
 MOST_LISTED = 2**14  # subsets that are gone through one by one
 
 
@@ -51,10 +52,15 @@ class SubsetFeedback(SoftFeedback):
         return SuperArmCodec(SuperArmSpace(len(domains), len(domains)), domains, domains.names)
 
     def decode(self, action: Action) -> Intervention:
-        return super().decode(_bits(action))
+        numbers = as_numbers(action)
+        # Plain floats: on so few numbers they are several times faster than array operations.
+        _refuse([value for value in numbers.ravel().tolist() if value not in ENDS])
+        return super().decode(numbers)
 
     def decode_batch(self, actions: Actions) -> Intervention:
-        return super().decode_batch(_bits(actions))
+        numbers = as_numbers(actions)
+        _refuse(numbers[(numbers != 0.0) & (numbers != 1.0)].tolist())
+        return super().decode_batch(numbers)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """By default 2q + 1 random subsets."""
@@ -70,15 +76,12 @@ class SubsetFeedback(SoftFeedback):
 
     def known_maximiser(self) -> Action | None:
         best = super().known_maximiser()
-        return best.astype(np.int8) if best is not None and np.isin(best, (0.0, 1.0)).all() else None
+        return best.astype(np.int8) if best is not None and np.isin(best, ENDS).all() else None
 
 
-def _bits(given: Action) -> np.ndarray:
-    numbers = as_numbers(given)
-    wrong = numbers[(numbers != 0.0) & (numbers != 1.0)]
-    if wrong.size:
-        raise InvalidAction(f"the entries of a subset must be 0 or 1; given {shown(wrong.flat[0].item())}")
-    return numbers
+def _refuse(entries: list[float]) -> None:
+    if entries:
+        raise InvalidAction(f"the entries of a subset must be 0 or 1; given {shown(entries[0])}")
 
 
 FEEDBACK = SubsetFeedback

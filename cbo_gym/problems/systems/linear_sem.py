@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,23 @@ class Switched:
     interventional: Weights
 
     def __call__(self, *values: Any) -> Floats:
-        *causes, switched, total = values
-        first, *others = zip(self.observational, self.interventional, strict=True)
-        total = total + first[0] + switched * (first[1] - first[0])
-        for (own, other), cause in zip(others, causes, strict=True):
-            total = total + (own + switched * (other - own)) * cause
+        switched = values[-2]
+        if type(switched) is float and switched in (0.0, 1.0):  # a step takes a few microseconds
+            weights: Sequence[Any] = self._at_one if switched else self.observational
+        else:
+            weights = self._between(switched)
+        total = values[-1] + weights[0]
+        for weight, cause in zip(weights[1:], values):  # noqa: B905  # the parameter and the noise come after the causes
+            total = total + weight * cause
         return total
+
+    @cached_property
+    def _at_one(self) -> list[float]:
+        return self._between(1.0)
+
+    def _between(self, switched: Any) -> list[Any]:
+        pairs = zip(self.observational, self.interventional, strict=True)
+        return [own + switched * (other - own) for own, other in pairs]
 
 
 @dataclass(frozen=True)
