@@ -1,4 +1,4 @@
-"""The pages of results: the leaderboard of every suite, and one page a paper, from the published results.
+"""The pages of results: the leaderboard of every suite, and one page per paper, from the published results.
 
 Nothing of them is kept: they are written from ``results`` whenever the site is built, ``docs/papers`` says what each
 paper shows and claims, and what agents are told beyond spaces, graph and initial data is in ``docs/told.yaml``.
@@ -224,7 +224,7 @@ def told() -> dict[str, list[str]]:
 
 
 def on_config(config: Any) -> Any:
-    """MkDocs asks: the section of results has a page a paper."""
+    """MkDocs asks: the section of results has one page per paper."""
     for entry in config.nav:
         if "Results" in entry:
             entry["Results"] = navigation(entry["Results"])

@@ -64,7 +64,7 @@ def print_leaderboard(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where the report goes; FOLDER/report by default, nowhere with --json, --csv or published results."
+            help="Folder of the report; by default FOLDER/report, and none with --json, --csv or published results."
         ),
     ] = None,
     modes: Annotated[
@@ -81,7 +81,7 @@ def print_leaderboard(
         ),
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Also put the tables into this Markdown file, between its markers.")
+        Path | None, typer.Option(help="Also write the tables into this Markdown file, between its markers.")
     ] = None,
     formats: Annotated[
         list[str] | None,
@@ -92,7 +92,7 @@ def print_leaderboard(
         typer.Option(
             "--with",
             metavar="PATH",
-            help="Also the runs that another folder, or published results, have on FOLDER's environments. A warning "
+            help="Add the runs of another folder or of published results on FOLDER's environments. A warning "
             "says where rounds or code differ. Repeat for more.",
         ),
     ] = None,
@@ -108,11 +108,11 @@ def print_leaderboard(
 ) -> None:
     """Compare the agents of a sweep: print tables; write an HTML report, figures, and tables as files.
 
-    Where several versions of cbo-gym played the same, the newest counts.
+    If several versions of cbo-gym played the same run, the newest counts.
 
     Example: [b]cbo-gym leaderboard runs --mode soft -a 'MCBO*' -a Random[/b]
 
-    Yours beside those that are published: [b]cbo-gym leaderboard runs --with results[/b]
+    Your runs beside the published ones: [b]cbo-gym leaderboard runs --with results[/b]
     """
     from cbo_gym.evaluation.compare.leaderboard import leaderboard
     from cbo_gym.evaluation.report.markdown import write_results
@@ -267,9 +267,9 @@ def compare(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Compare two agents over the seeds that both have finished: differences of their scores, A less B.
+    """Compare two agents over the seeds that both have finished: differences of their scores, A minus B.
 
-    On each environment with a t-interval, and over all environments of a mode with one, wins and losses, and the
+    Each environment has a t-interval; all environments of a mode together have one too, with wins and losses and the
     p-value of a paired permutation test. Intervals are 95 %.
 
     Example: [b]cbo-gym compare runs MCBO GP-UCB[/b]
@@ -349,8 +349,8 @@ def choose(
     metric: Annotated[
         str, typer.Option(help="[b]average_score[/b] (over all rounds) or [b]best[/b] (best expected reward so far).")
     ] = "average_score",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Only so many seeds, counted from 0.")] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Only runs of so many rounds.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Only this many seeds, counted from 0.")] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Only runs with this many rounds.")] = None,
     write: Annotated[Path | None, typer.Option(help="Also record the choice in this YAML file.")] = None,
 ) -> None:
     """Choose an agent's parameter for each environment: the value that does best on all the others.
