@@ -78,7 +78,7 @@ EXTRA_OF = {
 
 @contextmanager
 def naming_the_extra(what: str) -> Iterator[None]:
-    """Name the extra that installs a library, where importing ``what`` fails for want of it.
+    """Name the extra that installs a library, where importing ``what`` fails because it is missing.
 
     Raises:
         MissingExtraError: in place of the ModuleNotFoundError of such a library; other errors pass.

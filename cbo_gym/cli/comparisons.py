@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.report.tables import Table
     from cbo_gym.evaluation.runs.results import Run
 
+MOST_LACKING = 6  # lines about failed and skipped runs
 # on a narrow terminal the first go first
 LESS_IMPORTANT_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")  # columns of a comparison
@@ -216,7 +217,7 @@ def _print_board(board: Leaderboard) -> None:
         env_table,
         incomplete_rows,
         overall_table,
-        provenance,
+        provenance_sentences,
     )
     from cbo_gym.evaluation.runs.results import last_line
 
@@ -238,10 +239,15 @@ def _print_board(board: Leaderboard) -> None:
         _print(f"Score lost on instances, {printable(env)}", losses)
     if incomplete := completeness(board):
         say(incomplete, "yellow")
-    for what, why in incomplete_rows(board):
+    lacking = incomplete_rows(board)
+    for what, why in lacking[:MOST_LACKING]:
         say(f"{what}: {last_line(why)}", "yellow")
+    if len(lacking) > MOST_LACKING:
+        say(f"And {len(lacking) - MOST_LACKING} more like these; the report and --json list all.", "yellow")
     left_out([*gone, *gone_overall], "the report has them, and --csv with --table")
-    say(f"{SCORE_NOTE} {SECONDS_NOTE} {provenance(board)}", "dim")
+    source, *mixed = provenance_sentences(board)
+    unlike = " The runs were not all played alike; the report and --json say how they differ." if mixed else ""
+    say(f"{SCORE_NOTE} {SECONDS_NOTE} {source}{unlike}", "dim")
 
 
 def _print(title: str, table: Table, without: Sequence[str] = ()) -> None:
@@ -309,7 +315,7 @@ def _print_comparison(found: Comparison) -> None:
     counted = ["difference", "wins", "ties", "losses"]
     gone: list[str] = []
     for metric in COMPARED:
-        title = f"{METRICS[metric].title.capitalize()}: {found.agent} less {found.other}"
+        title = f"{METRICS[metric].title.capitalize()}: {found.agent} minus {found.other}"
         rows = found.per_env.filter(pl.col("metric") == metric).to_dicts()
         lines = [[row["env"], str(row["seeds"]), *cells(row)] for row in rows]
         print_table(title, ["environment", "seeds", *counted], lines)

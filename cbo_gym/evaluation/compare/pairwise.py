@@ -48,7 +48,7 @@ OVERALL_SCHEMA = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One agent less another on the seeds that both have finished.
+    """One agent minus another on the seeds that both have finished.
 
     Attributes:
         agent, other: labels; a positive difference is to the credit of ``agent``.
