@@ -1,4 +1,4 @@
-"""The zoo: published methods as agents, one module a method, in rooms by what they play and believe.
+"""The zoo: published methods as agents, one module per method, in rooms by what they play and believe.
 
 ``from cbo_gym.agents import MCBO`` is the name to use; modules are loaded on use, so that importing this package stays
 cheap. The rooms: ``baselines`` (random play, outside optimisers), ``black_box`` (models of the reward alone),

@@ -168,7 +168,7 @@ class Agent(ABC):
         """
 
     def believed(self, action: Action) -> tuple[Observation, Any]:
-        """What the agent expects to observe, and to earn, under an action.
+        """The observation and the reward that the agent expects under an action.
 
         That is what it saw in the round whose action is nearest, with the reward that it estimates there, but for the
         variables of which :meth:`expected_nodes` says more. Before the first round it is zeros.
@@ -189,11 +189,11 @@ class Agent(ABC):
         return observation, expected[self.task.reward]
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
-        """What the agent's model expects of observed variables under an action; of others it has none."""
+        """The values that the agent's model expects under an action, of the nodes that it has a model of."""
         return {}
 
     def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """What the agent's model says of E[Y | action], also of actions that were never played.
+        """Mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
 
         In contextual mode it is given the context that was seen last, or that :meth:`turn_to` names. Asked from the
         first round on.

@@ -41,7 +41,7 @@ class HiddenGraphError(UnsupportedModeError):
 
 
 class OperationError(CBOGymError, RuntimeError):
-    """What surrounds cbo-gym fails: a worker process, a cluster, equations that do not settle or overflow."""
+    """Something around cbo-gym failed: a worker process, a cluster, equations that do not settle or overflow."""
 
 
 class MissingExtraError(CBOGymError, ImportError):
@@ -78,7 +78,7 @@ EXTRA_OF = {
 
 @contextmanager
 def naming_the_extra(what: str) -> Iterator[None]:
-    """Name the extra that installs a library, where importing ``what`` fails for want of it.
+    """Name the extra that installs a library, where importing ``what`` fails because it is missing.
 
     Raises:
         MissingExtraError: in place of the ModuleNotFoundError of such a library; other errors pass.
@@ -101,7 +101,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 
 def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
-    """What there is in place of an unknown name: those closest to it, then all if they are few.
+    """The names closest to an unknown one, then all names if they are few, for a message.
 
     Args:
         given: the name.
@@ -120,7 +120,7 @@ def printable(text: str) -> str:
 
 
 def shown(given: Any) -> str:
-    """What was given, for a message: one line, not too long, whatever it is."""
+    """A value as a message shows it: one line, not too long."""
     try:
         text = " ".join(_SHORT.repr(given).split())
     except FAILURES:  # it is somebody else's, and broken
@@ -129,7 +129,7 @@ def shown(given: Any) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """What an error says, whose text may be somebody else's, and broken."""
+    """The text of an error that may come from other code, even if turning it into text fails."""
     try:
         return str(error)
     except BaseException as another:

@@ -59,7 +59,7 @@ class VecEnv(BaseVecEnv):
         return observation
 
     def to_action(self, chosen: np.ndarray) -> Actions:
-        """What choices of a policy mean in the environment: one, or a batch of them."""
+        """The environment's action for a policy's choice, or for each of a batch of choices."""
         return self._actions.to_action(chosen)
 
     def step_async(self, actions: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Task: all that an agent is allowed to know about the environment that it plays. One class a feedback mode."""
+"""Task: all that an agent is allowed to know about the environment that it plays. One class per feedback mode."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class ToldGraph:
-    """What is told of the causal graph: one diagram, which need not be the true one; or candidates; or names alone.
+    """The part of the causal graph that agents are told: one diagram, true or not; candidates; or names alone.
 
     Args:
         nodes: the observed variables in the order in which they are told, the reward last.
@@ -110,7 +110,7 @@ class Objective:
 
     @property
     def sign(self) -> float:
-        """What the objective's value is multiplied by in the reward."""
+        """The factor of the objective's value in the reward: 1 or -1."""
         return 1.0 if self.direction == "maximize" else -1.0
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Objective:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What an agent is told at ``reset``, in every mode. It holds no mechanism, no environment and no optimum.
+    """Everything an agent is told at ``reset``, in every mode: no mechanism, no environment and no optimum.
 
     It is a copy: nothing that an agent does to it reaches the environment.
 

@@ -16,7 +16,8 @@ ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):<code>~?([^<]*)</code>")
 LINKED = ("index.md", "guide/", "tutorials/", "faq.md", "which_method.md", "leaderboard.md")  # pages that link terms
 #: what is left as it is: code, headings, links, tables, HTML, formulas
 APART = re.compile(
-    r"```.*?^```|`[^`\n]+`|^#.*?$|\[[^\]]*\]\([^)]*\)|^\|.*?$|<[^>]*>|\$[^$]*\$", re.DOTALL | re.MULTILINE
+    r"```.*?^```|`[^`\n]+`|^#.*?$|\[[^\]]*\]\([^)]*\)|^\|.*?$|<summary>.*?</summary>|<[^>]*>|\$[^$]*\$",
+    re.DOTALL | re.MULTILINE,
 )
 #: what is looked for by other ways than words: numbers, tables, formulas, the history
 UNSEARCHED = re.compile(

@@ -179,7 +179,7 @@ def _targets(feedback: Feedback, recorded: RecordedOptimum) -> Landscape:
             levels["nothing set"] = float(oracle.mean_of(feedback.decode_batch(idle)).value.ravel()[0])
         elif len(members) <= 2 and len(panels) < MOST_PANELS:
             panels.append(_target(oracle, place, f"do{name}".replace("{", "(").replace("}", ")"), members, best))
-    return Landscape(panels, "E[Y | do(x)], a panel a target set of one or two variables.", levels)
+    return Landscape(panels, "E[Y | do(x)], one panel per target set of one or two variables.", levels)
 
 
 def _target(oracle: Oracle, place: int, title: str, members: Sequence[str], best: dict[str, float]) -> Panel:

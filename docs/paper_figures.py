@@ -82,7 +82,7 @@ class Dot(NamedTuple):
 def dots_svg(title: str, dots: Sequence[Dot]) -> str:
     """A dot with its interval for each agent, the first on top."""
     styles = looks(dot.agent for dot in dots)
-    figure = Figure(figsize=(6.4, 0.62 + 0.2 * len(dots)), layout="constrained")
+    figure = Figure(figsize=(4.3, 0.62 + 0.22 * len(dots)), layout="constrained")
     axis = figure.subplots()
     for place, (agent, score, low, high) in enumerate(dots):
         look = styles[agent]

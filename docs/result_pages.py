@@ -1,4 +1,4 @@
-"""The pages of results: the leaderboard of every suite, and one page a paper, from the published results.
+"""The pages of results: the leaderboard of every suite, and one page per paper, from the published results.
 
 Nothing of them is kept: they are written from ``results`` whenever the site is built, ``docs/papers`` says what each
 paper shows and claims, and what agents are told beyond spaces, graph and initial data is in ``docs/told.yaml``.
@@ -224,7 +224,7 @@ def told() -> dict[str, list[str]]:
 
 
 def on_config(config: Any) -> Any:
-    """MkDocs asks: the section of results has a page a paper."""
+    """MkDocs asks: the section of results has one page per paper."""
     for entry in config.nav:
         if "Results" in entry:
             entry["Results"] = navigation(entry["Results"])
@@ -442,11 +442,12 @@ def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures:
     board = _board(suite, runs)
     if board is None:
         return [f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
-    parts = []
+    parts, folds = [], dict[str, list[str]]()
     for mode in _modes(board):
         whole, partial = scores_of(board, mode)
         of = _environments((whole or partial)[0]["of"])
-        parts.append(f"### {suite.name}, {mode} mode")
+        if len(_modes(board)) > 1:
+            parts.append(f"### {suite.name}, {mode} mode")
         chart = _chart(suite, mode, whole, pictures) if len(whole) > 1 else ""
         if whole:
             shown = f"{chart}\n\n{_scores_table(whole, others, with_envs=False)}"
@@ -454,9 +455,9 @@ def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures:
         else:
             parts.append(f"No agent has played all {of}, so none are ranked.")
         if partial:
-            summary = f"Not ranked, since they have not played all {of}: {len(partial)}"
-            parts.append(folded(summary, _scores_table(partial, others, with_envs=True)))
-    folds = {"GAP and PA-GAP": _gap_parts(board, others) if suite.metric == "gap" else []}
+            said = f"These have not played all {of}, so their numbers are of other environments."
+            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [said, _scores_table(partial, others, with_envs=True)]
+    folds["GAP and PA-GAP"] = _gap_parts(board, others) if suite.metric == "gap" else []
     folds["Lost without the true graph"] = _lost_parts(board, others)
     folds["Not run"] = [not_run(suite, runs, others)]
     folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]

@@ -58,7 +58,7 @@ MODES = {
     Mode.DISCRETE: Told("one of finitely many `do(X = x)`", "all nodes", "CBO/XYZWBandit-v0", 100),
     Mode.ADVERSARIAL: Told("parameters, against a second player", "nodes and its move", "CBO/Dropwave-Penny-v0", 50),
     Mode.DYNAMIC: Told("`do(X = x)` in a time slice", "nodes of the slice", "CBO/DCBOStat-v0", 30),
-    Mode.SUBSET: Told("a subset of the nodes", "all nodes", "CBO/LinearSEMHierarchical5-v0", 500),
+    Mode.SUBSET: Told("a subset of the nodes", "all nodes", "CBO/LinearSEMHierarchical5-v0", 100),
 }
 
 
@@ -109,7 +109,7 @@ def _score(row: dict[str, float] | None, best: float) -> str:
     if row is None:
         return MISSING
     text = f"{row['score']:.2f} ± {row['score_half'] or 0.0:.2f}"
-    return f"**{text}**" if row["score"] == best else text
+    return f"**{text}**" if f"{row['score']:.2f}" == f"{best:.2f}" else text
 
 
 def published_board() -> Leaderboard:

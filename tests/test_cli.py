@@ -284,7 +284,7 @@ def test_labels_cannot_break_what_is_printed(tmp_path):
     safe = {*HOSTILE[:2], r"new\nline\x1b[31m", "'=HYPERLINK(1)", "'-2+3"}
     assert {row["agent"] for row in as_csv("leaderboard", folder, "--table", "runs")} == safe
     shown = run("compare", folder, *HOSTILE[1:3]).stdout
-    assert "a$b<i>[red]c[/red] less new\\nline\\x1b[31m" in shown
+    assert "a$b<i>[red]c[/red] minus new\\nline\\x1b[31m" in shown
     assert as_json("compare", folder, *HOSTILE[:2])["agent"] == HOSTILE[0]
     assert not (tmp_path / "report").exists()
 
@@ -354,7 +354,7 @@ def test_sweep_then_leaderboard(tmp_path):
     lines = as_csv("compare", folder, "Random", "Optuna")
     assert [line["env"] for line in lines].count("") == len(compared["overall"]) == 6
     text = invoke("compare", folder, "Random", "Optuna")
-    assert "Score of play: Random less Optuna" in text
+    assert "Score of play: Random minus Optuna" in text
     assert "paired permutation test; with the fewest pairs here it cannot be below 0.5" in text
 
     readme = tmp_path / "README.md"

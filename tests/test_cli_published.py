@@ -43,7 +43,7 @@ def test_publish_says_what_it_did_and_other_commands_read_it(here):
     published, full = (as_json("leaderboard", source) for source in ("results/mine.parquet", "runs/mine"))
     assert published["provenance"] == full["provenance"]
     assert [row["iqm"] for row in published["overall"]] == pytest.approx([row["iqm"] for row in full["overall"]])
-    assert "GP-UCB less Random" in invoke("compare", "results", "GP-UCB", "Random")
+    assert "GP-UCB minus Random" in invoke("compare", "results", "GP-UCB", "Random")
 
 
 def test_a_sweep_goes_on_where_a_store_ends(here):

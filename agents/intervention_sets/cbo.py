@@ -118,7 +118,7 @@ def _are_names(given: Any) -> bool:
 
 
 class CBO(Agent):
-    """Expected improvement on one GP a target set, with priors learned by observing. Plays hard tasks.
+    """Expected improvement on one GP per target set, with priors learned by observing. Plays hard tasks.
 
     Args:
         targets: the sets to intervene on: "MIS" or "POMIS" for those of the task's that are minimal intervention
@@ -184,22 +184,22 @@ class CBO(Agent):
 
     @property
     def cost_of_observing(self) -> float:
-        """What an improvement by observing is divided by."""
+        """The cost by which an improvement from observing is divided."""
         costs = self.believed_costs
         if costs is not self.task.costs:
             return 1.0
         return costs.constant or min((costs.fixed(target) for target in self.task.targets if target), default=1.0)
 
     def make_model(self) -> EffectModel:
-        """What observations tell about interventions."""
+        """A model of the effects of interventions, from observations."""
         return ObservationalModel(self.task, self.device)
 
     def make_empty_arm(self, index: int) -> EmptySetArm:
-        """What is believed of observing, the task's target set of that index."""
+        """The belief about only observing, which has this index among the task's target sets."""
         return EmptySetArm(self.task, index, self.cost_of_observing)
 
     def make_arm(self, index: int, seed: int) -> SetArm:
-        """What is believed of another of the task's target sets; ``seed`` is of its search."""
+        """The belief about another of the task's target sets; ``seed`` is that of its search."""
         return SetArm(self.task, index, self._model, self.believed_costs, seed, self.device)
 
     def explore(self, targets: Collection[frozenset[str]]) -> None:

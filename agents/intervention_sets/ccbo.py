@@ -57,7 +57,7 @@ class CCBO(CBO):
     """Constrained expected improvement on GPs of the reward and the constrained nodes. Plays hard tasks.
 
     Args:
-        multi_task: one GP a target set for all outcomes, with their correlations, in place of one for each.
+        multi_task: one GP per target set for all outcomes, with their correlations, in place of one for each.
         causal_prior: take prior means and variances from the observations; False for constant means.
         costs: as for CBO.
         device: torch device.

@@ -4,7 +4,7 @@ A GP models every node from its parents and its own actions. Between its confide
 functions ``mean + beta * std * eta`` with eta in [-1, 1]; every round plays the action that is best for the most
 favourable plausible model: ``max over actions and eta of E[Y]``, eta of the reward node being 1.
 
-* Without noise the inputs of a node are fixed given the action, so eta is one number a node, optimised together
+* Without noise the inputs of a node are fixed given the action, so eta is one number per node, optimised together
   with the action.
 * With noise eta is a function of the node's parents and actions: a two-layer ReLU network a node. Its parameters
   and the action are optimised together; the expectation is over fixed quasi-random noise, whose distributions the

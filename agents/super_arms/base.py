@@ -13,7 +13,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.values import Composition
 from cbo_gym.task import Action, Info, MaskedTask, Mode, Observation
 
-MAX_SUPER_ARMS = 200_000  # what a table with a row a super arm can hold in a gigabyte
+MAX_SUPER_ARMS = 200_000  # what a table with one row per super arm can hold in a gigabyte
 
 
 def require_separable(task: MaskedTask, agent: str) -> None:

@@ -64,7 +64,7 @@ class _Group:
 
 
 class PayoffPolynomials:
-    """The polynomials of all super arms about the means of the selected signals: a column a term, a row a super arm.
+    """The polynomials of all super arms about the means of the selected signals, one row per super arm.
 
     Args:
         super_arms: 0 or 1, shape ``(A, N)``.
@@ -220,7 +220,7 @@ class Expansion:
 
     Args:
         polynomials: the terms.
-        coefficients: D^alpha r_x(a) / alpha!, a row a super arm, a column a term.
+        coefficients: D^alpha r_x(a) / alpha!, one row per super arm, one column per term.
         missed: what is added to the expected payoffs, a number or one for each super arm.
     """
 

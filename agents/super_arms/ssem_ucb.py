@@ -65,7 +65,7 @@ FEWEST_SAMPLES, MOST_SAMPLES = 16, 512  # within these, and none below
 
 CENTRES: dict[str, type[PayoffPolynomials]] = {"means": PayoffPolynomials, "zero": PolynomialsAboutZero}
 
-# How the confidence C of the selected base arms, (super arms, N), becomes one number a super arm.
+# How the confidence C of the selected base arms, (super arms, N), becomes one number per super arm.
 EXTERNAL: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "max": lambda confidence, limit: confidence.max(axis=1),
     "sum": lambda confidence, limit: confidence.sum(axis=1) / limit,

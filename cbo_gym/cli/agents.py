@@ -82,7 +82,7 @@ def _cards(names: list[str]) -> list[AgentCard]:
 
 
 def _has_libraries() -> bool:
-    """Whether all that the agents need is installed, so that none of them fails to be imported for want of it."""
+    """Whether all that the agents need is installed, so that none of them fails to be imported."""
     return all(find_spec(name) for name, extra in EXTRA_OF.items() if extra in ("agents", "sb3", "optuna", "discovery"))
 
 

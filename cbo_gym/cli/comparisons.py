@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.report.tables import Table
     from cbo_gym.evaluation.runs.results import Run
 
+MOST_LACKING = 6  # lines about failed and skipped runs
 # on a narrow terminal the first go first
 LESS_IMPORTANT_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")  # columns of a comparison
@@ -64,7 +65,7 @@ def print_leaderboard(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where the report goes; FOLDER/report by default, nowhere with --json, --csv or published results."
+            help="Folder of the report; by default FOLDER/report, and none with --json, --csv or published results."
         ),
     ] = None,
     modes: Annotated[
@@ -81,7 +82,7 @@ def print_leaderboard(
         ),
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Also put the tables into this Markdown file, between its markers.")
+        Path | None, typer.Option(help="Also write the tables into this Markdown file, between its markers.")
     ] = None,
     formats: Annotated[
         list[str] | None,
@@ -92,7 +93,7 @@ def print_leaderboard(
         typer.Option(
             "--with",
             metavar="PATH",
-            help="Also the runs that another folder, or published results, have on FOLDER's environments. A warning "
+            help="Add the runs of another folder or of published results on FOLDER's environments. A warning "
             "says where rounds or code differ. Repeat for more.",
         ),
     ] = None,
@@ -108,11 +109,11 @@ def print_leaderboard(
 ) -> None:
     """Compare the agents of a sweep: print tables; write an HTML report, figures, and tables as files.
 
-    Where several versions of cbo-gym played the same, the newest counts.
+    If several versions of cbo-gym played the same run, the newest counts.
 
     Example: [b]cbo-gym leaderboard runs --mode soft -a 'MCBO*' -a Random[/b]
 
-    Yours beside those that are published: [b]cbo-gym leaderboard runs --with results[/b]
+    Your runs beside the published ones: [b]cbo-gym leaderboard runs --with results[/b]
     """
     from cbo_gym.evaluation.compare.leaderboard import leaderboard
     from cbo_gym.evaluation.report.markdown import write_results
@@ -216,7 +217,7 @@ def _print_board(board: Leaderboard) -> None:
         env_table,
         incomplete_rows,
         overall_table,
-        provenance,
+        provenance_sentences,
     )
     from cbo_gym.evaluation.runs.results import last_line
 
@@ -238,10 +239,15 @@ def _print_board(board: Leaderboard) -> None:
         _print(f"Score lost on instances, {printable(env)}", losses)
     if incomplete := completeness(board):
         say(incomplete, "yellow")
-    for what, why in incomplete_rows(board):
+    lacking = incomplete_rows(board)
+    for what, why in lacking[:MOST_LACKING]:
         say(f"{what}: {last_line(why)}", "yellow")
+    if len(lacking) > MOST_LACKING:
+        say(f"And {len(lacking) - MOST_LACKING} more like these; the report and --json list all.", "yellow")
     left_out([*gone, *gone_overall], "the report has them, and --csv with --table")
-    say(f"{SCORE_NOTE} {SECONDS_NOTE} {provenance(board)}", "dim")
+    source, *mixed = provenance_sentences(board)
+    unlike = " The runs were not all played alike; the report and --json say how they differ." if mixed else ""
+    say(f"{SCORE_NOTE} {SECONDS_NOTE} {source}{unlike}", "dim")
 
 
 def _print(title: str, table: Table, without: Sequence[str] = ()) -> None:
@@ -267,9 +273,9 @@ def compare(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Compare two agents over the seeds that both have finished: differences of their scores, A less B.
+    """Compare two agents over the seeds that both have finished: differences of their scores, A minus B.
 
-    On each environment with a t-interval, and over all environments of a mode with one, wins and losses, and the
+    Each environment has a t-interval; all environments of a mode together have one too, with wins and losses and the
     p-value of a paired permutation test. Intervals are 95 %.
 
     Example: [b]cbo-gym compare runs MCBO GP-UCB[/b]
@@ -309,7 +315,7 @@ def _print_comparison(found: Comparison) -> None:
     counted = ["difference", "wins", "ties", "losses"]
     gone: list[str] = []
     for metric in COMPARED:
-        title = f"{METRICS[metric].title.capitalize()}: {found.agent} less {found.other}"
+        title = f"{METRICS[metric].title.capitalize()}: {found.agent} minus {found.other}"
         rows = found.per_env.filter(pl.col("metric") == metric).to_dicts()
         lines = [[row["env"], str(row["seeds"]), *cells(row)] for row in rows]
         print_table(title, ["environment", "seeds", *counted], lines)
@@ -349,8 +355,8 @@ def choose(
     metric: Annotated[
         str, typer.Option(help="[b]average_score[/b] (over all rounds) or [b]best[/b] (best expected reward so far).")
     ] = "average_score",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Only so many seeds, counted from 0.")] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Only runs of so many rounds.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Only this many seeds, counted from 0.")] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Only runs with this many rounds.")] = None,
     write: Annotated[Path | None, typer.Option(help="Also record the choice in this YAML file.")] = None,
 ) -> None:
     """Choose an agent's parameter for each environment: the value that does best on all the others.

@@ -22,10 +22,10 @@ from cbo_gym.files import csv_text
 console = Console(soft_wrap=not sys.stdout.isatty())
 
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document, and nothing else on the standard output.")
+    bool, typer.Option("--json", help="Print one JSON document, and nothing else, to standard output.")
 ]
 CsvOption = Annotated[
-    bool, typer.Option("--csv", help="Print CSV with a header, and nothing else on the standard output.")
+    bool, typer.Option("--csv", help="Print CSV with a header, and nothing else, to standard output.")
 ]
 CSV_HAS_THEM = "--csv has them"
 

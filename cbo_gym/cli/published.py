@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 STORE = Path("results")
 MOST_DIFFERENCES = 10  # that are listed
-SampleOption = Annotated[int, typer.Option(min=1, help="How many runs are played again, at random.")]
-SampleSeed = Annotated[int, typer.Option(min=0, help="Of the choice of the runs.")]
+SampleOption = Annotated[int, typer.Option(min=1, help="How many runs to play again, chosen at random.")]
+SampleSeed = Annotated[int, typer.Option(min=0, help="Seed of that choice.")]
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -40,7 +40,7 @@ def publish(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Name of the file. Of a suite only its environments are taken, see cbo-gym suites; by default the "
+            help="Name of the file. A suite's name takes only its environments, see cbo-gym suites; by default the "
             "folder's name, and everything.",
         ),
     ] = None,
@@ -49,15 +49,15 @@ def publish(
         bool,
         typer.Option(
             "--submission",
-            help="For somebody else's store: with the actions, from which a referee works out every number anew. "
+            help="For somebody else's store: include the actions, from which a referee recomputes every number. "
             "The runs are marked as unverified until then.",
         ),
     ] = False,
 ) -> None:
-    """Put the runs of a sweep into the published results: one compact file a suite, for the repository.
+    """Put the runs of a sweep into the published results: one compact file per suite, for the repository.
 
-    Of what was played again the newest is kept. Files of published results are read by cbo-gym leaderboard and
-    compare, and by cbo_gym.evaluation.load_published().
+    If a run was played more than once, the newest is kept. cbo-gym leaderboard and compare read the files, and so does
+    cbo_gym.evaluation.load_published().
 
     Example: [b]cbo-gym publish runs/survey --suite survey2026[/b]
     """
@@ -105,12 +105,12 @@ def verify(
 ) -> None:
     """Play a sample of published runs again and compare: the status is 1 if one differs or cannot be played here.
 
-    What a file says is data: agents are played that are installed, by their names, and environments that are
-    registered. No import path in a file is followed unless you allow that very path.
+    Files are treated as data: only installed agents, by name, and registered environments are played. No import path
+    in a file is followed unless you allow exactly that path.
 
     With the same libraries, threads, processor and code all curves must be the same, bit for bit as they are stored.
-    Elsewhere each round must agree to 0.001 of what lies between random play and the optimum, or from where the runs
-    part their scores of play to 0.1.
+    Elsewhere each round must agree to 0.001 of the gap between random play and the optimum; once two runs diverge,
+    their scores of play must agree to 0.1.
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """
@@ -163,22 +163,22 @@ def check_submission(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="One file that cbo-gym publish --submission made.")],
     card: Annotated[Path, typer.Option(metavar="CARD.yaml", help="Agent, suite, paper, code, contact and hardware.")],
     sample: Annotated[
-        int, typer.Option(min=1, help="How many runs are played again at least; all where that is cheap.")
+        int, typer.Option(min=1, help="At least how many runs to play again; all of them if that is cheap.")
     ] = 5,
-    blind: Annotated[int, typer.Option(min=2, help="With how many seeds each environment is played blind.")] = 3,
+    blind: Annotated[int, typer.Option(min=2, help="Number of seeds for blind play on each environment.")] = 3,
     allow: AllowOption = None,
     into: Annotated[
         Path | None,
         typer.Option(
-            metavar="STORE_FILE", help="Put what may enter into this file of a store: results/my-agent.parquet."
+            metavar="STORE_FILE", help="Write accepted results to this file of a store: results/my-agent.parquet."
         ),
     ] = None,
 ) -> None:
-    """Judge results that are to enter a store: the status is 1 if they cannot.
+    """Check results before they enter a store: the status is 1 if they may not.
 
-    Nothing in the file is taken on trust. It must have the whole suite, with its rounds and seeds. Every number is
-    worked out anew from the actions. The agent, in a process of its own, plays runs again that nobody can foresee; and
-    it plays blind, told neither which system it is nor how that is turned. An agent that is not installed, and not
+    Nothing in the file is trusted. It must have the whole suite, with its rounds and seeds. Every number is recomputed
+    from the actions. The agent, in a process of its own, plays randomly chosen runs again; and it plays blind, without
+    knowing which system it faces or how that was transformed. An agent that is not installed, and not
     allowed, stays unverified: shown apart and never ranked.
 
     Example: [b]cbo-gym check-submission my-agent.parquet --card my-agent.yaml --allow my_package:MyAgent[/b]

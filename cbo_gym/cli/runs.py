@@ -40,7 +40,7 @@ RecommendOption = Annotated[
     ),
 ]
 BatchOption = Annotated[
-    int, typer.Option(min=1, help="Actions that an agent chooses at a time, before it is told the outcome of any.")
+    int, typer.Option(min=1, help="Actions that an agent chooses at once, before it learns the outcome of any.")
 ]
 
 
@@ -50,7 +50,7 @@ def run(
         str, typer.Argument(metavar="AGENT", help=AGENT_HELP, autocompletion=agent_names, callback=look_here)
     ],
     env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP, autocompletion=env_ids, callback=look_here)],
-    seed: Annotated[int, typer.Option(min=0, help="Of the noise, the initial data and the agent.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise, the initial data and the agent.")] = 0,
     horizon: Horizon = None,
     recommend: RecommendOption = "every",
     batch: BatchOption = 1,
@@ -131,24 +131,26 @@ def sweep(
     suite: SuiteOption = None,
     seeds: SuiteSeeds = None,
     horizon: Horizon = None,
-    jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one a core.")] = -1,
+    jobs: Annotated[int, typer.Option(help="Processes at a time on this machine; -1 for one per core.")] = -1,
     backend: Annotated[
         str, typer.Option(help="[b]local[/b]: processes on this machine. [b]dask[/b]: workers of a cluster.")
     ] = "local",
     address: Annotated[
-        str | None, typer.Option(help="Of the Dask scheduler: [b]tcp://host:8786[/b]. Its workers run what you name.")
+        str | None,
+        typer.Option(help="Address of the Dask scheduler: [b]tcp://host:8786[/b]. Its workers run what you name."),
     ] = None,
     recommend: RecommendOption = "every",
     batch: BatchOption = 1,
     beyond: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", help="Published results: leave out what they have, to add seeds to a store bit by bit."
+            metavar="PATH",
+            help="Published results: leave out runs that they already have, to extend a store bit by bit.",
         ),
     ] = None,
     checkpoint_every: Annotated[
         int | None,
-        typer.Option(min=1, help="Rounds after which a run is written down, to go on there if it is cut short."),
+        typer.Option(min=1, help="Save each run after this many rounds, to resume there if it is interrupted."),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds that a run may take; one that takes longer counts as failed.")
@@ -168,17 +170,17 @@ def sweep(
         bool,
         typer.Option(
             "--dry-run",
-            help="Play nothing: print what would be played, and a guess of the time from FOLDER's runs, else from the "
+            help="Play nothing: print what would be played, and estimate the time from FOLDER's runs, else from the "
             "published ones of --beyond or ./results.",
         ),
     ] = False,
 ) -> None:
     """Run a grid of agents, environments and seeds in parallel.
 
-    Stopped or killed, the same command goes on where it was: finished runs are kept, failed ones tried again. Runs of
-    other code are played again: of another version of cbo-gym, or after you edited your agent. Exits with status 1 if
-    a run failed, 130 if it was stopped. On a cluster a run whose worker dies is played again by another; this process
-    writes FOLDER, so no shared disk is needed.
+    After an interruption the same command resumes: finished runs are kept, failed ones tried again. Runs of other code
+    (another version of cbo-gym, or your agent before you edited it) are played again. The status is 1 if a run failed,
+    130 if the sweep was stopped. On a cluster, a run whose worker dies is played again by another; this process writes
+    FOLDER, so no shared disk is needed.
 
     Example: [b]cbo-gym sweep runs -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
 
@@ -244,7 +246,7 @@ def sweep(
 
 def _print_stopped(done: int, total: int | None, folder: Path) -> None:
     kept = "No run was begun" if total is None else f"{done} of {total} runs have ended and are kept in {folder}"
-    say(f"Stopped. {kept}. The same command goes on where it was.", whole=True)
+    say(f"Stopped. {kept}. The same command resumes there.", whole=True)
 
 
 def _print_plan(
@@ -290,7 +292,7 @@ def _planned_lines(planned: Forecast, jobs: int | None) -> list[str]:
     if not to_play:
         return lines
     if planned.unknown == to_play:
-        return [*lines, "No guess of the time: none of these agents has a finished run, here or published."]
+        return [*lines, "The time cannot be estimated: none of these agents has a finished run, here or published."]
     lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{_spread(planned, jobs)}.")
     if planned.unknown:
         lines.append(f"This leaves out {planned.unknown} runs of agents without a finished run, here or published.")

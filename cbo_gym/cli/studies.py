@@ -22,7 +22,7 @@ JSON_HAS_THEM = "--json has them"
 Database = Annotated[
     str, typer.Argument(metavar="DATABASE", help="The study's SQLite file, or a database's URL of SQLAlchemy.")
 ]
-NameOption = Annotated[str | None, typer.Option("--study", help="Which study, where the database has several.")]
+NameOption = Annotated[str | None, typer.Option("--study", help="Name of the study, if the database has several.")]
 AgentOption = Annotated[
     str | None,
     typer.Option(
@@ -35,15 +35,19 @@ TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The tr
 Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help="The values of variables, in their units.")]
 DidOption = Annotated[
     list[str] | None,
-    typer.Option("--did", metavar="NAME=NUMBER", help="What was really set, where it differs. Repeat for more."),
+    typer.Option("--did", metavar="NAME=NUMBER", help="The value that was really set, if it differs. Repeat for more."),
 ]
 ContextOption = Annotated[
     list[str] | None,
-    typer.Option("--context", metavar="NAME=NUMBER", help="What was seen, in contextual mode. Repeat for more."),
+    typer.Option(
+        "--context", metavar="NAME=NUMBER", help="A context that was seen, in contextual mode. Repeat for more."
+    ),
 ]
 
 studies = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
-app.add_typer(studies, name="study", help="Ask an agent what to try next on a system of your own, and tell what came.")
+app.add_typer(
+    studies, name="study", help="Ask an agent what to try next on a system of your own, and record the outcome."
+)
 
 
 def _study(database: str, name: str | None, agent: str | None = None) -> Study:
@@ -72,7 +76,7 @@ def _numbers(pairs: Sequence[str] | None) -> dict[str, float]:
 
 @studies.command()
 def create(
-    description: Annotated[Path, typer.Argument(metavar="YAML", help="What the study is about, see the guide.")],
+    description: Annotated[Path, typer.Argument(metavar="YAML", help="Description of the study, see the guide.")],
     database: Database,
     agent: AgentOption = None,
 ) -> None:
@@ -118,7 +122,7 @@ def import_data(
 @studies.command()
 def ask(
     database: Database,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Trials that are run at once.")] = 1,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of trials to run at once.")] = 1,
     context: ContextOption = None,
     study: NameOption = None,
     agent: AgentOption = None,
@@ -182,7 +186,7 @@ def correct(
 def fail(
     database: Database,
     trial: TrialNumber,
-    reason: Annotated[str, typer.Argument(help="Why, for the record.")] = "",
+    reason: Annotated[str, typer.Argument(help="The reason, for the record.")] = "",
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
@@ -259,7 +263,7 @@ def what_if(
 @studies.command()
 def report(
     database: Database,
-    out: Annotated[Path, typer.Argument(metavar="HTML", help="Where the page goes.")],
+    out: Annotated[Path, typer.Argument(metavar="HTML", help="File for the page.")],
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:

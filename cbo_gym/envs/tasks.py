@@ -29,7 +29,7 @@ def make_task(
     horizon: int | None = None,
     initial_data: InitialData | None = None,
 ) -> Task:
-    """What an agent may know about ``env``, with the initial data of ``seed``.
+    """The task of an environment: everything an agent may know of it, with the initial data of ``seed``.
 
     Args:
         env: made by ``gym.make``, or an environment of this package directly; or the id of one, also with parameters:

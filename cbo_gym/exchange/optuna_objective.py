@@ -122,7 +122,7 @@ class OptunaObjective:
 
 
 def optuna_objective(env: Any, seed: int = 0, **env_parameters: Any) -> OptunaObjective:
-    """What a study of Optuna maximises::
+    """The objective of an environment for a study of Optuna, to be maximised::
 
         objective = cbo_gym.optuna_objective("CBO/Alpine2-v0")
         study = optuna.create_study(direction="maximize")

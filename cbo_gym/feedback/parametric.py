@@ -39,7 +39,7 @@ class ParametricFeedback(Feedback):
         return self.problem.domains
 
     def named_values(self, values: Sequence[object] | np.ndarray) -> Description:
-        """One value a coordinate, by the parameters' own names; else by node, a tuple where a node has several."""
+        """One value per coordinate, by the parameters' own names; else by node, a tuple where a node has several."""
         return {
             name: values[own[0]] if len(own) == 1 else tuple(values[i] for i in own)
             for name, own in self.places.items()

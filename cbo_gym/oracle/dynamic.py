@@ -82,7 +82,7 @@ class DynamicOracle(Oracle):
         return np.stack([np.broadcast_to(part, len(actions)) for part in self.mean_of(batch)])
 
     def past_of(self, implemented: Sequence[Action]) -> Past:
-        """What the rounds of a slice depend on after these actions were implemented, one in each slice before it."""
+        """The past that the rounds of a slice depend on, once these actions were implemented in the slices before."""
         past = self.feedback.start()
         for action in implemented:
             done = self.feedback.situate(self.feedback.decode(action), past)

@@ -61,13 +61,13 @@ class Optimum:
 
 
 class Verdict(NamedTuple):
-    """What the rounds of a run were worth.
+    """The expected rewards of a run's rounds and recommendations, and the best that was possible.
 
     ``expected`` and ``recommended`` are of the actions played and recommended; ``best`` and ``best_next`` are the best
     expected rewards in the rounds that were played, and in those after them, in which recommendations would be.
     ``at_random`` is what a random action earns in each round, where that changes. Where there are constraints,
     ``missed`` and ``missed_next`` are by how much the actions played and recommended miss them, shape
-    ``(rounds, constraints)``. ``more`` and ``more_next`` are further columns of a run's table, one entry a round, of
+    ``(rounds, constraints)``. ``more`` and ``more_next`` are further columns of a run's table, one entry per round, of
     the actions played and of those recommended.
     """
 
@@ -155,7 +155,7 @@ class Oracle:
         return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.feedback.own_axes :])
 
     def worth(self, rewards: np.ndarray) -> np.ndarray:
-        """What the rounds of a run came to as one number each, shape ``(rounds,)``: their rewards.
+        """The value of each round of a run as one number, shape ``(rounds,)``: its reward.
 
         Args:
             rewards: as the environment gave them, one a round.

@@ -64,7 +64,7 @@ class Front(NamedTuple):
 
 
 class SeveralObjectivesOracle(Oracle):
-    """What actions are worth is the hypervolume that their expected rewards dominate.
+    """An oracle by which actions are worth the hypervolume that their expected rewards dominate.
 
     A single action counts by itself, a list of actions together; after t rounds the actions played so far together.
     The optimum is the hypervolume of the Pareto front of expected rewards. Its standard error covers what quasi-Monte

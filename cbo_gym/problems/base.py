@@ -138,7 +138,7 @@ class Problem:
             data.check(self)
 
     def data(self, kind: type[Data]) -> Data | None:
-        """What a feedback mode needs of the problem; None where there is none of this kind."""
+        """The problem's data for a feedback mode; None if it has none of this kind."""
         return next((data for data in self.modes if isinstance(data, kind)), None)
 
     def with_data(self, data: ModeData, **changes: Any) -> Problem:

@@ -23,14 +23,14 @@ COST = "cost"  # the objective that is no variable
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What a problem asks of the rounds that are played: the place for all of it, beside the objective too.
+    """The aims of a problem: its objectives, its constraints and its costs.
 
     Args:
         objective: the node whose expected value is maximised.
-        constraints: what the expected values of other observed nodes must meet.
-        costs: what rounds cost; None where nothing is paid. They are no part of the reward, unless they are an
+        constraints: limits to the expected values of other observed nodes.
+        costs: the prices of rounds; None if rounds are free. Costs are no part of the reward, unless they are an
             objective.
-        objectives: where there are several, all of them, ``objective`` among them; else empty.
+        objectives: all objectives if there are several, ``objective`` among them; else empty.
     """
 
     objective: str
@@ -53,7 +53,7 @@ class Outcomes:
         return {one.name: cost if one.name == COST else values[one.name] for one in self.objectives}
 
     def rewards(self, found: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
-        """What these values are worth: arrays of shape ``(*shape, number of objectives)``."""
+        """The reward vectors of these values, of shape ``(*shape, number of objectives)``."""
         rewards = np.empty((*shape, len(self.objectives)))
         for place, one in enumerate(self.objectives):
             rewards[..., place] = one.sign * found[one.name]

@@ -1,4 +1,4 @@
-"""What the world is: causal diagrams, exogenous noise, structural causal models."""
+"""Models of the world: causal diagrams, exogenous noise, structural causal models."""
 
 from cbo_gym.scm.components import Component, Linear, Periodic, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram

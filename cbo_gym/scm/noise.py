@@ -276,7 +276,7 @@ class Discrete(Distribution):
         for field in ("values", "weights"):  # tuples keep the dataclass hashable
             object.__setattr__(self, field, _finite_numbers(field, getattr(self, field)))
         if not len(self.values) == len(self.weights) >= 1:
-            raise ArgumentError("values and weights must have one entry a value, at least one")
+            raise ArgumentError("values and weights must have one entry per value, at least one")
         _require_weights(self.weights)
 
     @property

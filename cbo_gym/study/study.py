@@ -30,13 +30,13 @@ LONGEST_REASON = 10_000  # characters
 
 @dataclass(frozen=True)
 class Trial:
-    """What to try.
+    """A suggestion: what to set, and why.
 
     Attributes:
-        number: by which it is told of.
-        do: what to set, by name, in the study's units; empty to only observe.
-        why: in words.
-        context: what was seen before.
+        number: the trial's number, to be given to ``tell``.
+        do: the values to set, by name, in the study's units; empty to only observe.
+        why: the reason, in words.
+        context: the context that was seen before; None outside contextual mode.
     """
 
     number: int
@@ -89,7 +89,7 @@ class Study:
 
     @property
     def diagram(self) -> CausalDiagram | None:
-        """What is known of the causal diagram; None where it is not known, or there are candidates."""
+        """The causal diagram; None where it is not known, or where there are candidates."""
         return self._feedback.told.diagram
 
     @property
@@ -111,7 +111,7 @@ class Study:
         """Data from before, or from elsewhere: observations and experiments.
 
         Args:
-            rounds: a data frame (of Polars or pandas) or a list of mappings, a row a round, with a column for each
+            rounds: a data frame (of Polars or pandas) or a list of mappings, one row per round, with a column for each
                 variable, and ``do(X)`` for each that was set, empty where it was not.
             do: what was set, for all rounds alike or one by one, in place of such columns.
 
@@ -152,7 +152,7 @@ class Study:
             raise ArgumentError(f"row {number}: {error}") from error
 
     def ask(self, count: int | None = None, *, context: Mapping[str, float] | None = None) -> Any:
-        """What to try next: one trial, or a list of so many that are run at once.
+        """Suggest what to try next: one trial, or a list of ``count`` trials to run at once.
 
         Trials that were asked for and not yet told of count by what the agent expects of them, whoever asked.
 
@@ -191,7 +191,7 @@ class Study:
         return Trial(entry.number, self._units.words(self._units.read(entry.flat)), entry.why, entry.context)
 
     def tell(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
-        """What came of a trial.
+        """Record the outcome of a trial.
 
         Args:
             trial: it, or its number.
@@ -206,7 +206,7 @@ class Study:
         self._append(lambda trials: [("told", self._outcome(trials, number, read, did, ("pending",)))])
 
     def correct(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
-        """What really came of a trial that was told of wrongly; the agent learns anew.
+        """Correct the outcome of a trial that was recorded wrongly; the agent learns everything anew.
 
         Arguments and errors are those of :meth:`tell`.
         """
@@ -252,7 +252,7 @@ class Study:
         return entry
 
     def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
-        """What to deploy, by the agent, in the study's units.
+        """The action that the agent would deploy, in the study's units.
 
         Args:
             context: in contextual mode, what was seen; None for what was seen last.
@@ -265,7 +265,7 @@ class Study:
         return self._units.words(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> dict[str, float]:
-        """What the agent expects of the variables that it has a model of, the reward among them.
+        """The values that the agent expects of the variables it has a model of, the reward among them.
 
         Args:
             do: what would be set, by name; empty to only observe.
@@ -320,7 +320,7 @@ class Study:
         return list(self._feedback.codec.domains.names) or sorted({name for arm in self.about.arms for name in arm})
 
     def to_frame(self) -> pl.DataFrame:
-        """A row a trial: ``number``, ``status``, ``do(X)`` as it was done, the variables, why, the reason, times."""
+        """One row per trial: ``number``, ``status``, ``do(X)`` as done, the variables, why, the reason, the times."""
         rows = [
             {
                 "number": entry.number,

@@ -145,7 +145,7 @@ def test_ctrl_c_after_some_runs(tmp_path):
         unasked = [line for line in error.splitlines() if not line.startswith("runs: ")]  # how far it was
         assert (parent.returncode, unasked) == (130, []), f"stop {stop}: {out}{error}"
         assert len(kept) < wanted <= len(now) < SEEDS
-        assert "The same command goes on where it was" in out
+        assert "The same command resumes there" in out
     half = len(list(folder.glob(".*")))
     resumed = sweep([AGENT], [ENV], range(SEEDS), folder, horizon=HORIZON, n_jobs=2)
     sweep([AGENT], [ENV], range(SEEDS), tmp_path / "whole", horizon=HORIZON, n_jobs=2)

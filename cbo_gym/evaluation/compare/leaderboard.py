@@ -63,7 +63,7 @@ class Leaderboard:
             one of ``other``, over the number ``envs`` of environments that both have finished, and its interval.
         choices: a row for each environment, agent and target set or scope that the agent chose: the ``frequency`` of
             rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
-        table: a row a run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
+        table: one row per run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
             ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, all metrics, a
             censored one infinite where the run did not get there, ``error``.
         runs, failed, skipped: the runs by status.
@@ -187,7 +187,7 @@ def _why_nothing(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str
 
 
 def final_numbers(runs: Sequence[Run]) -> pl.DataFrame:
-    """A row a run: what it was, and the metrics after its last round, null unless it finished.
+    """One row per run: what it was, and the metrics after its last round, null unless it finished.
 
     Raises:
         ArgumentError: if of a finished run a random action is as good as the optimum.

@@ -48,7 +48,7 @@ OVERALL_SCHEMA = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One agent less another on the seeds that both have finished.
+    """One agent minus another on the seeds that both have finished.
 
     Attributes:
         agent, other: labels; a positive difference is to the credit of ``agent``.
@@ -171,7 +171,7 @@ def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
     """The columns of ``Comparison.overall`` from ``envs`` on.
 
     Args:
-        differences: an array for each environment, of one number a seed.
+        differences: an array for each environment, of one number per seed.
     """
     means = np.array([values.mean() for values in differences])
     half = welch_half_width(differences) / len(differences)
@@ -209,7 +209,7 @@ def sign_flip_p_value(differences: list[np.ndarray]) -> float:
     (Phipson & Smyth 2010, Permutation p-values should never be zero).
 
     Args:
-        differences: an array for each environment, of one number a seed.
+        differences: an array for each environment, of one number per seed.
     """
     parts = np.concatenate([values / (len(values) * len(differences)) for values in differences])
     least = abs(parts.sum()) - ROUNDING

@@ -40,7 +40,7 @@ class Choice:
         chosen: environment -> value, as it was written in the agent's label.
         candidates: the values compared, ascending.
         seeds, horizons, versions: of the runs compared, each distinct one once.
-        table: a row an environment: ``env``, ``chosen``, and a column ``<parameter>=<value>`` for each candidate with
+        table: one row per environment: ``env``, ``chosen``, and ``<parameter>=<value>`` for each candidate with
             its mean score on all other environments.
     """
 

@@ -1,4 +1,4 @@
-"""One number an agent from its scores on several environments and seeds: pure functions on arrays.
+"""One number per agent from its scores on several environments and seeds: pure functions on arrays.
 
 After Agarwal, Schwarzer, Castro, Courville & Bellemare (2021), Deep Reinforcement Learning at the Edge of the
 Statistical Precipice (NeurIPS), sec. 4. Scores have shape ``(envs, seeds)``, with NaN where there is no run, so that

@@ -109,7 +109,7 @@ class Playing:
         self._recommended: Action | None = None
 
     def play(self, checkpoint: Checkpoint | None = None) -> Columns:
-        """The rounds as lists, one entry a round; of what is ``seen`` before one, one more: after the last round."""
+        """The rounds as lists, one entry per round; of what is ``seen`` before one, one more: after the last round."""
         kept = None if checkpoint is None else checkpoint.read()
         observation, _ = self._env.reset(seed=self._seeds.noise)
         self._columns["seen"].append(observation)

@@ -304,7 +304,7 @@ def how_it_ended(status: int) -> str:
     if status >= 0:
         return f"its process ended with status {status}"
     if -status == signal.SIGKILL:
-        return "its process was killed (SIGKILL), perhaps for want of memory"
+        return "its process was killed (SIGKILL), perhaps because it ran out of memory"
     known = {number.value: number.name for number in signal.Signals}
     return f"its process was killed by {known.get(-status, f'signal {-status}')}"
 

@@ -71,7 +71,7 @@ def evaluate(
         env_parameters: more keyword arguments of the environment.
 
     Returns:
-        the run, with a table of one row a round.
+        the run, with a table of one row per round.
 
     Raises:
         ArgumentError: for an unknown agent or environment, or bad parameters.

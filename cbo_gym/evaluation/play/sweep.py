@@ -64,7 +64,7 @@ def sweep(
     on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> dict[str, int]:
-    """Run every agent on every environment with every seed, one process a run at a time.
+    """Run every agent on every environment with every seed, one process per run at a time.
 
     A run that is in the folder already is not repeated, so a sweep that was stopped goes on where it was; runs that
     had failed are tried again, and so are those of other versions of the code: of cbo-gym, or of an agent or problem

@@ -80,7 +80,7 @@ def regret_chart(shown: CurvesFigure) -> Chart:
 
 
 def choice_chart(shown: CurvesFigure) -> Chart:
-    """How often each target set or scope was chosen, a panel an agent."""
+    """How often each target set or scope was chosen, one panel per agent."""
     return _chart(shown, [_panel(panel, printable(panel.title), shown) for panel in shown.panels])
 
 

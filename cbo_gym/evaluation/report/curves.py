@@ -1,4 +1,4 @@
-"""A curve a method: the mean over seeds, and how sure it is. Figures and pages draw the same."""
+"""One curve per method: the mean over seeds, and how sure it is. Figures and pages draw the same."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def board_to_pandas(board: Leaderboard, name: str = "overall") -> pd.DataFrame:
     Args:
         board: whose table it is.
         name: ``"overall"``, ``"per_env"``, ``"profiles"``, ``"improvement"``, ``"choices"``, or ``"table"``, which
-            has a row a run.
+            has one row per run.
 
     Raises:
         ArgumentError: for another name.

@@ -96,7 +96,7 @@ def _regret(runs: Sequence[Run], horizontal: Horizontal, column: str, floor: flo
 def choice_figure(
     runs: Sequence[Run], agents: Iterable[str], against: type[Horizontal] = Rounds, looks: Styles | None = None
 ) -> CurvesFigure:
-    """How often each target set or scope had been chosen after t rounds on one environment, a panel an agent.
+    """How often each target set or scope had been chosen after t rounds on one environment, one panel per agent.
 
     What an agent never chose has no curve.
 

@@ -33,7 +33,7 @@ def graph_losses(board: Leaderboard) -> pl.DataFrame:
     Returns:
         a row for each environment and agent with runs of both kinds: ``env`` with its horizon, but not what is told;
         ``graph``, what is told; ``agent``; the number of paired ``seeds``; and for the score of the recommendation,
-        ``score``, and that of play, ``average_score``, the mean of the score with the graph known less the score
+        ``score``, and that of play, ``average_score``, the mean of the score with the graph known minus the score
         without, and ``<name>_half``, half the width of its 95 % t-interval (null with one seed).
     """
     scores = {_key(run): run for run in board.runs}

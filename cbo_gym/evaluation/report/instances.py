@@ -27,7 +27,7 @@ SCHEMA = {
     "instance_runs": pl.Int64,
 }
 NOTE = (
-    "Score on the system as published less the mean over its instances, on which nobody can know where the optimum "
+    "Score on the system as published minus the mean over its instances, on which nobody can know where the optimum "
     "lies; runs are not paired, intervals are Welch's."
 )
 
@@ -38,7 +38,7 @@ def instance_losses(board: Leaderboard) -> pl.DataFrame:
     Returns:
         a row for each environment and agent with runs on instance 0 and on others, and each score, ``"play"`` and
         ``"recommendation"``: its mean on the system as ``published`` and on all other ``instances``, what is ``lost``,
-        the first less the second, with ``lost_half``, half the width of Welch's 95 % interval (null with one run of a
+        the first minus the second, with ``lost_half``, half the width of Welch's 95 % interval (null with one run of a
         kind), and how many runs there are of either.
     """
     found: dict[tuple[str, str], tuple[list[Run], list[Run]]] = defaultdict(lambda: ([], []))

@@ -130,8 +130,8 @@ def write_report(
     """Write ``report.html``, the tables, and ``figures/`` to ``folder``.
 
     The tables are those of :class:`Leaderboard` as CSV and Parquet: ``overall``, ``per_env``, ``profiles``,
-    ``improvement``, ``choices`` and, with a row a run, ``runs``. Those that fit a paper are there in LaTeX and Markdown
-    too: ``overall``, ``per_env``, ``improvement`` and ``choices``.
+    ``improvement``, ``choices`` and, with one row per run, ``runs``. Those that fit a paper are written in LaTeX and
+    Markdown too: ``overall``, ``per_env``, ``improvement`` and ``choices``.
 
     Args:
         board: the leaderboard.

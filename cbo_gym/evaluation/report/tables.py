@@ -243,7 +243,7 @@ def _with(cell: Cell, remark: str) -> Cell:
 
 
 def score_table(board: Leaderboard, mode: str) -> Table:
-    """Scores of the recommendation: a row an environment, a column an agent; the best of each row marked."""
+    """Scores of the recommendation: one row per environment, one column per agent; the best of each row marked."""
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs, agents = (rows[name].unique().sort().to_list() for name in ("env", "agent"))
     found = {(row["env"], row["agent"]): row for row in rows.iter_rows(named=True)}

@@ -109,7 +109,7 @@ class NewerError(ArgumentError):
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
 class Run:
-    """One run: what was run, how it ended, and a table with a row a round (empty unless it finished).
+    """One run: what was run, how it ended, and a table with one row per round (empty unless it finished).
 
     Attributes:
         agent, env: labels, parameters included.
@@ -213,7 +213,7 @@ class Run:
 
     @property
     def seconds(self) -> np.ndarray:
-        """What each round took: ``act``, ``update`` and ``recommend`` together, in seconds."""
+        """The agent's own time in each round in seconds: ``act``, ``update`` and ``recommend`` together."""
         return np.sum([self.curve(name) for name in SECONDS], axis=0)
 
     @property

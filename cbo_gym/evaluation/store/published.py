@@ -1,6 +1,6 @@
 """The published results: a store of what was played, compact enough to lie in the repository.
 
-A store is a folder with a Parquet file a suite; each has a row a run. A row holds what a :class:`Run` says of itself,
+A store is a folder with one Parquet file per suite, with one row per run. A row holds what a :class:`Run` records,
 how its file is named among full runs (``key``), what a round took on average, and curves in single precision, a list a
 run:
 
@@ -433,7 +433,7 @@ def _require_short(frame: pl.DataFrame) -> None:
 
 
 def _require_length(held: Contents, described: pl.DataFrame) -> None:
-    """Curves have a value a round: what has more is not decoded."""
+    """Curves have one value per round: what has more is not decoded."""
     rounds = int(described["horizon"].sum()) + held.rows  # a run without a curve counts as one value
     longest = max((held.values[name] for name in held.values if name not in described.columns), default=0)
     if longest > rounds:
@@ -480,7 +480,7 @@ class _Part:
 
     Args:
         runs: in the order of the file.
-        curves: a row a run.
+        curves: one row per run.
         seconds: the means of each run.
     """
 
@@ -498,7 +498,7 @@ class _Part:
         return int(self.curves.kinds[place])
 
     def require_whole(self, place: int, run: Run) -> None:
-        """A finished run has a value a round in each of its curves, a recommendation at the end, and times."""
+        """A finished run has one value per round in each of its curves, a recommendation at the end, and times."""
         names = self.kept[self.kind(place)]
         what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
         if not set(ALWAYS) <= set(names) or any(self.curves.lengths[name][place] != run.horizon for name in names):
@@ -535,7 +535,7 @@ class _StoredRounds(Rounds):
         return self.part.columns[self.part.kind(self.place)]
 
     def table(self) -> pl.DataFrame:
-        """A row a round."""
+        """One row per round."""
         part, place = self.part, self.place
         seconds = {name: float(values[place]) for name, values in part.seconds.items()}
         return _table(int(part.horizons[place]), float(part.optima[place]), seconds, part.curves.of_row(place))
@@ -560,7 +560,7 @@ def _doubled(values: np.ndarray) -> np.ndarray:
 
 
 def _table(rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]) -> pl.DataFrame:
-    """The table of a finished run: a row a round."""
+    """The table of a finished run: one row per round."""
     kept = {**kept, **{name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}}
     follows = _follows(optimum, _double(kept))
     columns: dict[str, Any] = {"round": np.arange(1, rounds + 1)}

@@ -1,1 +1,1 @@
-"""What single feedback modes need of a problem, with the checks of it: a module a mode."""
+"""What single feedback modes need of a problem, with the checks of it: one module per mode."""

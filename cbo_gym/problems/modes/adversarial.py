@@ -14,7 +14,7 @@ MOST_PAIRS = 2**20  # of an action and a move
 
 @dataclass(frozen=True)
 class Adversary(ModeData):
-    """What the adversarial mode adds to a problem: a second player, who has soft parameters of its own.
+    """A second player with soft parameters of its own, for the adversarial mode of a problem.
 
     Both players' coordinates take one of ``levels`` equally spaced values. The reward of the problem lies in [0, 1], as
     the bounds of multiplicative weights ask.

@@ -18,7 +18,7 @@ MOST_SCOPES = 1024
 
 @dataclass(frozen=True)
 class Contexts(ModeData):
-    """What the contextual mode adds to a problem: what is seen before acting, and what that tells about the noise.
+    """The variables seen before acting, and what they tell about the noise, for the contextual mode of a problem.
 
     Args:
         names: the context variables: observed, never set, not the reward. What is seen of them are their natural

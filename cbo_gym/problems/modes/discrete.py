@@ -14,7 +14,7 @@ MOST_ARMS = 2**14
 
 @dataclass(frozen=True)
 class Arms(ModeData):
-    """What the discrete mode adds to a problem: the interventions that may be played.
+    """The interventions that may be played in the discrete mode of a problem.
 
     The reward of a problem with arms lies in [0, 1], as bandit algorithms ask.
 

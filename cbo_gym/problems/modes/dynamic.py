@@ -13,7 +13,7 @@ from cbo_gym.scm import System
 
 @dataclass(frozen=True)
 class Slices(ModeData):
-    """What the dynamic mode adds to a problem: its system is one of slices, in each of which the same variables come.
+    """The time slices of a system for the dynamic mode of a problem; each slice has the same variables.
 
     In slice t the variable ``X`` is the system's ``X_t``, t from 0; the system's reward is that of the last slice.
 

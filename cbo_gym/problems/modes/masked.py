@@ -13,7 +13,7 @@ from cbo_gym.scm import Component, DistributionFamily
 
 @dataclass(frozen=True)
 class SuperArms(ModeData):
-    """What makes a system a masked one: base arms with random signals, of which a super arm lets some through.
+    """Base arms with random signals, of which a super arm lets some through, for the masked mode of a problem.
 
     The soft parameters of the system are the super arm, 0 or 1 for each base arm.
 
