@@ -48,7 +48,7 @@ LEAST_SEEDS = 5
 MOST_LISTED = 12
 Quantity = Literal[
     "average_reward", "best_reward", "average_regret", "simple_regret", "average_pseudo_regret", "run_seconds",
-    "run_minutes", "gap_over_time", "feasible_share", "lacking",
+    "run_minutes", "gap_over_time", "feasible_share", "lacking", "best_so_far_regret", "gd_plus", "igd_plus",
 ]  # fmt: skip
 QUANTITIES: dict[Quantity, str] = {
     "average_reward": "Average expected reward over the rounds so far",
@@ -61,6 +61,9 @@ QUANTITIES: dict[Quantity, str] = {
     "gap_over_time": "G_t, mean over the slices",
     "feasible_share": "Share of rounds with a feasible action",
     "lacking": "Regret of the best feasible action, 1 for a random one",
+    "best_so_far_regret": "Regret of the best so far",
+    "gd_plus": "GD+ of what is recommended",
+    "igd_plus": "IGD+ of what is recommended",
 }
 
 

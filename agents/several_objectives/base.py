@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from cbo_gym.task import Action, HardTask, Mode, Observation, Round, SoftTask
 
 COST = "cost"  # the objective that is no variable, but follows from the action
 BASELINE = 24
+OUTLOOK = 512  # actions at which the model is asked how far its front reaches
 BELOW = 0.1  # of the front's range, by which the reference point lies below its least values
 
 
@@ -109,6 +110,23 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
     else:
         found = (pareto_sets if unsupported else supported_sets)(task.diagram, names, list(task.manipulable))
     return [target for target in task.targets if target in found]
+
+
+def reference_of(
+    estimates: np.ndarray, predict: Callable[[Tensor], np.ndarray], features: ActionFeatures, seed: int
+) -> np.ndarray:
+    """A reference point below all that a model takes for its front, played or not.
+
+    Were it below the front of what was played alone, the ends of the front would not count where they are further out.
+
+    Args:
+        estimates: reward vectors of the actions played, ``(n, m)``.
+        predict: features of actions to the model's means of their reward vectors.
+        features: of the task's actions.
+        seed: of the actions at which the model is asked.
+    """
+    points = features.draw(OUTLOOK, torch.Generator().manual_seed(seed))
+    return reference_below(np.concatenate([estimates, predict(features.inputs(points))]))
 
 
 def reference_below(vectors: np.ndarray) -> np.ndarray:

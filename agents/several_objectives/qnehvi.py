@@ -15,7 +15,8 @@ Departures:
 
 * The GPs are this package's, with BoTorch's default prior; of the actions played those enter the acquisition function
   whose posterior means lie on the front or next below it: at most 24, spread out over it where there are more.
-* The reference point lies below the front of posterior means by a tenth of its range, as BoTorch infers one.
+* The reference point lies below the front of posterior means by a tenth of its range, as BoTorch infers one; here the
+  front is of the actions played and of random ones, or its ends would never count where they are further out.
 * The logarithm of a smoothed improvement is maximised (qLogNEHVI, Ament et al. 2023), by the search that this package's
   other agents use.
 """
@@ -34,7 +35,7 @@ from torch import Tensor
 from cbo_gym.agents.several_objectives.base import (
     SeveralObjectivesAgent,
     baseline_of,
-    reference_below,
+    reference_of,
     sets_worth_setting,
     widest,
 )
@@ -103,7 +104,7 @@ class QNEHVI(SeveralObjectivesAgent):
         estimates = self.estimated_rewards()
         scaled = _Rewards(self, estimates)
         baseline = self.surrogates[0].inputs[baseline_of(estimates)]
-        reference = scaled.scale(reference_below(estimates)).tolist()
+        reference = scaled.scale(reference_of(estimates, self._predicted_rewards, self.features, seed)).tolist()
         few, many = (
             qLogNoisyExpectedHypervolumeImprovement(
                 self.model,
@@ -130,7 +131,9 @@ class QNEHVI(SeveralObjectivesAgent):
         )
 
     def estimated_rewards(self) -> np.ndarray:
-        inputs = self.surrogates[0].inputs
+        return self._predicted_rewards(self.surrogates[0].inputs)
+
+    def _predicted_rewards(self, inputs: Tensor) -> np.ndarray:
         with torch.no_grad():
             means = torch.stack([surrogate.mean(inputs) for surrogate in self.surrogates], -1)
             return self.rewards_of(means, inputs).cpu().numpy()

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from botorch.acquisition.logei import TAU_RELU
 from botorch.utils.multi_objective.box_decompositions import FastNondominatedPartitioning
+from botorch.utils.safe_math import log_fatplus
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_below
+from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.agents.toolbox.search import Acquisition, maximise
@@ -33,7 +35,6 @@ NOISE_SAMPLES = 8  # of the nodes' noise, for each drawn network
 SCREENING_DRAWS = 4
 MEAN_SAMPLES = 64  # of the noise, for the estimates of rewards
 RAW_SAMPLES, GENERATIONS, RESTARTS = 512, 2, 6  # of the search
-SOFTNESS = 0.01  # of the improvement's corner, in units of the rewards' range
 
 
 class QNEHVINetwork(SeveralObjectivesAgent):
@@ -103,7 +104,8 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             columns = [values[name].expand(shape).unflatten(1, (draws, each)).mean(-1) for name in self.observed]
             return (self.rewards_of(torch.stack(columns, -1), inputs.unsqueeze(1)) - centre) / width
 
-        reference = (torch.from_numpy(reference_below(estimates)).to(self.device) - centre) / width
+        below = torch.from_numpy(reference_of(estimates, self._predicted_rewards, self.features, seed))
+        reference = (below.to(self.device) - centre) / width
         with torch.no_grad():
             played = rewards(self.network.inputs[baseline_of(estimates)])
         cells = [FastNondominatedPartitioning(reference, front).get_hypercell_bounds() for front in played.unbind(1)]
@@ -114,26 +116,24 @@ class QNEHVINetwork(SeveralObjectivesAgent):
 
         def improvement(inputs: Tensor) -> Tensor:
             found = rewards(inputs.squeeze(-2)).unsqueeze(-2)
-            gained = _softplus(torch.minimum(found, upper) - lower)
-            return gained.prod(-1).sum(-1).mean(-1).clamp_min(1e-300).log()
+            gained = log_fatplus(torch.minimum(found, upper) - lower, TAU_RELU).sum(-1)
+            return gained.logsumexp(-1).logsumexp(-1)
 
         return improvement
 
     def estimated_rewards(self) -> np.ndarray:
         if self._estimates is None:
-            noise = self.network.draw_noise(MEAN_SAMPLES, self._noise_seed)
-            with torch.no_grad():
-                values = self.network.rollout(self.network.inputs, lambda node, points, mean, std: mean, noise)
-                means = [values[name].mean(-1).expand(len(self.history)) for name in self.observed]
-                self._estimates = self.rewards_of(torch.stack(means, -1), self.network.inputs).cpu().numpy()
+            self._estimates = self._predicted_rewards(self.network.inputs)
         return self._estimates
+
+    def _predicted_rewards(self, inputs: Tensor) -> np.ndarray:
+        noise = self.network.draw_noise(MEAN_SAMPLES, self._noise_seed)
+        with torch.no_grad():
+            values = self.network.rollout(inputs, lambda node, points, mean, std: mean, noise)
+            means = [values[name].mean(-1).expand(len(inputs)) for name in self.observed]
+            return self.rewards_of(torch.stack(means, -1), inputs).cpu().numpy()
 
 
 def _units(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and range of rewards, ``(m,)`` each."""
     return estimates.mean(axis=0), np.maximum(np.ptp(estimates, axis=0), 1e-9)
-
-
-def _softplus(excess: Tensor) -> Tensor:
-    """The positive part, smooth at its corner, so that points that gain nothing have a slope."""
-    return SOFTNESS * torch.nn.functional.softplus(excess / SOFTNESS)
