@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cbo_gym import UnsupportedModeError, agents, evaluate, make_task
-from cbo_gym.agents.several_objectives.base import sets_worth_setting
+from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.agents.toolbox.prices import cost_of
 from cbo_gym.fronts import non_dominated
@@ -35,6 +35,15 @@ def test_recommended_is_what_no_other_estimate_dominates() -> None:
     estimates = agent.estimated_rewards()
     assert estimates.shape == (len(agent.history), 2)
     assert len(agent.recommend()) == non_dominated(estimates).sum()
+
+
+def test_the_ends_of_the_front_count_before_they_are_played() -> None:
+    features = features_of(make_task(SOFT))
+    played = np.array([[0.5, -0.5], [0.6, -0.6]])
+    reference = reference_of(played, lambda inputs: torch.stack([inputs[:, 0], -inputs[:, 0]], -1).numpy(), features, 1)
+    assert (reference < [0.1, -0.9]).all()  # all trade-offs from (0, 0) to (1, -1) are on the front that is expected
+    known = reference_of(played, lambda inputs: np.full((len(inputs), 2), -5.0), features, 1)
+    np.testing.assert_allclose(known, [0.49, -0.61])  # what is dominated moves nothing
 
 
 def test_each_plays_its_sets() -> None:
@@ -81,3 +90,11 @@ def test_they_beat_random_play(agent: str) -> None:
         for name in (agent, "Random")
     }  # fmt: skip
     assert regrets[agent] < regrets["Random"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [100, 102, 103])
+def test_the_network_stops_at_no_part_of_the_front(seed: int) -> None:
+    """With a reference point below the actions played alone it stayed at .60, .61 and .38."""
+    run = evaluate("qNEHVI-Network", "CBO/MOCBO2-v0", seed, horizon=30, recommend="end")
+    assert run.table["best_so_far_regret"][-1] < 0.1 * (run.optimum - run.random_value)
