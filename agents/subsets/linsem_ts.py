@@ -1,4 +1,4 @@
-"""LinSEM-TS (Varici, Shanmugam, Sattigeri & Tajer 2023, Alg. 2): Thompson sampling of the weights of a linear system.
+"""LinSEM-TS (Varici, Shanmugam, Sattigeri & Tajer 2023): Thompson sampling of the weights of a linear system.
 
 Every node's two vectors of weights have a normal prior N(0, I) and, with noise of a known variance, a normal
 posterior. In every round all vectors are drawn from it, and the subset is played that is the best for them.

@@ -1,4 +1,4 @@
-"""LinSEM-UCB (Varici, Shanmugam, Sattigeri & Tajer 2023, Alg. 1): optimism about the weights of a linear system.
+"""LinSEM-UCB (Varici, Shanmugam, Sattigeri & Tajer 2023): optimism about the weights of a linear system.
 
 Every node's two vectors of weights are fitted by ridge regressions. Played is the subset with the greatest expected
 reward of any system whose vectors lie in the ellipsoids
