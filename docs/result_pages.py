@@ -557,7 +557,7 @@ def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collect
     suite, own = load(paper.suite), _own_runs(paper, parts)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
-        f"---\ntitle: {paper.title}\nhide: [toc]\n---",
+        f'---\ntitle: "{paper.title}"\nhide: [toc]\n---',
         f"# {paper.title}",
         f"{paper.authors}.{linked}",
         *_claims(paper, own, others),
