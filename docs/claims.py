@@ -1,37 +1,59 @@
-"""What papers say of two methods, judged by runs: whose regret is the smaller, seed by seed."""
+"""Claims about two methods, judged by runs: whose regret is the smaller, seed by seed.
+
+What a claim says, by which number, on how many pairs and with which margin is written in ``docs/papers`` before its
+runs are made. A verdict looks at the first so many pairs and at no more, whatever else has been played.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field, PositiveInt
+from verdicts import LEAST_PAIRS, LEVEL, Kind, decided, holm, interval, levels, p_value
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.validation import StrictModel
 
-Verdict = Literal["confirmed", "refuted", "open", "not run"]
+Verdict = Literal["confirmed", "refuted", "equivalent", "open", "not run"]
 Regret = Literal[
     "average_regret", "best_so_far_regret", "simple_regret", "average_pseudo_regret", "missing_gap_over_time"
 ]
 Text = Annotated[str, Field(min_length=1)]
+Pairs = Annotated[int, Field(ge=LEAST_PAIRS)]
 Place = tuple[int, int, tuple[str, ...]]  # rounds, seed, and what stands for each ``*``: runs that share it are a pair
+SEED = "seed="  # before a ``*`` that counts units; other ``*`` are settings, over which a unit is averaged
+
+
+class Rules(StrictModel):
+    """How a paper's claims are judged, where they do not say otherwise.
+
+    Attributes:
+        pairs: of runs that judge; at least 10.
+        margin: the difference that matters to nobody, as a share of what lies between the optimum and a random action.
+    """
+
+    pairs: Pairs = LEAST_PAIRS
+    margin: Annotated[float, Field(ge=0.0)] = 0.01
 
 
 class Claim(StrictModel):
-    """That one method does better than another.
+    """What is said of two methods.
 
     Attributes:
         better, worse: labels of agents, with parameters if they have any.
-        envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, as
-            instances of a random family, which are judged together.
+        envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, which are
+            judged together: instances of a random family are units as seeds are, settings are averaged.
+        kind: that one is ``better``, at least ``as good``, or that both are ``equivalent``.
+        rules: pairs and margin.
+        first_look: pairs after which it is looked at once before; None for a single look.
         worse_env: what ``worse`` plays where it is told other things of the same system, for all of ``envs``; empty
             for these themselves. Of two patterns those are paired that have the same in the place of ``*``.
         by: the regret that is the smaller.
@@ -41,9 +63,17 @@ class Claim(StrictModel):
     better: Text
     worse: Text
     envs: Annotated[list[str], Field(min_length=1)]
+    kind: Kind = "better"
+    rules: Rules = Rules()
+    first_look: Pairs | None = None
     worse_env: str = ""
     by: Regret = "average_regret"
     after: PositiveInt | None = None
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of pairs at which the claim may be decided."""
+        return (self.first_look, self.rules.pairs) if self.first_look else (self.rules.pairs,)
 
 
 @dataclass(frozen=True)
@@ -53,12 +83,14 @@ class Judgement:
     Attributes:
         claim: that is judged.
         env: one of its environments or patterns.
-        verdict: ``"confirmed"`` if the whole 95 % t-interval of the difference is above 0, ``"refuted"`` if it is
-            below, ``"open"`` else, also with a single pair; ``"not run"`` without pairs.
-        difference: of the regrets, of ``worse`` less ``better``, as a share of what lies between the optimum and a
+        verdict: as :func:`verdicts.decided` has it by the 95 % interval; ``"open"`` also with too few pairs, ``"not
+            run"`` without any.
+        difference: of the regrets, of ``worse`` minus ``better``, as a share of what lies between the optimum and a
             random action: its mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
-        half: half the width of its interval; NaN of fewer than two pairs.
-        pairs: how many.
+        low, high: ends of its interval.
+        p_value: the least level at which there is a verdict.
+        corrected: the verdict if all claims of the paper are to be right together, see :func:`together`.
+        pairs: that were looked at.
         rounds: after which they are compared: fewer than the claim says if the runs have fewer. 0 if not run.
     """
 
@@ -66,7 +98,10 @@ class Judgement:
     env: str
     verdict: Verdict
     difference: float
-    half: float
+    low: float
+    high: float
+    p_value: float
+    corrected: Verdict
     pairs: int
     rounds: int
 
@@ -86,6 +121,15 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     ]
 
 
+def together(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """The same with their corrected verdicts, after Holm (1979) over those that were run."""
+    run = [one for one in judgements if one.pairs]
+    adjusted = dict(zip(map(id, run), holm([one.p_value for one in run]), strict=True))
+    return [
+        replace(one, corrected=one.verdict if adjusted.get(id(one), 0.0) <= LEVEL else "open") for one in judgements
+    ]
+
+
 def _of(runs: Iterable[Run], agent: str, env: str) -> dict[Place, Run]:
     """An agent's runs on an environment or pattern."""
     fits = re.compile(re.escape(env).replace(r"\*", "(.*)"))
@@ -94,17 +138,49 @@ def _of(runs: Iterable[Run], agent: str, env: str) -> dict[Place, Run]:
 
 
 def _judged(claim: Claim, env: str, better: Mapping[Place, Run], worse: Mapping[Place, Run]) -> Judgement:
-    both = [(run, worse[place]) for place, run in better.items() if place in worse]
+    both = [place for place in better if place in worse]
     if not both:
-        return Judgement(claim, env, "not run", np.nan, np.nan, 0, 0)
-    longest = max(run.horizon for run, _ in both)
-    pairs = [pair for pair in both if pair[0].horizon == longest]
+        return Judgement(claim, env, "not run", np.nan, np.nan, np.nan, 1.0, "not run", 0, 0)
+    longest = max(horizon for horizon, _, _ in both)
     rounds = min(claim.after or longest, longest)
-    differences = np.array(
-        [regret_after(lost, claim, rounds) - regret_after(won, claim, rounds) for won, lost in pairs]
-    )
-    mean, half = float(differences.mean()), float(half_width(differences))
-    return Judgement(claim, env, _verdict(mean, half), mean, half, len(pairs), rounds)
+    units: dict[tuple[int, tuple[str, ...]], list[float]] = defaultdict(list)
+    for place in both:
+        if place[0] == longest:
+            lost = regret_after(worse[place], claim, rounds) - regret_after(better[place], claim, rounds)
+            units[_unit(place, env)].append(lost)
+    differences = np.array([np.mean(units[unit]) for unit in sorted(units)])
+    verdict, counted = _looked_at(claim, differences)
+    low, high = interval(counted)
+    p = _p_value(claim, differences)
+    return Judgement(claim, env, verdict, float(counted.mean()), low, high, p, verdict, len(counted), rounds)
+
+
+def _unit(place: Place, env: str) -> tuple[int, tuple[str, ...]]:
+    """What is drawn anew: the seed, and the instance of a family. Settings are not."""
+    _, seed, found = place
+    before = env.split("*")[:-1]
+    return seed, tuple(text for text, start in zip(found, before, strict=True) if start.endswith(SEED))
+
+
+def _looked_at(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]:
+    """The verdict, and the pairs that it is from: of the first look that decides, else all up to the last look."""
+    for look, level in zip(claim.looks, levels(claim.looks), strict=True):
+        if look <= len(differences):
+            verdict = decided(claim.kind, *interval(differences[:look], level), claim.rules.margin)
+            if verdict != "open":
+                return verdict, differences[:look]
+    return "open", differences[: claim.looks[-1]]
+
+
+def _p_value(claim: Claim, differences: np.ndarray) -> float:
+    """Over all looks that have been taken: the least, as each has its share of the level."""
+    shares = np.array(levels(claim.looks)) / sum(levels(claim.looks))
+    taken = [
+        p_value(differences[:look], claim.kind, claim.rules.margin) / share
+        for look, share in zip(claim.looks, shares, strict=True)
+        if look <= len(differences)
+    ]
+    return float(min([1.0, *taken]))
 
 
 def regret_after(run: Run, claim: Claim, rounds: int) -> float:
@@ -123,9 +199,3 @@ def regret_after(run: Run, claim: Claim, rounds: int) -> float:
             "judge after the last round"
         )
     return float(values[-1]) / (run.optimum - run.random_value)
-
-
-def _verdict(mean: float, half: float) -> Verdict:
-    if np.isnan(half) or abs(mean) <= half:
-        return "open"
-    return "confirmed" if mean > 0 else "refuted"

@@ -17,10 +17,11 @@ import choice_evidence
 import method_choice
 import numpy as np
 import polars as pl
-from claims import Claim, Judgement, Regret, judge
+from claims import Claim, Judgement, Pairs, Regret, Rules, judge, together
 from environment_pictures import dark
 from paper_figures import Dot, curve_of, curves_svg, dots_svg
 from pydantic import Field, ValidationError
+from verdicts import Kind
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
@@ -97,10 +98,13 @@ TOLD = {
     "components": ("f", "the functions that equations are made of"),
 }
 CLAIMS_NOTE = (
-    "Differences are of regrets, the second method's less the first one's, over the same seeds, as shares of what lies "
-    "between the optimum and a random action, with 95 % t-intervals; those of G_t are differences of it. Confirmed is "
-    "a claim whose interval is above 0, refuted one whose interval is below 0, open any other; not run says that the "
-    "store has no pair."
+    "Differences are of regrets, the second method's minus the first one's, over the same seeds, as shares of what "
+    "lies between the optimum and a random action, with 95 % intervals: the wider of Student's and of Johnson's for "
+    "skewed differences. Those of G_t are differences of it. What a claim says, by which number, on how many pairs and "
+    "with which margin was written before its runs. *Better* is confirmed by an interval above 0 and refuted by one "
+    "below 0, and the methods are equivalent if it lies within the margin; *as good* is confirmed by an interval above "
+    "minus the margin. It is open otherwise, and with fewer pairs than it asks for; not run says that there is no "
+    "pair. Corrected counts are those of claims that hold if all of the page are to be right together (Holm)."
 )
 LOST_NOTE = (
     "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
@@ -113,23 +117,24 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class Said(StrictModel):
-    """A claim as a paper words it, of one method over others."""
+    """A claim of one method over others, as a paper words it, or one of ours."""
 
     said: Text
     better: Text
     worse: Annotated[list[str], Field(min_length=1)]
     envs: Annotated[list[str], Field(min_length=1)]
+    ours: bool = False
+    kind: Kind = "better"
+    rules: Rules | None = None
+    first_look: Pairs | None = None
     worse_env: str = ""
     by: Regret = "average_regret"
     after: int | None = None
 
-    @property
-    def claims(self) -> list[Claim]:
-        """One for each of the others."""
-        return [
-            Claim(better=self.better, worse=one, **self.model_dump(exclude={"said", "better", "worse"}))
-            for one in self.worse
-        ]
+    def claims(self, rules: Rules) -> list[Claim]:
+        """One for each of the others, by its own rules if it has any."""
+        same = self.model_dump(exclude={"said", "ours", "better", "worse", "rules"})
+        return [Claim(better=self.better, worse=one, rules=self.rules or rules, **same) for one in self.worse]
 
 
 class Exhibit(StrictModel):
@@ -174,6 +179,7 @@ class Paper(StrictModel):
         title, authors, link: of the paper.
         setting: how the paper's experiments are made, and in what ours differ by themselves.
         rounds, seeds: of the paper.
+        rules: how its claims are judged.
         agents: labels whose departures the page lists, and that its sweep plays.
         sweep: the command, where it is not that of the suite.
         exhibits: in the paper's order.
@@ -186,6 +192,7 @@ class Paper(StrictModel):
     setting: Text
     rounds: int
     seeds: int
+    rules: Rules = Rules()
     agents: Annotated[list[str], Field(min_length=1)]
     sweep: str = ""
     exhibits: Annotated[list[Exhibit], Field(min_length=1)]
@@ -577,29 +584,51 @@ def _own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
 
 def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[str]:
     """How many claims hold, the setting, and every claim on each of its environments, with verdict and interval."""
-    judged = [
-        (said, exhibit, one)
+    said = [
+        (one.said, one.ours, exhibit.name, judgement)
         for exhibit in paper.exhibits
-        for said in exhibit.claims
-        for claim in said.claims
-        for one in judge(claim, runs)
+        for one in exhibit.claims
+        for claim in one.claims(paper.rules)
+        for judgement in judge(claim, runs)
     ]
-    if not judged:
+    if not said:
         return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
-    counts = Counter(one.verdict for _, _, one in judged)
-    tally = ", ".join(f"{counts[verdict]} {_verdict(verdict)}" for verdict in VERDICTS if counts[verdict])
-    rows = [[f"{escape(said.said)} ({exhibit.name})", *_judged(one, others)] for said, exhibit, one in judged]
+    judged = together([judgement for *_, judgement in said])
+    divisions = {
+        whose: [
+            (f"{escape(text)} ({name})", one)
+            for (text, own, name, _), one in zip(said, judged, strict=True)
+            if own is ours
+        ]
+        for whose, ours in (("The paper's claims", False), ("Claims of ours", True))
+    }
+    parts = [f"**{whose}: {_tally([one for _, one in own])}**" for whose, own in divisions.items() if own]
+    parts = ["; ".join(parts) + ", each counted on each of its environments.", paper.setting, "## Claims"]
     header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
-    return [
-        f"**Claims: {tally}**, each counted on each of its environments.",
-        paper.setting,
-        "## Claims",
-        f'<div class="claims" markdown>\n\n{table(header, rows, texts=5)}\n\n</div>',
-        folded("How claims are judged", CLAIMS_NOTE),
-    ]
+    for whose, own in divisions.items():
+        if own:
+            rows = [[text, *_judged(one, others)] for text, one in own]
+            heading = [f"### {whose}"] if all(divisions.values()) else []
+            parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, texts=5)}\n\n</div>']
+    return [*parts, folded("How claims are judged", CLAIMS_NOTE)]
 
 
-VERDICTS = ("confirmed", "refuted", "open", "not run")
+def _tally(judged: Sequence[Judgement]) -> str:
+    """How many have each verdict, and how many of these keep it when all claims are judged together."""
+    counts = Counter(one.verdict for one in judged)
+    kept = Counter(one.verdict for one in judged if one.corrected == one.verdict)
+    return ", ".join(
+        f"{counts[verdict]} {_verdict(verdict)}"
+        + (f" ({kept[verdict]} corrected)" if kept[verdict] < counts[verdict] else "")
+        for verdict in VERDICTS
+        if counts[verdict]
+    )
+
+
+VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
+
+
+SAID_OF: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
 
 
 def _verdict(verdict: str) -> str:
@@ -609,17 +638,21 @@ def _verdict(verdict: str) -> str:
 
 def _judged(one: Judgement, others: Collection[str]) -> list[str]:
     claim = one.claim
-    methods = f"{agent_link(claim.better, '../', others)} over {agent_link(claim.worse, '../', others)}"
+    methods = (
+        f"{agent_link(claim.better, '../', others)} {SAID_OF[claim.kind]} {agent_link(claim.worse, '../', others)}"
+    )
     if claim.worse_env:
         methods += f" on {env_link(claim.worse_env, '../', others)}"
     cells = [_verdict(one.verdict), env_link(one.env, "../", others), methods, REGRETS[claim.by]]
     if one.verdict == "not run":
         return [*cells, MISSING, "0", MISSING]
     interval = f"{one.difference:.3f}"
-    if not np.isnan(one.half):
-        interval += f" [{one.difference - one.half:.3f}, {one.difference + one.half:.3f}]"
+    if np.isfinite([one.low, one.high]).all():
+        interval += f" [{one.low:.3f}, {one.high:.3f}]"
+    needed = claim.looks[0]
+    pairs = str(one.pairs) if one.pairs >= needed else f"{one.pairs} of {needed}"
     rounds = str(one.rounds) if claim.after in (None, one.rounds) else f"{one.rounds} of {claim.after}"
-    return [*cells, interval, str(one.pairs), rounds]
+    return [*cells, interval, pairs, rounds]
 
 
 def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collection[str]) -> list[str]:

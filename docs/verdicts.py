@@ -1,0 +1,125 @@
+"""When differences decide a claim: intervals, what they are held against, several looks, and many claims at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import multivariate_normal, norm, t
+
+from cbo_gym.errors import ArgumentError
+
+LEVEL = 0.05  # of false decisions, both sides together
+LEAST_PAIRS = 10
+LONGEST = 3.0  # of Student's half widths, where Johnson's interval has no end; by the simulations of the tests
+LEAST_LEVEL = 1e-12  # below which levels are not told apart
+Kind = Literal["better", "as good", "equivalent"]
+Decision = Literal["confirmed", "refuted", "equivalent", "open"]
+
+
+def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
+    """Where the mean of differences ``(n,)`` lies, but for a share ``level`` of samples: the wider of two intervals.
+
+    Student's is too narrow on one side where differences are skewed, Johnson's (1978), which corrects it by the third
+    moment, where most of them are ties; what both leave out is left out. Of fewer than two it has no ends.
+    """
+    count = len(differences)
+    if count < 2:
+        return -np.inf, np.inf
+    mean, variance = differences.mean(), differences.var(ddof=1)
+    if np.ptp(differences) == 0.0:
+        return float(mean), float(mean)
+    half = t.ppf(1.0 - level / 2.0, count - 1) * np.sqrt(variance / count)
+    skewed = count / ((count - 1) * (count - 2)) * ((differences - mean) ** 3).sum() if count > 2 else 0.0
+    shift, bend = skewed / (6.0 * variance * count), skewed / (3.0 * variance**2)
+    low, high = (mean - _bent(end - shift, bend) for end in (half, -half))
+    return float(min(low, mean - half)), float(max(high, mean + half))
+
+
+def _bent(end: float, bend: float) -> float:
+    """The d next to 0 with ``d + bend d^2 = end``."""
+    inside = 1.0 + 4.0 * bend * end
+    return LONGEST * end if inside < 0.0 else 2.0 * end / (1.0 + float(np.sqrt(inside)))
+
+
+def decided(kind: Kind, low: float, high: float, margin: float) -> Decision:
+    """What an interval of the difference says of a claim.
+
+    Args:
+        kind: ``"better"``: the difference is above 0; ``"as good"``: it is above ``-margin``; ``"equivalent"``: it lies
+            within the margin.
+        low, high: ends of the interval.
+        margin: the difference that matters to nobody, 0 or more.
+    """
+    inside = -margin <= low and high <= margin
+    if kind == "better":
+        if inside and margin > 0.0:
+            return "equivalent"
+        return "confirmed" if low > 0.0 else "refuted" if high < 0.0 else "open"
+    if kind == "as good":
+        return "confirmed" if low > -margin else "refuted" if high < -margin else "open"
+    return "confirmed" if inside else "refuted" if low > margin or high < -margin else "open"
+
+
+def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
+    """The least level at which the claim is decided, whichever way; 1 if it is at none."""
+
+    def is_open(level: float) -> bool:
+        return decided(kind, *interval(differences, level), margin) == "open"
+
+    return _least(is_open)
+
+
+def _least(is_open: Callable[[float], bool]) -> float:
+    low, high = np.log(LEAST_LEVEL), 0.0
+    if is_open(1.0 - 1e-9):
+        return 1.0
+    if not is_open(LEAST_LEVEL):
+        return LEAST_LEVEL
+    while high - low > 1e-4:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_open(float(np.exp(middle))) else (low, middle)
+    return float(np.exp(high))
+
+
+@cache
+def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
+    """The level at each look, so that all of them together decide falsely with probability ``level``.
+
+    On each side half of it is spent, by the function of Lan & DeMets (1983) after O'Brien & Fleming: little early.
+
+    Args:
+        looks: numbers of pairs, ascending; the last is the whole sample.
+
+    Raises:
+        ArgumentError: if the numbers do not ascend.
+    """
+    if list(looks) != sorted(set(looks)) or not looks or looks[0] < 1:
+        raise ArgumentError(f"looks are numbers of pairs that ascend, not {list(looks)}")
+    parts = np.array(looks) / looks[-1]
+    spent = 4.0 * norm.sf(norm.ppf(1.0 - level / 4.0) / np.sqrt(parts))
+    covariance = np.sqrt(np.minimum.outer(parts, parts) / np.maximum.outer(parts, parts))
+    limits: list[float] = []
+    for look, total in enumerate(spent):
+
+        def over(limit: float, look: int = look, total: float = float(total)) -> float:
+            upper = np.array([*limits, limit])
+            inside = multivariate_normal(np.zeros(look + 1), covariance[: look + 1, : look + 1]).cdf(
+                upper, lower_limit=-upper
+            )
+            return (1.0 - inside) - total
+
+        limits.append(brentq(over, 1.0, 10.0, xtol=1e-4))
+    return tuple(float(2.0 * norm.sf(limit)) for limit in limits)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values of claims that are judged together (Holm 1979), in their order."""
+    order = np.argsort(p_values, kind="stable")
+    left = len(p_values) - np.arange(len(p_values))
+    found = np.empty(len(p_values))
+    found[order] = np.minimum(1.0, np.maximum.accumulate(left * np.asarray(p_values, dtype=float)[order]))
+    return found.tolist()

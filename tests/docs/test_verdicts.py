@@ -1,0 +1,85 @@
+"""How often intervals and looks decide falsely."""
+
+import numpy as np
+import pytest
+from scipy.stats import t
+from verdicts import LEVEL, decided, holm, interval, levels, p_value
+
+from cbo_gym.errors import ArgumentError
+
+RUNS = 4_000
+
+
+def drawn(name, rng, pairs):
+    """Differences with a mean of 0."""
+    shape = (RUNS, pairs)
+    return {
+        "normal": lambda: rng.normal(size=shape),
+        "heavy tails": lambda: rng.standard_t(3, size=shape),
+        "skewed": lambda: rng.exponential(size=shape) - 1.0,
+        "mildly skewed": lambda: rng.lognormal(sigma=0.5, size=shape) - np.exp(0.125),
+        "ties": lambda: np.where(rng.random(shape) < 0.7, 0.0, rng.normal(size=shape)),
+        "skewed, half of them ties": lambda: np.where(rng.random(shape) < 0.5, 0.0, rng.exponential(size=shape)) - 0.5,
+    }[name]()
+
+
+def test_of_symmetric_differences_the_interval_is_students():
+    values = np.array([-3.0, -1.0, 0.0, 1.0, 3.0])
+    half = t.ppf(0.975, 4) * values.std(ddof=1) / np.sqrt(5)
+    assert interval(values) == pytest.approx((-half, half))
+    assert interval(np.array([0.3])) == (-np.inf, np.inf)
+    assert interval(np.full(10, 0.25)) == (0.25, 0.25)
+
+
+def test_of_skewed_ones_it_reaches_further_to_the_long_side():
+    values = np.array([0.0, 0.0, 0.1, 0.1, 0.2, 0.2, 0.3, 0.4, 0.8, 2.0])
+    low, high = interval(values)
+    half = t.ppf(0.975, 9) * values.std(ddof=1) / np.sqrt(10)
+    assert low == pytest.approx(values.mean() - half)
+    assert high > values.mean() + 1.2 * half
+    assert interval(-values) == pytest.approx((-high, -low))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(0.02, 0.1, ("confirmed", "confirmed", "refuted")), (-0.005, 0.1, ("open", "confirmed", "open")),
+     (-0.005, 0.005, ("equivalent", "confirmed", "confirmed")), (-0.2, -0.1, ("refuted",) * 3),
+     (-0.2, 0.2, ("open",) * 3), (-0.008, -0.002, ("equivalent", "confirmed", "confirmed"))],
+)  # fmt: skip
+def test_what_an_interval_says_of_each_kind_of_claim(low, high, said):
+    assert tuple(decided(kind, low, high, 0.01) for kind in ("better", "as good", "equivalent")) == said
+
+
+def test_the_p_value_is_the_level_at_which_the_verdict_begins():
+    values = np.random.default_rng(0).normal(0.5, 1.0, 12)
+    p = p_value(values, "better", 0.0)
+    assert decided("better", *interval(values, p * 1.01), 0.0) == "confirmed"
+    assert decided("better", *interval(values, p * 0.99), 0.0) == "open"
+
+
+def test_looks_share_the_level():
+    assert levels((10,)) == pytest.approx((LEVEL,), abs=1e-4)
+    # with two looks the published bounds are 2.963 and 1.969 standard errors
+    assert levels((10, 20)) == pytest.approx((0.00305, 0.04900), abs=2e-4)
+    with pytest.raises(ArgumentError, match="numbers of pairs that ascend"):
+        levels((20, 10))
+
+
+def test_holm_is_as_in_the_textbook():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pairs", [10, 20])
+@pytest.mark.parametrize(
+    "name", ["normal", "heavy tails", "skewed", "mildly skewed", "ties", "skewed, half of them ties"]
+)
+def test_at_most_five_in_a_hundred_decisions_are_false(name, pairs):
+    rng = np.random.default_rng(100)
+    wrong = np.mean([not low <= 0.0 <= high for low, high in map(interval, drawn(name, rng, pairs))])
+    looks, found = levels((pairs, 2 * pairs)), drawn(name, rng, 2 * pairs)
+    early = np.array([not low <= 0.0 <= high for low, high in (interval(d[:pairs], looks[0]) for d in found)])
+    late = np.array([not low <= 0.0 <= high for low, high in (interval(d, looks[1]) for d in found)])
+    error = 2.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / RUNS)
+    assert wrong <= LEVEL + error
+    assert np.mean(early | late) <= LEVEL + error
