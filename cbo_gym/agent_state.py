@@ -1,4 +1,4 @@
-"""What an agent is at a moment, as one file of arrays and JSON: nothing in it runs when it is read.
+"""The state of an agent as one file of arrays and JSON: nothing in it runs when it is read.
 
 Numbers, texts and containers are JSON, arrays and tensors NumPy's. Other objects are the name of their class and their
 attributes; a class is one of those that agents are made of (:data:`PACKAGES`) or of the packages that the agent itself
@@ -64,7 +64,7 @@ def pack(thing: Any, task: Any = None, *, whole: bool = False) -> bytes:
 
 
 def unpack(content: bytes, task: Any = None, packages: Iterable[str] = (), into: Any = None) -> Any:
-    """What :func:`pack` was given.
+    """The value that :func:`pack` was given.
 
     Args:
         content: of a file.

@@ -1,4 +1,4 @@
-"""What papers say of two methods, judged by runs: whose regret is the smaller, seed by seed."""
+"""Claims of papers about two methods, judged by runs: whose regret is the smaller, seed by seed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Claim(StrictModel):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What runs say of a claim on one of its environments.
+    """The judgement of runs on a claim on one of its environments.
 
     Attributes:
         claim: that is judged.

@@ -61,7 +61,7 @@ class Environment:
 
     @property
     def symbols(self) -> list[str]:
-        """What the soft parameters are called in formulas, unlike any variable."""
+        """Symbols of the soft parameters in formulas, unlike any variable."""
         scm, names = self.feedback.scm, self.feedback.problem.domains.names
         if self.entry.mode is Mode.MASKED:
             return [f"x{i}" for i in range(scm.action_dim)]
@@ -406,7 +406,7 @@ def _optimum(one: Environment) -> str:
 
 @cache
 def published() -> list[dict[str, Any]]:
-    """What papers print: their tables of ``docs/papers``, and what the file beside this one has."""
+    """Numbers that papers print: their tables of ``docs/papers``, and those of the file beside this one."""
     tables = [
         {
             "environments": exhibit.environments,
@@ -465,7 +465,7 @@ def _plain(text: str) -> str:
 
 
 def _docstring(one: Environment) -> tuple[str, dict[str, str]]:
-    """What the problem's function says: its text, and its arguments by name."""
+    """The docstring of the problem's function: its text, and its arguments by name."""
     module, _, name = one.entry.problem.partition(":")
     text, arguments = _parsed(module, name)
     if network := one.entry.kwargs.get("network"):

@@ -1,4 +1,4 @@
-"""What agents' keywords may be: checks and limits that several agents with torch share."""
+"""Checks and limits of keywords that several agents with torch share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What actions cost, of the features that models see of them."""
+"""Costs of actions, computed from the features that models see of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cbo_gym.task import HardTask, SoftTask, Task
 
 
 def cost_of(task: Task, inputs: Tensor) -> Tensor:
-    """What rounds cost, differentiable: features of actions ``... x input_dim`` to ``...``.
+    """The cost of rounds, differentiable: features of actions ``... x input_dim`` to ``...``.
 
     Args:
         task: soft or hard, with costs.

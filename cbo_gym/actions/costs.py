@@ -86,16 +86,16 @@ class Costs:
 
     @cached_property
     def constant(self) -> float:
-        """What a round costs in which nothing is set or changed."""
+        """The cost of a round in which nothing is set or changed."""
         return float(self.base + add_up(self.observed.values()))
 
     def fixed(self, items: Collection[str]) -> float:
-        """What it costs to set or change these items, without what is paid for each unit."""
+        """The cost of setting or changing these items, without what is paid for each unit."""
         own = self.sets.get(frozenset(items)) if items else None
         return self.constant + float(self._one_by_one(items) if own is None else own)
 
     def of(self, changed: Changed) -> Any:
-        """What rounds cost.
+        """The cost of rounds.
 
         Args:
             changed: item -> ``(mask, value)``: where the item is set or changed, True for everywhere, and to which

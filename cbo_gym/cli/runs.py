@@ -90,7 +90,7 @@ def run(
 
 
 def _document(result: Run) -> dict[str, object]:
-    """What the run was, and its table as a list of rows."""
+    """The facts about a run, and its table as a list of rows."""
     about = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in UNTOLD}
     return {**about, "seconds_a_round": result.seconds_a_round, "rounds": result.table.to_dicts()}
 

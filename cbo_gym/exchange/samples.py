@@ -89,7 +89,7 @@ def _played(
 
 
 def _values(feedback: Feedback, name: str, given: Floats, n: int) -> Floats:
-    """What ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
+    """The values that ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
     *settable, reward = feedback.scm.nodes
     if name not in settable:
         hint = ", which is the reward" if name == reward else did_you_mean(name, settable)

@@ -260,7 +260,7 @@ class Oracle:
     def _reduced(
         self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """What ``reduce`` makes of the rewards under each of a batch, shape ``(n, draws)``, some rows at a time."""
+        """The rewards under each of a batch, shape ``(n, draws)``, reduced by ``reduce`` some rows at a time."""
         own = intervention.batch_shape[: self.feedback.own_axes]
         shape = intervention.batch_shape[self.feedback.own_axes :]
         count = shape[0] if shape else 1

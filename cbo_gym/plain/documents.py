@@ -1,4 +1,4 @@
-"""What tasks and rounds are made of, to and from what JSON can hold; a closed list of kinds, each by its arguments."""
+"""Tasks and rounds to and from what JSON can hold; a closed list of kinds, each by its arguments."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class _Writer:
         return self._rarer(value)
 
     def _rarer(self, value: Any) -> Document:
-        """What rounds seldom hold."""
+        """Fields that rounds seldom have."""
         if isinstance(value, tasks.Mode):
             return {"mode": value.value}
         if isinstance(value, np.generic | np.ndarray):

@@ -91,7 +91,7 @@ def traced(function: Composition, names: Sequence[str]) -> Expression:
 
 
 class _Symbol:
-    """What stands for a node or a step while a function is watched."""
+    """Stands for a node or a step while a function is watched."""
 
     def __init__(self, steps: list[Step], step: Step) -> None:
         self.steps = steps

@@ -158,7 +158,7 @@ class SeparableSEM(System):
         return solve(noise, intervention.soft, intervention.hard)
 
     def _under(self, hard: Mapping[str, tuple[Mask, Floats]]) -> Callable[..., Values]:
-        """What solves the system where nodes are set; the last one is kept."""
+        """The solver of the system where nodes are set; the last one is kept."""
         if some := [name for name, (mask, _) in hard.items() if mask is not True]:
             raise ArgumentError(
                 f"in a separable SEM a node is set in the whole batch or not at all; given a mask of {some}"
@@ -257,7 +257,7 @@ class SeparableSEM(System):
 
 
 def _term(code: StraightLine, effect: int, cause: int, component: Component) -> str:
-    """What a node contributes to the equation of another."""
+    """The contribution of a node to the equation of another."""
     if isinstance(component, Linear):  # a product is much faster than a call
         return f"{code.bind(f'component_{effect}_{cause}', component.slope)} * y{cause}"
     return f"{code.bind(f'component_{effect}_{cause}', component)}(y{cause})"

@@ -1,4 +1,4 @@
-"""What a study is about: variables, what may be set, what counts, and who suggests; no mechanism."""
+"""A study's description: variables, what may be set, what counts, and who suggests; no mechanism."""
 
 from __future__ import annotations
 

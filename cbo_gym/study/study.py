@@ -304,7 +304,7 @@ class Study:
         return pl.DataFrame(rows, schema=self._columns())
 
     def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
-        """What was done and seen in a round, by the names of the table's columns."""
+        """The actions and observations of a round, by the names of the table's columns."""
         done = self._units.done(self._units.read(flat))
         return {f"do({name})": done.get(name) for name in self.settable} | {
             name: values.get(name) for name in self._feedback.nodes
@@ -426,7 +426,7 @@ def create_study(
 def described(
     name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **about: Any
 ) -> tuple[Description, Any]:
-    """What :func:`create_study` would store, and the agent, if it is an object or an import path.
+    """The description that :func:`create_study` would store, and the agent, if it is an object or an import path.
 
     Raises:
         ArgumentError: as there.

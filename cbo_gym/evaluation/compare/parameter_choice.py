@@ -31,7 +31,7 @@ Cell = tuple[str, float, int]  # environment, value of the parameter, seed
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and from what.
+    """The chosen values of a parameter, and those they were chosen from.
 
     Attributes:
         agent: the agent without the parameter, as a label: ``"MCBO"``.

@@ -156,7 +156,7 @@ def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) 
 def _about(
     label: str, spec: Spec, seed: int, task: Task, recommend: str, batch: int, code: dict[str, str]
 ) -> dict[str, Any]:
-    """What tells a run from others."""
+    """The fields that tell a run from others."""
     return {
         "agent": label,
         "env": str(spec),
@@ -179,7 +179,7 @@ def _hearing(callbacks: Sequence[Callback], agent: str, env: str, seed: int, hor
 
 
 def problem_of(env: gym.Env[Observation, Action]) -> object:
-    """What an environment was made with as its problem: an import path, a YAML file's path, or a Problem."""
+    """The problem that an environment was made with: an import path, a YAML file's path, or a Problem."""
     return env.spec.kwargs.get("problem") if env.spec is not None else None
 
 

@@ -317,7 +317,7 @@ def _checkpoint(job: Job) -> dict[str, Any]:
 
 @contextmanager
 def _agent(job: Job) -> Iterator[Any]:
-    """What plays a job: an agent of this package by its name, or somebody else's in a process that ends with it."""
+    """The agent of a job: one of this package by its name, or an outside one in a process that ends with it."""
     if job.recorded is not None or not job.isolated:
         yield job.recorded or (job.handed.agent() if job.handed else job.agent)
         return

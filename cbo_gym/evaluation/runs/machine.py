@@ -1,4 +1,4 @@
-"""What a run was played on, since seconds mean little without it; and how many processes that bears at a time."""
+"""The machine of a run, since seconds mean little without it; and how many processes it bears at a time."""
 
 from __future__ import annotations
 

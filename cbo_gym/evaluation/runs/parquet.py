@@ -32,7 +32,7 @@ DATA, INDEX, DICTIONARY, DATA_V2 = range(4)
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds, as its pages have it.
+    """The contents of a file, as its pages have them.
 
     Attributes:
         rows: their number.

@@ -1,4 +1,4 @@
-"""What a run was played with: sources, libraries, threads and machine. Without it numbers cannot be compared."""
+"""Provenance of a run: sources, libraries, threads and machine. Without it numbers cannot be compared."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def stamps_of(modules: Iterable[str]) -> dict[str, str]:
 
 
 def sources_now(names: Iterable[str]) -> dict[str, str | None]:
-    """What :func:`sources` would say in this process of the code of some names; None for what is not there."""
+    """The answer of :func:`sources` in this process for the code of some names; None for what is not there."""
     forget_sources()
     return {name: _stamp_of(name) if _is_there(name) else None for name in names}
 

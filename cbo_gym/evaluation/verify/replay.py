@@ -37,7 +37,7 @@ Verdict = Literal["identical", "agrees", "parts", "differs", "skipped"]
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of one run.
+    """The outcome of one run.
 
     Attributes:
         run: as it was published.

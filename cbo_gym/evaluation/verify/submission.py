@@ -40,7 +40,7 @@ MOST_AHEAD = timedelta(days=1)  # of a clock that is wrong
 
 
 class Card(StrictModel):
-    """What a submission says of itself.
+    """A submission's card: who sends it, and what their agent is told.
 
     Attributes:
         agent: its name, without parameters, as the runs have it.
@@ -67,7 +67,7 @@ class Card(StrictModel):
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found.
+    """The findings.
 
     Attributes:
         card: as it was given.

@@ -17,7 +17,7 @@ FORM = re.compile(r"\s*(?P<node>[^<>=]*[^<>=\s])\s*(?P<side><=|>=)\s*(?P<thresho
 
 
 def constrain(outcomes: Outcomes, constraints: object = None) -> Outcomes:
-    """What a problem asks, with other constraints than its own.
+    """The outcomes of a problem, with other constraints than its own.
 
     Args:
         outcomes: of the problem.

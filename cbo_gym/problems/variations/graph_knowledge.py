@@ -51,7 +51,7 @@ Change = int | Sequence[Any]  # how many, drawn at random, or which
 
 
 class _NoSuchChangeError(ArgumentError):
-    """Whatever was drawn would not do."""
+    """The change that was drawn would not do."""
 
 
 def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
@@ -85,7 +85,7 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
 
 
 def told_in_words(problem: Problem) -> str:
-    """What agents are told of a problem's graph, for those who may know the truth."""
+    """A summary of what agents are told of a problem's graph, for those who may know the truth."""
     told, truth = problem.told, problem.scm.diagram
     if told is None:
         return "the true graph"
@@ -258,7 +258,7 @@ def _built(nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[
 
 
 def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
-    """What keeps a diagram from being told, if anything does."""
+    """The reason why a diagram cannot be told, if there is one."""
     reward, scm = problem.scm.reward, problem.scm
     if children := diagram.children(reward):
         return f"it has edges from the reward to {list(children)}"

@@ -131,7 +131,7 @@ def pomps(
 
 @dataclass(frozen=True)
 class _Setting:
-    """What :func:`pomps` is asked, without the variables that are neither set nor seen."""
+    """The question to :func:`pomps`, without the variables that are neither set nor seen."""
 
     diagram: CausalDiagram
     reward: str
