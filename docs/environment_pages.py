@@ -131,14 +131,17 @@ def table() -> str:
     rows = [
         *("---", "hide: [toc]", "---", "", "# All environments", ""),
         f"{len(environments())} environments; the [gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are "
-        "expectations: of the best action (in brackets its standard error), and of a random one. Press a head to sort.",
+        "expectations: of the best action, with its standard error in brackets unless it is exact, and of a random one. "
+        "Click a heading to sort.",
         *("", '<div class="environment-table" markdown>', ""),
         "| environment | mode | nodes | rounds | optimum | random action | system |",
         "|:---|:---|---:|---:|---:|---:|:---|",
     ]
     for one in environments():
         entry, best = one.entry, one.entry.optimum
-        value = f"{rounded(best.value, best):.4g} ({best.standard_error:.1g})" if best else "not recorded"
+        value = f"{rounded(best.value, best):.4g}" if best else "not recorded"
+        if best and best.standard_error:
+            value += f" ({best.standard_error:.1g})"
         at_random = f"{rounded(best.random_value, best):.4g}" if best else ""
         cells = (
             f"[`{entry.id}`]({one.page})",

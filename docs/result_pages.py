@@ -613,8 +613,9 @@ def _judged(one: Judgement, others: Collection[str]) -> list[str]:
     if one.verdict == "not run":
         return [*cells, MISSING, "0", MISSING]
     interval = f"{one.difference:.3f}"
-    if not np.isnan(one.half):
-        interval += f" [{one.difference - one.half:.3f}, {one.difference + one.half:.3f}]"
+    low, high = f"{one.difference - one.half:.3f}", f"{one.difference + one.half:.3f}"
+    if low != high:  # not both the same, or both unknown
+        interval += f" [{low},&nbsp;{high}]"
     rounds = str(one.rounds) if claim.after in (None, one.rounds) else f"{one.rounds} of {claim.after}"
     return [*cells, interval, str(one.pairs), rounds]
 
