@@ -199,7 +199,7 @@ class ParametricTask(Task):
         action_nodes: node -> indices of the action coordinates that enter its mechanism. In a separable SEM base arm
             i belongs to node i: ``nodes[i]`` is ``y[i]``, fed by ``observation["exogenous"][i]``.
         action_domains: native ``(low, high)`` of each coordinate.
-        action_names: one a coordinate; ``a0``, ``a1``, ... where they have none of their own.
+        action_names: one per coordinate; ``a0``, ``a1``, ... where they have none of their own.
     """
 
     action_nodes: Mapping[str, tuple[int, ...]]
@@ -323,7 +323,7 @@ class AdversarialTask(SoftTask):
         adversary_nodes: node -> indices of the adversary's coordinates that enter its mechanism, in the order of
             ``observation["adversary"]``.
         adversary_domains: native ``(low, high)`` of each of these coordinates.
-        adversary_names: one a coordinate.
+        adversary_names: one per coordinate.
         levels: how many values each coordinate of an action may take: k / (levels - 1) for k = 0 .. levels - 1.
     """
 

@@ -131,8 +131,8 @@ def table() -> str:
     rows = [
         *("---", "hide: [toc]", "---", "", "# All environments", ""),
         f"{len(environments())} environments; the [gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are "
-        "expectations: of the best action, with its standard error in brackets unless it is exact, and of a random one. "
-        "Click a heading to sort.",
+        "expectations: of the best action, with its standard error in brackets unless it is exact, and of a random "
+        "one. Click a heading to sort.",
         *("", '<div class="environment-table" markdown>', ""),
         "| environment | mode | nodes | rounds | optimum | random action | system |",
         "|:---|:---|---:|---:|---:|---:|:---|",

@@ -1,4 +1,4 @@
-"""The equations of a system, one a node, with the noise in them; traced, so that they are what the code computes."""
+"""The equations of a system, one per node, with the noise in them; traced, so that they are what the code computes."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def sample(
         env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment.
         n: number of samples, at least 1.
         do: hard intervention: observed variables, except for the reward, and what they are set to in native units: any
-            finite number, or ``n`` numbers, one a sample (a randomised experiment). Neither the variables that the
+            finite number, or ``n`` numbers, one per sample (a randomised experiment). Neither the variables that the
             mode's actions may set nor their domains are a limit.
         action: an element of the action space, which is played in every sample; in aggregated mode the values are then
             means over the cell. What it sets is not in ``do``.

@@ -45,7 +45,7 @@ class AdversarialFeedback(SoftFeedback):
     ``adversary``: ``"adaptive"`` is the best reply to the agent's past actions (each counts 0.9 of the next one), or,
     with a probability of 0.2, a move at random; ``"informed"``: the same to the action that it meets, which it knows
     before it moves; ``"random"``: all moves are equally likely; ``"fixed"``: the move that
-    is worst for an agent that plays at random; a list of moves in [0, 1], one a round and then from the beginning; or a
+    is worst for an agent that plays at random; a list of moves in [0, 1], one per round, then again; or a
     function of the past actions, an array ``(rounds, q)``, that returns the move. None but the
     informed one knows the action that it meets.
 

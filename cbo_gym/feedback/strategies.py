@@ -172,7 +172,7 @@ class Informed(Strategy):
 
 
 class Listed(Strategy):
-    """Moves of the user's own, one a round, from the beginning again after the last."""
+    """Moves of the user's own, one per round, from the beginning again after the last."""
 
     def __init__(self, game: Game, moves: Any) -> None:
         super().__init__(game)

@@ -158,7 +158,7 @@ class Oracle:
         """The value of each round of a run as one number, shape ``(rounds,)``: its reward.
 
         Args:
-            rewards: as the environment gave them, one a round.
+            rewards: as the environment gave them, one per round.
         """
         return rewards
 
@@ -166,7 +166,7 @@ class Oracle:
         """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.
 
         Args:
-            played: the actions, one a round.
+            played: the actions, one per round.
             recommended: the recommendation after each round.
             seen: what was seen before each round, and after the last one.
         """

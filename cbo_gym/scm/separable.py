@@ -68,7 +68,7 @@ class SeparableSEM(System):
         signals: the distribution of each ``b[i]``; there are N.
         components: ``(i, j) -> F[i, j]``, the function of node j in the equation of node i, counted from 0.
         names: of the nodes; None for ``y1``, ..., ``yN``. The signal of a node ``name`` is then ``z(name)``.
-        activations: G, one a node; None for the identity.
+        activations: G, one per node; None for the identity.
         payoff: h, called with the nodes' values by name; None for their sum.
         mask: what x acts on: ``"exogenous"``, z = x * b; or ``"endogenous"``, z = b and Y = h(x * y).
         feedback: ``"all"`` nodes are seen, or only those of the ``"selected"`` arms, the others as 0.

@@ -91,7 +91,7 @@ def sweep(
             :func:`cbo_gym.evaluation.evaluate`.
         beyond: published results, a folder or a file of them; what they have is left out of the grid, whatever code it
             was played with. None leaves nothing out.
-        n_jobs: processes at a time; -1 for one a core. Of a cluster, the workers decide.
+        n_jobs: processes at a time; -1 for one per core. Of a cluster, the workers decide.
         backend: ``"local"`` for processes on this machine, which ``"joblib"`` meant before; ``"dask"`` for a cluster.
         address: of the Dask scheduler: ``"tcp://host:8786"``.
         time_limit: seconds that a run may take, the start of its process included; None for any. One that takes

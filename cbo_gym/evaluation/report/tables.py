@@ -309,7 +309,7 @@ def _coverage(counts: dict[str, int]) -> Cell:
 
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
-    """Runs that gave no number, with the reason: every failed one, and once an agent those skipped or unverified."""
+    """Runs that gave no number, with the reason: every failed one, and per agent those skipped or unverified."""
     rows = [(printable(f"failed: {run.agent} on {run.env}, seed {run.seed}"), run.error) for run in board.failed]
     reasons = {run.agent: run.error for run in reversed(board.skipped)}
     modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}

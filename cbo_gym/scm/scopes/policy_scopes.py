@@ -104,7 +104,7 @@ def pomps(
         manipulable: the variables that may be set; None for all but the reward.
         contexts: the variables that policies may see; None for those that are neither manipulable nor the reward.
             A manipulable one among them may be seen where it is left natural.
-        n_jobs: processes, as in joblib: -1 for one a core.
+        n_jobs: processes, as in joblib: -1 for one per core.
 
     Returns:
         the scopes, at least one, each a frozenset of pairs (variable, frozenset of its contexts). The empty scope
