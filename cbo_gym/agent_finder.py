@@ -154,7 +154,7 @@ def require_agent(agent: Any) -> Any:
     missing = [name for name in AGENT_METHODS if not callable(getattr(agent, name, None))]
     if missing:
         raise ArgumentTypeError(
-            f"{type(agent).__name__} is no agent: it lacks {missing}; an agent has the methods {list(AGENT_METHODS)}"
+            f"{type(agent).__name__} is not an agent: it lacks {missing}; agents have the methods {list(AGENT_METHODS)}"
         )
     return agent
 

@@ -96,13 +96,12 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Objective:
-    """One of several things that are to be large, or small, in expectation.
+    """One of several quantities to maximise, or to minimise, in expectation.
 
     Args:
         name: an observed variable that cannot be set; or ``"cost"``, what the round costs, where no variable is called
             so and rounds cost something.
-        direction: which way is better. A reward is the objective's value, with its sign changed where it is to be
-            small.
+        direction: which way is better. A reward is the objective's value, with its sign changed where it is minimised.
     """
 
     name: str

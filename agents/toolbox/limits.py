@@ -16,4 +16,4 @@ def require_device(given: Any) -> None:
     try:
         torch.device(given)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(f"device must name a torch device, as 'cpu' or 'cuda:0'; given {shown(given)}") from error
+        raise ArgumentError(f"device must name a torch device, like 'cpu' or 'cuda:0'; given {shown(given)}") from error

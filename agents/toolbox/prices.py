@@ -20,7 +20,7 @@ def cost_of(task: Task, inputs: Tensor) -> Tensor:
         ArgumentError: for another task.
     """
     if task.costs is None or not isinstance(task, SoftTask | HardTask):
-        raise ArgumentError(f"{task.env_id} is no soft or hard task with costs")
+        raise ArgumentError(f"{task.env_id} is not a soft or hard task with costs")
     domains = task.codec.domains
     native = [scale.to_native(inputs[..., place]) for place, scale in enumerate(domains.scales)]
     if isinstance(task, HardTask):

@@ -33,8 +33,8 @@ class Costs:
         observed: node -> price of observing it. All are observed in every round, so this adds a constant.
 
     Raises:
-        ArgumentError: if a price is no finite number above 0, a reference no finite number, a set empty, or nothing is
-            priced.
+        ArgumentError: if a price is not a finite number above 0, a reference is not finite, a set is empty, or nothing
+            is priced.
     """
 
     base: float = 0.0

@@ -145,7 +145,7 @@ def sweep(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Published results: leave out runs that they already have, to extend a store bit by bit.",
+            help="Published results: leave out runs that they already have, to extend a store step by step.",
         ),
     ] = None,
     checkpoint_every: Annotated[
@@ -163,7 +163,7 @@ def sweep(
         typer.Option(
             metavar="WORDS",
             help="Play blind: instances and all noise follow from these words, which nobody but you should know; "
-            "agents are not told which environment it is. The same words give the same again.",
+            "agents are not told which environment it is. The same words give the same runs.",
         ),
     ] = None,
     dry_run: Annotated[

@@ -160,8 +160,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
         Raises:
             gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
-            OperationError: if the reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is no finite number;
-                nor does anything change then.
+            OperationError: if the reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is not
+                finite; nothing changes then.
         """
         intervention = played = self._decode(action)
         if self._remembers:

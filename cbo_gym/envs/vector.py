@@ -145,8 +145,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         Raises:
             gymnasium.error.ResetNeeded: before the first reset.
             gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
-            OperationError: if a reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is no finite number;
-                nothing changes then.
+            OperationError: if a reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is not
+                finite; nothing changes then.
         """
         if not self._generators:
             raise gym.error.ResetNeeded("call reset before step")

@@ -52,7 +52,7 @@ def sample(
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment, or ``do`` is no mapping.
         ArgumentError: for an unknown environment or bad parameters, fewer than 1 samples, an unknown or latent variable
-            or the reward in ``do``, or what is no finite number.
+            or the reward in ``do``, or what is not a finite number.
         gymnasium.error.InvalidAction: if the action is no element of the action space.
         OperationError: where a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
     """

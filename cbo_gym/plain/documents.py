@@ -99,7 +99,7 @@ def from_plain(document: Document) -> Any:
     try:
         return _Reader().read(document)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ArgumentError(f"this is no plain data of a task or a round: {type(error).__name__}: {error}") from error
+        raise ArgumentError(f"this is not plain data of a task or a round: {type(error).__name__}: {error}") from error
 
 
 class _Writer:

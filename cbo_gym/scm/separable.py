@@ -231,7 +231,7 @@ class SeparableSEM(System):
                 return rate, (low[:, None], high[:, None])
             margin = 0.01 * (image[1] - image[0])
             low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
-        raise ArgumentError("the cyclic system is no contraction: its values diverge; make the components flatter")
+        raise ArgumentError("the cyclic system is not a contraction: its values diverge; make the components flatter")
 
     def _driving_range(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
         """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise, or what it is set to."""

@@ -108,7 +108,7 @@ class Units:
         """The values of all variables, None for those that were not measured.
 
         Raises:
-            ArgumentError: for an unknown variable, what is no finite number, or without the reward.
+            ArgumentError: for an unknown variable, what is not a finite number, or without the reward.
         """
         if not isinstance(given, Mapping):
             raise ArgumentError(f"values are a mapping from variables to numbers; given {shown(given)}")

@@ -68,7 +68,7 @@ class Leaderboard:
             censored one infinite where the run did not get there, ``error``.
         runs, failed, skipped: the runs by status.
         replaced: number of runs left out because another one of the same counts, see :func:`newest`.
-        unverified: runs that are somebody's word alone; they are in nothing of the above.
+        unverified: runs that nobody has checked; they count in none of the above.
     """
 
     per_env: pl.DataFrame

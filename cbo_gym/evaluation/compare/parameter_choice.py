@@ -212,6 +212,6 @@ def _load(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     parameters = stored.values() if isinstance(stored, dict) else [None]
     if not all(isinstance(p, dict) and all(isinstance(m, dict) for m in p.values()) for p in parameters):
         raise ArgumentError(
-            f"{path} is no file of chosen parameters: it must map agent, parameter and metric to a choice"
+            f"{path} is not a file of chosen parameters: it must map agent, parameter and metric to a choice"
         )
     return stored

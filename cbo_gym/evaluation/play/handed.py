@@ -133,7 +133,7 @@ def _packed(given: Any, name: str) -> bytes:
 def _plays_here(name: str, error: Exception) -> bytes:
     """Say so; of what is sent nothing."""
     warnings.warn(
-        f"{name} plays in this process, one run after the other and without limits, for it cannot be sent to another: "
+        f"{name} plays in this process, one run after the other, without limits, since it cannot be sent to another: "
         f"{shown(str(error))}",
         stacklevel=2,
     )

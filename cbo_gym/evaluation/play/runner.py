@@ -66,8 +66,8 @@ def evaluate(
         callbacks: each is called after every round with a :class:`PlayedRound`, in the order of the rounds, once the
             agent has learned from it, and of a batch from all of it.
         checkpoint: a file from which the run goes on if it is there, and to which it is written now and then; it is
-            removed when the run has ended. None for none.
-        checkpoint_every: rounds between two of them, at least 1; each takes a part of a second.
+            removed when the run has ended. None for no checkpoints.
+        checkpoint_every: rounds between two of them, at least 1; each takes a fraction of a second.
         env_parameters: more keyword arguments of the environment.
 
     Returns:

@@ -125,7 +125,7 @@ def sweep(
     seeds = None if seeds is None else seeds_in(seeds)
     hearing = list(callbacks)
     if hearing and address is not None:
-        raise ArgumentError("callbacks are called in this process, of which the workers of a cluster know nothing")
+        raise ArgumentError("callbacks are called in this process, which the workers of a cluster cannot reach")
     if checkpoint_every is not None:
         whole_number("checkpoint_every", checkpoint_every, at_least=1)
         if address is not None:

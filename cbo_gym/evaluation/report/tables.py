@@ -44,7 +44,7 @@ MISSING = "-"
 #: What stands beside every table of scores.
 SCORE_NOTE = (
     "Score: 0 is the mean of a random action, 1 the optimum. It is of the action recommended after the last round, so "
-    "that whoever plays at random and recommends the best that it saw scores above 0 in most tasks; the score of play "
+    "that random play that recommends the best that it saw scores above 0 in most tasks; the score of play "
     "is of all rounds as they were played."
 )
 RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at the end"}

@@ -125,7 +125,7 @@ def _files(module: str) -> dict[str, Path]:
     try:
         spec = find_spec(module)
     except ValueError:  # a script, or a module that was put together in memory: no finder found it
-        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # of standard input it is no file's
+        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # for standard input it names no file
         return {module: path} if path.is_file() else {}
     if spec is None:
         return {}

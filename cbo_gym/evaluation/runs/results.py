@@ -139,7 +139,7 @@ class Run:
         isolated: whether the agent played in a process of its own, which held nothing but what it was told.
         secret: from which noise, initial data and instance of a blind run follow, see
             :mod:`cbo_gym.evaluation.play.blind`; empty of a run that was not blind.
-        unverified: whether it is somebody's word alone: a submission that nobody has judged, or whose agent could not
+        unverified: whether nobody has checked it: a submission that nobody has judged, or whose agent could not
             be played again. Such runs are shown apart and never ranked.
         actions, recommendations: of a submission what was played and recommended, see
             :func:`cbo_gym.evaluation.runs.recorded.with_actions`; empty where the table has them, or nobody kept them.
@@ -365,7 +365,7 @@ def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:
     """
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
-            raise ArgumentError(f"cannot read {path}: it is no file")
+            raise ArgumentError(f"cannot read {path}: it is not a file")
         if (size := path.stat().st_size) > MOST_FILE_BYTES:
             raise ArgumentError(f"{path} is not read: it has {_mib(size)}; at most {_mib(MOST_FILE_BYTES)} are")
         content = path.read_bytes()

@@ -87,7 +87,7 @@ class Checked:
 
     @property
     def standing(self) -> Standing:
-        """Whether it is refused, or may enter: verified, or as somebody's word alone."""
+        """Whether it is refused, or may enter: verified, or unverified."""
         if self.problems:
             return "refused"
         return "verified" if self.replays else "unverified"
@@ -102,7 +102,7 @@ def read_card(path: Path) -> Card:
     try:
         return Card.model_validate(read_yaml(path))
     except ValidationError as error:
-        raise ArgumentError(f"{path} is no card of a submission: {field_errors(error, Card)}") from error
+        raise ArgumentError(f"{path} is not a card of a submission: {field_errors(error, Card)}") from error
     except ArgumentError as error:
         raise ArgumentError(f"cannot read {path}: {error}") from error
 

@@ -237,7 +237,7 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
         count = whole_number(keyword, wanted, at_least=0)
         if count > len(known):
             raise ArgumentError(
-                f"{keyword} must be at most {len(known)}, for there are so many {what}; given {shown(count)}"
+                f"{keyword} must be at most {len(known)}, the number of {what}; given {shown(count)}"
             )
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
@@ -290,7 +290,7 @@ def _as_diagram(problem: Problem, given: Any) -> CausalDiagram:
     if set(given.nodes) != set(truth.nodes):
         raise ArgumentError(f"a candidate needs the nodes {list(truth.nodes)}; given {list(given.nodes)}")
     if what := _unfit(problem, given):
-        raise ArgumentError(f"{given} is no candidate for the graph of {problem.name}: {what}")
+        raise ArgumentError(f"{given} is not a candidate for the graph of {problem.name}: {what}")
     return given
 
 

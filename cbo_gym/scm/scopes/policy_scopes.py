@@ -50,7 +50,7 @@ def scope_diagram(diagram: CausalDiagram, scope: Scope) -> CausalDiagram:
     """
     policies = dict(scope)
     if len(policies) < len(scope):
-        raise ArgumentError(f"a scope has one policy a variable; given {_show(scope)}")
+        raise ArgumentError(f"a scope has one policy per variable; given {_show(scope)}")
     try:
         return diagram.with_inputs(policies)
     except ValueError as error:
