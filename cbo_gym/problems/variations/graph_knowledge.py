@@ -236,9 +236,7 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
     if is_whole_number(wanted):
         count = whole_number(keyword, wanted, at_least=0)
         if count > len(known):
-            raise ArgumentError(
-                f"{keyword} must be at most {len(known)}, the number of {what}; given {shown(count)}"
-            )
+            raise ArgumentError(f"{keyword} must be at most {len(known)}, the number of {what}; given {shown(count)}")
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
         raise ArgumentError(f"{keyword} is a number or a list; given {shown(wanted)}")
