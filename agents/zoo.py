@@ -29,7 +29,7 @@ def zoo() -> dict[str, str]:
 
 
 def classes() -> dict[str, str]:
-    """What can be imported from ``cbo_gym.agents``: class -> module, in the order of ``__all__``."""
+    """The names that ``cbo_gym.agents`` exports: class -> module, in the order of ``__all__``."""
     paths = [path.partition(":") for path in (*zoo().values(), *BASES.values())]
     modules = {name: module for module, _, name in paths}
     return {name: modules[name] for name in sorted(modules, key=lambda name: (not name.isupper(), name))}

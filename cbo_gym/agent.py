@@ -158,10 +158,10 @@ class Agent(ABC):
         return chosen
 
     def turn_to(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
-        """In contextual mode, take this for the context of the round that is spoken of next.
+        """In contextual mode, make this the context of the calls that follow.
 
-        Between :meth:`act` and :meth:`update` there is no need of it. It is for rounds that are told in another order
-        than that in which they were chosen, or were not chosen by the agent, and for a recommendation in a context.
+        It is not needed between :meth:`act` and :meth:`update`. It is for rounds that are told in another order than
+        they were chosen, or were not chosen by the agent, and for a recommendation in a context.
 
         Args:
             context: values of the task's contexts, shape ``(k,)``.
@@ -170,8 +170,8 @@ class Agent(ABC):
     def believed(self, action: Action) -> tuple[Observation, Any]:
         """The observation and the reward that the agent expects under an action.
 
-        That is what it saw in the round whose action is nearest, with the reward that it estimates there, but for the
-        variables of which :meth:`expected_nodes` says more. Before the first round it is zeros.
+        These are the observation of the round whose action is nearest, and the reward that it estimates there, except
+        for the variables that :meth:`expected_nodes` covers. Before the first round they are zeros.
         """
         if not self.history:
             spaces: Any = self.task.observation_space  # a Dict of boxes
@@ -195,7 +195,7 @@ class Agent(ABC):
     def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
 
-        In contextual mode it is given the context that was seen last, or that :meth:`turn_to` names. Asked from the
+        In contextual mode it is given the context that was seen last, or that :meth:`turn_to` names. Called from the
         first round on.
 
         Args:
@@ -203,12 +203,12 @@ class Agent(ABC):
 
         Returns:
             means and standard deviations, each of shape ``(len(actions),)``; the deviations are those of the
-            expectation, without the noise of a round. None of an agent that has no such model.
+            expectation, without the noise of a round. None for an agent without such a model.
         """
         return None
 
     def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
-        """Learn from a round that was played; whoever calls may overwrite the arrays afterwards.
+        """Learn from a round that was played; the caller may overwrite the arrays afterwards.
 
         The reward is a float, with several objectives an array.
         """
@@ -218,10 +218,10 @@ class Agent(ABC):
     def recommend(self) -> Action:
         """The action that the agent would deploy: of those played, the one with the best estimate.
 
-        With several objectives a list of actions: of those played the ones whose estimates no other's dominate.
+        With several objectives it is a list of actions: those of the played ones whose estimates no other dominates.
 
-        Where it knows of constraints, of those that miss them least by its estimates, which is not at all if there are
-        any such.
+        Under constraints only the actions count that miss them least by its estimates: the feasible ones, if there are
+            any.
 
         Raises:
             ArgumentError: if nothing has been played yet.
@@ -243,7 +243,7 @@ class Agent(ABC):
     def estimated_rewards(self) -> np.ndarray:
         """Estimates of E[Y | action] for every round of ``history``, shape ``(len(history),)``.
 
-        With several objectives of the expected rewards, shape ``(len(history), objectives)``.
+        With several objectives they are vectors, of shape ``(len(history), objectives)``.
 
         Without a model these are the rewards seen; agents with a surrogate return its posterior mean.
         """
@@ -252,15 +252,15 @@ class Agent(ABC):
     def estimated_violations(self) -> np.ndarray:
         """By how much the actions of ``history`` miss the task's constraints, by the agent's estimates.
 
-        Shape ``(len(history),)``; zeros of an agent that heeds no constraints.
+        Shape ``(len(history),)``; zeros for an agent that heeds no constraints.
         """
         return np.zeros(len(self.history))
 
     def state(self) -> bytes:
-        """All that the agent is at this moment, see :mod:`cbo_gym.agent_state`; what it shares with its task apart.
+        """The whole state of the agent, see :mod:`cbo_gym.agent_state`, except what it shares with its task.
 
         Raises:
-            StateError: naming the attribute that cannot be kept, as a thread or another library's optimiser.
+            StateError: naming the attribute that cannot be kept, such as a thread or another library's optimiser.
         """
         return pack(self, self.task, whole=True)
 
@@ -272,7 +272,7 @@ class Agent(ABC):
             task: the one that it plays.
 
         Raises:
-            ArgumentError: if it is no such state; the agent is then as it was.
+            ArgumentError: if it is no such state; the agent is then unchanged.
         """
         unpack(state, task, {kind.__module__.partition(".")[0] for kind in type(self).__mro__}, into=self)
 

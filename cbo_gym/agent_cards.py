@@ -1,4 +1,4 @@
-"""What an agent says of itself: what it plays, its parameters with their meanings, where it comes from.
+"""An agent's card: what it plays, its parameters with their meanings, where it comes from.
 
 All is read from the class: ``modes``, the signature, and the docstrings of the class and its module, which are in
 Google's style.

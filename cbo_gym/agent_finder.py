@@ -154,13 +154,13 @@ def require_agent(agent: Any) -> Any:
     missing = [name for name in AGENT_METHODS if not callable(getattr(agent, name, None))]
     if missing:
         raise ArgumentTypeError(
-            f"{type(agent).__name__} is no agent: it lacks {missing}; an agent has the methods {list(AGENT_METHODS)}"
+            f"{type(agent).__name__} is not an agent: it lacks {missing}; agents have the methods {list(AGENT_METHODS)}"
         )
     return agent
 
 
 def find_agent(name: str) -> Any:
-    """What makes the agent of a name or an import path: its class, or a function.
+    """The class or function that makes the agent of a name or an import path.
 
     Raises:
         ArgumentError: if there is none, or it cannot be imported.
@@ -189,7 +189,7 @@ def find_agent(name: str) -> Any:
 
 
 def called(name: str) -> str:
-    """What a message calls an agent: one of another package by that too."""
+    """The name of an agent in messages, with its package if that is another one."""
     packages = [_package(point) for point in _of_others() if point.name == name]
     return f"the agent {shown(name)}" + (f" of the package {' and '.join(packages)}" if packages else "")
 

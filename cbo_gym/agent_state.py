@@ -1,4 +1,4 @@
-"""What an agent is at a moment, as one file of arrays and JSON: nothing in it runs when it is read.
+"""The state of an agent as one file of arrays and JSON: nothing in it runs when it is read.
 
 Numbers, texts and containers are JSON, arrays and tensors NumPy's. Other objects are the name of their class and their
 attributes; a class is one of those that agents are made of (:data:`PACKAGES`) or of the packages that the agent itself
@@ -64,7 +64,7 @@ def pack(thing: Any, task: Any = None, *, whole: bool = False) -> bytes:
 
 
 def unpack(content: bytes, task: Any = None, packages: Iterable[str] = (), into: Any = None) -> Any:
-    """What :func:`pack` was given.
+    """The value that :func:`pack` was given.
 
     Args:
         content: of a file.
@@ -82,7 +82,7 @@ def unpack(content: bytes, task: Any = None, packages: Iterable[str] = (), into:
     except ArgumentError:
         raise
     except (BadZipFile, OSError, EOFError, RecursionError, *FAULTS) as error:
-        raise ArgumentError(f"this is no state of an agent on this task: {shortened(str(error))}") from error
+        raise ArgumentError(f"this is not a state of an agent on this task: {shortened(str(error))}") from error
 
 
 FAULTS = (KeyError, IndexError, TypeError, ValueError, AttributeError, ImportError)
@@ -287,7 +287,7 @@ class _Reader:
 
         self._made[place] = getattr(torch, name)
         if not isinstance(self._made[place], torch.dtype):
-            raise ArgumentError(f"the state names torch.{name}, which is no dtype")
+            raise ArgumentError(f"the state names torch.{name}, which is not a dtype")
 
     def _device(self, place: int, name: str) -> None:
         import torch
@@ -317,7 +317,7 @@ class _Reader:
     def _named(self, place: int, path: str, values: list[Any]) -> None:
         kind = self._class(path)
         if not (isinstance(kind, type) and issubclass(kind, tuple)):
-            raise ArgumentError(f"the state names {path}, which is no tuple")
+            raise ArgumentError(f"the state names {path}, which is not a tuple")
         read = list(map(self.read, values))
         self._made[place] = kind(read) if kind.__module__ == "torch" else tuple.__new__(kind, read)  # torch.Size
 
@@ -348,7 +348,7 @@ class _Reader:
     def _enum(self, place: int, path: str, name: str) -> None:
         kind = self._class(path)
         if not (isinstance(kind, type) and issubclass(kind, Enum)):
-            raise ArgumentError(f"the state names {path}, which is no enumeration")
+            raise ArgumentError(f"the state names {path}, which is not an enumeration")
         self._made[place] = kind[name]
 
     def _name(self, place: int, path: str) -> None:
@@ -377,7 +377,7 @@ class _Reader:
     def _object(self, place: int, path: str, attributes: Mapping[str, Any]) -> None:
         kind = self._class(path)
         if not isinstance(kind, type):
-            raise ArgumentError(f"the state names {path}, which is no class")
+            raise ArgumentError(f"the state names {path}, which is not a class")
         own: Any = object.__new__(kind)
         self._made[place] = own
         slots = _slots(kind)

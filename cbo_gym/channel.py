@@ -18,7 +18,7 @@ LONGEST = 2**31  # bytes of a message
 
 
 class GarbledError(OperationError):
-    """What came is no message."""
+    """The bytes that came are no message."""
 
 
 def send(stream: BinaryIO | Any, message: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What is closed to somebody else's agent in its own process: systems, environments, oracles, registry and evaluator.
+"""Modules closed to an outside agent in its own process: systems, environments, oracles, registry and evaluator.
 
 An obstacle and no wall: nothing of the kind lies in the memory of such a process, and none of it is to be had by the
 usual ways, so that nobody uses it by mistake. The installed files can be read all the same, or another interpreter

@@ -21,7 +21,7 @@ _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = LONGEST
 
 
 class CBOGymError(Exception):
-    """The root: something given to cbo-gym is wrong, or something that it needs is not there."""
+    """The base class: something given to cbo-gym is wrong, or something that it needs is missing."""
 
 
 class ArgumentError(CBOGymError, ValueError):
@@ -29,7 +29,7 @@ class ArgumentError(CBOGymError, ValueError):
 
 
 class ArgumentTypeError(CBOGymError, TypeError):
-    """A thing of another kind than what is needed."""
+    """An object of the wrong type."""
 
 
 class UnsupportedModeError(ArgumentError):
@@ -37,7 +37,7 @@ class UnsupportedModeError(ArgumentError):
 
 
 class HiddenGraphError(UnsupportedModeError):
-    """The task tells no causal diagram, and whoever asked for it needs one."""
+    """The task tells no causal diagram, and one is needed."""
 
 
 class OperationError(CBOGymError, RuntimeError):
@@ -45,7 +45,7 @@ class OperationError(CBOGymError, RuntimeError):
 
 
 class MissingExtraError(CBOGymError, ImportError):
-    """A library that an extra installs is not there."""
+    """A library that an extra installs is missing."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs libraries that are not installed: pip install 'cbo-gym[{extra}]'")
@@ -93,7 +93,7 @@ def naming_the_extra(what: str) -> Iterator[None]:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt one, else nothing."""
+    """``"; did you mean 'MCBO'?"`` for the names closest to a misspelt one, else an empty text."""
     text = given if isinstance(given, str) else shown(given)
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(text.lower(), by_lower, n=3, cutoff=0.6)
@@ -105,7 +105,7 @@ def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
 
     Args:
         given: the name.
-        known: all that there are.
+        known: all valid names.
         listed_by: the command that lists them, which is named where they are many.
     """
     names = list(known)

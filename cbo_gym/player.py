@@ -33,7 +33,7 @@ class Player:
         self._space: Any = None
 
     def card(self, name: str) -> Message:
-        """What an agent says of itself."""
+        """An agent's card."""
         return asdict(agent_card(name))
 
     def make(self, label: str) -> Message:

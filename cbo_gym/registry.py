@@ -101,7 +101,7 @@ def registry_path() -> Path:
 
 
 class Registry(NamedTuple):
-    """What a registry file holds: the entries that are right, and for the others what is wrong, by id or place."""
+    """The contents of a registry file: the valid entries, and for the others what is wrong, by id or place."""
 
     entries: tuple[EnvEntry, ...]
     broken: dict[str, RegistryError]

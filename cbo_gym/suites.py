@@ -120,7 +120,7 @@ def is_compared_by(metric: Metric, label: str) -> bool:
 
 
 def _items(path: Path) -> dict[str, Any]:
-    """What a file of suites holds, by name."""
+    """The contents of a file of suites, by name."""
     try:
         loaded = read_yaml(path)
     except ArgumentError as error:

@@ -96,13 +96,12 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Objective:
-    """One of several things that are to be large, or small, in expectation.
+    """One of several quantities to maximise, or to minimise, in expectation.
 
     Args:
         name: an observed variable that cannot be set; or ``"cost"``, what the round costs, where no variable is called
             so and rounds cost something.
-        direction: which way is better. A reward is the objective's value, with its sign changed where it is to be
-            small.
+        direction: which way is better. A reward is the objective's value, with its sign changed where it is minimised.
     """
 
     name: str
@@ -199,7 +198,7 @@ class ParametricTask(Task):
         action_nodes: node -> indices of the action coordinates that enter its mechanism. In a separable SEM base arm
             i belongs to node i: ``nodes[i]`` is ``y[i]``, fed by ``observation["exogenous"][i]``.
         action_domains: native ``(low, high)`` of each coordinate.
-        action_names: one a coordinate; ``a0``, ``a1``, ... where they have none of their own.
+        action_names: one per coordinate; ``a0``, ``a1``, ... where they have none of their own.
     """
 
     action_nodes: Mapping[str, tuple[int, ...]]
@@ -323,7 +322,7 @@ class AdversarialTask(SoftTask):
         adversary_nodes: node -> indices of the adversary's coordinates that enter its mechanism, in the order of
             ``observation["adversary"]``.
         adversary_domains: native ``(low, high)`` of each of these coordinates.
-        adversary_names: one a coordinate.
+        adversary_names: one per coordinate.
         levels: how many values each coordinate of an action may take: k / (levels - 1) for k = 0 .. levels - 1.
     """
 

@@ -22,7 +22,7 @@ class StrictModel(BaseModel):
 
 
 def field_errors(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """What is wrong with each field of a file, for people; misspelt keys with what may have been meant.
+    """The error in each field of a file, for people; misspelt keys with what may have been meant.
 
     Args:
         error: of the validation.

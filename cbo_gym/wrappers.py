@@ -113,7 +113,7 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
     """Put ``expected_reward`` and ``instant_regret`` into ``info``. For teaching and evaluation: agents may not see it.
 
     In contextual mode the expected reward is E[Y | x, c] of the action in the context in which it is played, and the
-    regret the expected reward of the best policy less that. In adversarial mode both are against the move of
+    regret is the expected reward of the best policy minus that. In adversarial mode both are against the move of
     ``adversary="fixed"``, since the best action in hindsight is not known yet. Where there are constraints ``feasible``
     and ``violation`` come with them, and the regret of an infeasible action is that of a random feasible one.
 

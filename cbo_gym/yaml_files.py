@@ -57,7 +57,7 @@ class Lines:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file holds.
+    """The contents of a YAML file.
 
     Raises:
         ArgumentError: in one line, with the number of the file's line, but without its path: those who call know what
@@ -67,7 +67,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
-    """What a YAML file holds, and the lines of its parts. Errors are those of :func:`read_yaml`."""
+    """The contents of a YAML file, and the lines of its parts. Errors are those of :func:`read_yaml`."""
     try:
         endless = path.exists() and not (path.is_file() or path.is_dir())
         data = b"" if endless else _beginning(path)
@@ -81,7 +81,7 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
 
 
 def parse_yaml(data: bytes) -> tuple[Any, Lines]:
-    """What the content of a YAML file holds, and the lines of its parts. Errors are those of :func:`read_yaml`."""
+    """The content of a YAML file as values, and the lines of its parts. Errors are those of :func:`read_yaml`."""
     if len(data) > MOST_BYTES:
         raise ArgumentError(f"the file is larger than {MOST_BYTES} bytes, the most that is read")
     try:

@@ -83,7 +83,7 @@ class Described:
 
     @property
     def departures(self) -> str:
-        """What the module's docstring says after "Departures:"; Markdown."""
+        """The part of the module's docstring after "Departures:"; Markdown."""
         found = DEPARTURES.search(inspect.getdoc(import_module(self.module)) or "")
         text = _roles(found.group(1)) if found else ""
         return self._need('paragraph "Departures:" in its module\'s docstring', text[:1].upper() + text[1:])
@@ -134,7 +134,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """What an agent did on one environment: means over seeds and half their 95 % intervals, None with one seed."""
+    """Results of an agent on one environment: means over seeds and half their 95 % intervals, None with one seed."""
 
     mode: str
     env: str

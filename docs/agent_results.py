@@ -15,7 +15,7 @@ COLUMNS = ["mode", "env", "agent", "score", "score_half", "average_score", "aver
 
 
 def text(board: Leaderboard) -> str:
-    """What the file holds of a leaderboard."""
+    """The text of the file for a leaderboard."""
     rows = board.per_env.select(COLUMNS).filter(pl.col("score").is_not_null()).sort("mode", "env", "agent")
     return f"# {provenance(board)}\n{rows.write_csv(float_precision=6)}"
 

@@ -78,7 +78,7 @@ class Claim(StrictModel):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What runs say of a claim on one of its environments.
+    """The judgement of runs on a claim on one of its environments.
 
     Attributes:
         claim: that is judged.

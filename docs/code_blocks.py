@@ -45,7 +45,7 @@ class Block(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a block printed, and the figures that it left, as SVG."""
+    """The output of a block, and the figures that it left, as SVG."""
 
     text: str
     figures: list[bytes]

@@ -61,7 +61,7 @@ class Environment:
 
     @property
     def symbols(self) -> list[str]:
-        """What the soft parameters are called in formulas, unlike any variable."""
+        """Symbols of the soft parameters in formulas, unlike any variable."""
         scm, names = self.feedback.scm, self.feedback.problem.domains.names
         if self.entry.mode is Mode.MASKED:
             return [f"x{i}" for i in range(scm.action_dim)]
@@ -131,14 +131,17 @@ def table() -> str:
     rows = [
         *("---", "hide: [toc]", "---", "", "# All environments", ""),
         f"{len(environments())} environments; the [gallery]({FOLDER}/gallery.md) shows them in pictures. Rewards are "
-        "expectations: of the best action (in brackets its standard error), and of a random one. Press a head to sort.",
+        "expectations: of the best action, with its standard error in brackets unless it is exact, and of a random "
+        "one. Click a heading to sort.",
         *("", '<div class="environment-table" markdown>', ""),
         "| environment | mode | nodes | rounds | optimum | random action | system |",
         "|:---|:---|---:|---:|---:|---:|:---|",
     ]
     for one in environments():
         entry, best = one.entry, one.entry.optimum
-        value = f"{rounded(best.value, best):.4g} ({best.standard_error:.1g})" if best else "not recorded"
+        value = f"{rounded(best.value, best):.4g}" if best else "not recorded"
+        if best and best.standard_error:
+            value += f" ({best.standard_error:.1g})"
         at_random = f"{rounded(best.random_value, best):.4g}" if best else ""
         cells = (
             f"[`{entry.id}`]({one.page})",
@@ -406,7 +409,7 @@ def _optimum(one: Environment) -> str:
 
 @cache
 def published() -> list[dict[str, Any]]:
-    """What papers print: their tables of ``docs/papers``, and what the file beside this one has."""
+    """Numbers that papers print: their tables of ``docs/papers``, and those of the file beside this one."""
     tables = [
         {
             "environments": exhibit.environments,
@@ -465,7 +468,7 @@ def _plain(text: str) -> str:
 
 
 def _docstring(one: Environment) -> tuple[str, dict[str, str]]:
-    """What the problem's function says: its text, and its arguments by name."""
+    """The docstring of the problem's function: its text, and its arguments by name."""
     module, _, name = one.entry.problem.partition(":")
     text, arguments = _parsed(module, name)
     if network := one.entry.kwargs.get("network"):

@@ -26,10 +26,12 @@ ROOT = Path(__file__).parent.parent
 KEPT = ROOT / ".cache" / "docs"
 SOURCES = ("actions", "drawing", "envs", "feedback", "oracle", "problems", "scm")
 DARK = {
-    "#2b3440": "#d8dde3", "#4a5560": "#aab4bf", "#8a949e": "#98a3ae",  # ink, arrows, what is faint
+    "#000000": "#d8dde3", "#2b3440": "#d8dde3",  # ink
+    "#4a5560": "#aab4bf", "#8a949e": "#98a3ae",  # arrows, faint lines
     "#ffffff": "#262b36", "#ffd166": "#80600f", "#cfe3f7": "#1f4467", "#d5ead2": "#2d5330",  # boxes
     "#d1495b": "#ff7b8a", "#b5446e": "#e58bb0", "#e9ecef": "#3a414d", "#5a6672": "#b3bcc6",
     "#2f6691": "#6fb1e3", "#d17a22": "#f0a455", "#3a7d44": "#76c083", "#8e5ea2": "#c39bd6", "#7a6a4f": "#c2b08d",
+    "#333333": "#d8dde3", "#555555": "#b3bcc6", "#777777": "#98a3ae", "#dddddd": "#3a414d",  # of the figures of results
 }  # fmt: skip
 
 
@@ -116,6 +118,7 @@ def svg_of(figure: Figure) -> str:
 
 def dark(svg: str) -> str:
     """The same picture for dark pages."""
+    svg = svg.replace('<style type="text/css">', '<style type="text/css">text {fill: #000000} ')  # which goes unsaid
     return re.sub("|".join(DARK), lambda found: DARK[found[0]], svg)
 
 

@@ -1,4 +1,4 @@
-"""The equations of a system, one a node, with the noise in them; traced, so that they are what the code computes."""
+"""The equations of a system, one per node, with the noise in them; traced, so that they are what the code computes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALIKE = 4  # nodes in a row whose equations differ in their own name alone are t
 
 @dataclass(frozen=True)
 class Equation:
-    """What a variable is made of.
+    """The parts of a variable's equation.
 
     Args:
         name: of the variable.
@@ -44,7 +44,7 @@ class Equation:
 
 
 def noise_name(variable: str) -> str:
-    """What the exogenous part of a variable is called in formulas."""
+    """The symbol of a variable's exogenous part in formulas."""
     return f"U({variable})"
 
 

@@ -345,7 +345,7 @@ def _shown_terms(expression: Expression) -> list[Expression]:
 
 
 def _shape(expression: Expression) -> str:
-    """What it looks like up to the names of the quantities."""
+    """Its form up to the names of the quantities."""
     if expression.kind == "symbol":
         return "symbol"
     return f"{expression.kind}({','.join(p if isinstance(p, str) else _shape_of_part(p) for p in expression.parts)})"

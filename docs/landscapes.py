@@ -345,6 +345,8 @@ def _draw_curves(axes: Axes, panel: Panel, levels: dict[str, float]) -> None:
 def _legend(axes: Axes, offset: float = -0.2) -> None:
     """Below the axes, where no curve is."""
     entries = axes.get_legend_handles_labels()[1]
+    if not entries:
+        return
     axes.legend(
         fontsize=7.5, frameon=False, labelcolor=INK, ncols=min(len(entries), 4), loc="upper center",
         bbox_to_anchor=(0.5, offset), handlelength=1.6, columnspacing=1.2,

@@ -33,7 +33,7 @@ def mathml(latex: str, block: bool) -> str:
 
 
 def _with_limits_below(converted: str) -> str:
-    """What max and min are taken over stands below them, as TeX sets a formula in a block."""
+    """The ranges of max and min, set below them as TeX sets a formula in a block."""
     ElementTree.register_namespace("", NAMESPACE)
     tree = ElementTree.fromstring(converted)
     for node in tree.iter(f"{{{NAMESPACE}}}msub"):

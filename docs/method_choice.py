@@ -48,7 +48,7 @@ class Mean(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is known of a slice: its environments, on how many methods are compared, and their means, best first."""
+    """Facts about a slice: its environments, on how many methods are compared, and their means, best first."""
 
     envs: int
     compared: int
@@ -120,7 +120,7 @@ def comparisons(mode: Mode, table: pl.DataFrame) -> dict[str, Found]:
 
 
 def mode_part(mode: Mode, table: pl.DataFrame) -> str:
-    """What the page says of a mode."""
+    """The part of the page on a mode."""
     parts = comparisons(mode, table)
     return "\n\n".join(
         [
@@ -174,7 +174,7 @@ def limits_table(means: Iterable[Mean]) -> str:
 
 
 def unknown(mode: Mode, parts: Mapping[str, Found]) -> str:
-    """What no run tells, or few."""
+    """Questions that no run answers, or few."""
     missing = [name for name, found in parts.items() if found.envs and not found.means]
     none = [name for name, found in parts.items() if not found.envs]
     few = {one.agent for found in parts.values() for one in found.means if one.seeds < FEW_SEEDS}

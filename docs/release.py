@@ -1,4 +1,4 @@
-"""What a release adds to the files: its date, and the address of the repository, which nobody can know before.
+"""A release's additions to the files: its date, and the address of the repository, which nobody can know before.
 
 ``make release REPOSITORY=https://github.com/OWNER/NAME DATE=2026-12-01`` writes them into the changelog, the citation,
 ``pyproject.toml`` (``project.urls``), ``mkdocs.yml`` and the pages that say how to clone, and then the notebooks anew,

@@ -172,7 +172,7 @@ class Exhibit(StrictModel):
 
 
 class Paper(StrictModel):
-    """What a paper's page is made of.
+    """The contents of a paper's page.
 
     Attributes:
         suite: of ``suites.yaml``, whose name the page has.
@@ -305,7 +305,7 @@ def env_link(label: str, root: str, others: Collection[str]) -> str:
 
 
 def marks_note() -> str:
-    """What the marks at agents' names mean."""
+    """The meanings of the marks at agents' names."""
     listed = ", ".join(f"<sup>{mark}</sup> {meaning}" for mark, meaning in TOLD.values())
     return f"Agents with marks are told more than spaces, graph and initial data: {listed}."
 
@@ -485,7 +485,7 @@ def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
 
 
 def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
-    """What agents lose where they are told less than the true graph, or something wrong; nothing where none is."""
+    """Losses of agents that are told less than the true graph, or something wrong; nothing where there are none."""
     found = graph_loss_tables(board)
     parts = [LOST_NOTE] if found else []
     for env, lost in found.items():
@@ -495,7 +495,7 @@ def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
 
 
 def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
-    """What of the suite is not published: agents, environments, and pairs with too few seeds; empty if all is."""
+    """The part of the suite that is not published: agents, environments, pairs with too few seeds; empty if all is."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
         if run.status == "finished" and not run.unverified:
@@ -647,8 +647,9 @@ def _judged(one: Judgement, others: Collection[str]) -> list[str]:
     if one.verdict == "not run":
         return [*cells, MISSING, "0", MISSING]
     interval = f"{one.difference:.3f}"
-    if np.isfinite([one.low, one.high]).all():
-        interval += f" [{one.low:.3f}, {one.high:.3f}]"
+    low, high = f"{one.low:.3f}", f"{one.high:.3f}"
+    if np.isfinite([one.low, one.high]).all() and low != high:
+        interval += f" [{low},&nbsp;{high}]"
     needed = claim.looks[0]
     pairs = str(one.pairs) if one.pairs >= needed else f"{one.pairs} of {needed}"
     rounds = str(one.rounds) if claim.after in (None, one.rounds) else f"{one.rounds} of {claim.after}"
@@ -745,7 +746,7 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
 
 
 def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
-    """What a figure shows of one run after so many rounds; NaN where it is of a recommendation, and none was made."""
+    """The quantity of a figure for one run after so many rounds; NaN if it is of a recommendation that was not made."""
     if quantity in NUMBERS:
         return NUMBERS[quantity](run)
     values = curve_of(run, quantity)[:after]

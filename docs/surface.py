@@ -25,7 +25,7 @@ def modules() -> dict[str, str]:
 
 
 def names(module: str) -> list[str]:
-    """What a module offers: its ``__all__``, else the public functions and classes that it defines."""
+    """The names that a module offers: its ``__all__``, else the public functions and classes that it defines."""
     found = import_module(module)
     listed = getattr(found, "__all__", None)
     if listed is None:
@@ -82,7 +82,7 @@ def text() -> str:
 
 
 def broken(before: str, now: str) -> list[str]:
-    """What a new list lacks of an older one: names, parameters, and defaults of parameters."""
+    """Promises that a new list breaks: names, parameters, and defaults of parameters that it lacks."""
     new, found = dict(map(_parts, now.splitlines())), []
     for name, old in map(_parts, before.splitlines()):
         if name not in new:

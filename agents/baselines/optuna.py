@@ -32,7 +32,7 @@ SAMPLERS = {
 
 
 def coordinates(dim: int) -> list[str]:
-    """What the coordinates of a unit box are called in trials."""
+    """Names of the coordinates of a unit box in trials."""
     return [f"x{place:03d}" for place in range(dim)]
 
 

@@ -63,7 +63,7 @@ class _Outcome(NamedTuple):
 
 
 class _Mailbox:
-    """What the two threads hand to each other: actions one way, outcomes the other; None tells to stop."""
+    """Passes actions from one thread to the other and outcomes back; None tells it to stop."""
 
     def __init__(self) -> None:
         self.actions: SimpleQueue[np.ndarray | BaseException] = SimpleQueue()

@@ -89,5 +89,5 @@ def _first(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (
 
 
 def _standardised(samples: Tensor, constraint: Constraint, place: int, unit: float) -> Tensor:
-    """What BoTorch takes for a constraint: samples ``... x m`` to numbers that are at most 0 where it is met."""
+    """A constraint as BoTorch takes it: samples ``... x m`` to numbers that are at most 0 where it is met."""
     return constraint.excess(samples[..., place]) / unit

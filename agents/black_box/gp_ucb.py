@@ -39,9 +39,9 @@ class GPUCB(Agent):
     """Upper confidence bound on one GP from action to reward. Plays soft, hard, contextual and adversarial tasks.
 
     Args:
-        beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0. With a
-            small one the search stays at the first local optimum that stands out (see Dropwave); with a great one it
-            earns less where there are many variables (see Rosenbrock).
+        beta: how many standard deviations above the posterior mean the bound lies; finite, at least 0. With a small one
+            the search stays at the first local optimum that stands out (see Dropwave); with a large one it earns less
+            where there are many variables (see Rosenbrock).
         device: torch device.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What agents have in common that play the Monte Carlo expected improvement of GPs from the action to some nodes."""
+"""The common part of agents that play the Monte Carlo expected improvement of GPs from the action to some nodes."""
 
 from __future__ import annotations
 

@@ -242,8 +242,8 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
             "the components of a separable system are told",
             separable,
             evidence=(
-                "Published, 31 tasks: 0.998; METS, which also needs the signals' family, 0.996, IGP-UCB 0.978, SEM- "
-                "UCB 0.910. SSEM-UCB-Norm, twice as slow, is level: 0.995 on 12 of them, here 0.998. Tried, a "
+                "Published, 31 tasks: 0.998; METS, which also needs the signals' family, 0.996, IGP-UCB 0.978, "
+                "SEM-UCB 0.910. SSEM-UCB-Norm, twice as slow, is level: 0.995 on 12 of them, here 0.998. Tried, a "
                 "system with cycles, 150 rounds: 1.000, SEM-UCB 1.000, IGP-UCB 0.859."
             ),
         ),

@@ -1,4 +1,4 @@
-"""What the bandit algorithms have in common: which arms they consider, and what each has earned."""
+"""The common part of the bandit algorithms: which arms they consider, and what each has earned."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class ParallelBandit(ArmAgent):
         """Nothing: what it makes of rounds in which an arm's value was only seen has no deviation in the paper."""
 
     def means(self) -> np.ndarray:
-        """What the rarest arms earned when they were played; of the others what was earned when they were seen."""
+        """Mean rewards of the arms: of the rarest ones when they were played, of the others when they were seen."""
         played = np.zeros(len(self.counts), dtype=bool)
         if self._rare is not None:
             played[self._rare] = self.counts[self._rare] > 0.0

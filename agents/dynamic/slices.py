@@ -1,4 +1,4 @@
-"""What methods of dynamic mode have in common: trials in a slice, then the best of them is implemented."""
+"""The common part of the methods of dynamic mode: trials in a slice, then the best of them is implemented."""
 
 from __future__ import annotations
 

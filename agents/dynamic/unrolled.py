@@ -1,4 +1,4 @@
-"""What time series tell about the interventions of a slice, given how the slice before it turned out."""
+"""Effects of the interventions of a slice, estimated from time series, given how the slice before it turned out."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class CaBO(Agent):
         return {"scope": np.int64(self._scopes[int(action["target"])]), "values": action["values"]}
 
     def believed_rewards(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """What is believed over all contexts."""
+        """Beliefs about E[reward], averaged over all contexts."""
         known = [action for action in actions if int(action["scope"]) in self._scopes]
         return self.cbo.believed_rewards(list(map(self._with_target, known))) if len(known) == len(actions) else None
 

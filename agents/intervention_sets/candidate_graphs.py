@@ -126,7 +126,7 @@ class CandidateGraphs:
         return [(index, p / total) for index, p in kept]
 
     def _model(self, index: int) -> ObservationalModel:
-        """What the observations tell if this graph is the true one, brought up to date."""
+        """The effect model that the observations give if this graph is the true one, brought up to date."""
         diagram, task = self.diagrams[index], self._task
         order = [name for name in diagram.topological_order if name != task.reward] + [task.reward]
         if index not in self._models:

@@ -140,7 +140,7 @@ class CCBO(CBO):
 
 
 class OutcomeEffects:
-    """What observations tell about the effects of interventions on the reward and on constrained nodes.
+    """Effects of interventions on the reward and on constrained nodes, estimated from observations.
 
     Args:
         task: hard.

@@ -96,7 +96,7 @@ def greatest_rewards(mean: Tensor, std: Tensor) -> Tensor:
 
 
 def information_on_greatest(mean: Tensor, std: Tensor, noise: float, greatest: Tensor) -> Tensor:
-    """What noisy observations of normal variables tell of the greatest one, at least, in nats.
+    """A lower bound, in nats, on the information that noisy observations of normal variables give of the greatest one.
 
     Given the greatest, a variable's normal distribution is truncated there. A normal one with the same variance, and
     the noise on top, has at least the entropy of the observation. Without heed of the noise the best variable, of which

@@ -168,7 +168,7 @@ def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
 
 
 def coverage_of(diagram: CausalDiagram, reward: str, target: frozenset[str], weights: Mapping[str, float]) -> float:
-    """What arrives at the reward: the weight of what is set, else the mean over the parents, of roots nothing."""
+    """The weight that reaches the reward: that of what is set, else the mean over the parents, of roots nothing."""
     scores: dict[str, float] = {}
     for name in diagram.topological_order:
         parents = diagram.parents(name)

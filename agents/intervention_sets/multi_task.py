@@ -204,7 +204,7 @@ class CoregionKernel(Kernel):
 
 
 def _same(first: Tensor, second: Tensor) -> Tensor:
-    """What the sigmas of points of the same outcome make of their covariance."""
+    """The product of two points' sigmas where their outcome is the same, else 0."""
     return (first[..., -1] == second[..., -1]) * first[..., -2] * second[..., -2]
 
 

@@ -385,7 +385,7 @@ class ExogenousNetwork(GPNetwork):
         return uniforms.to(self.device)
 
     def reward_belief(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """What is known of E[reward] under actions: its mean, and its standard deviation.
+        """Mean and standard deviation of E[reward] under actions.
 
         The means of the decoders lead from the roots to the reward, moved by the deviations. The standard deviation of
         the reward's decoder is averaged over u^ (sec. 5.2). To its square is added what the deviations upstream do to

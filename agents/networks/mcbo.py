@@ -85,7 +85,7 @@ class MCBO(NetworkAgent):
     Args:
         beta: width of the confidence bounds in standard deviations; finite, at least 0. None needs no tuning: 0.05,
             with exploration when the action teaches nothing. The paper picks it from {0.05, 0.5, 5}; over its nine
-            tasks the least earned most while learning, the greatest found the best actions
+            tasks the smallest earned most while learning, the largest found the best actions
             (examples/chosen_beta.yaml).
         samples: of the noise, for the expectation in the acquisition function (32 in the paper, 128 for Dropwave); 1
             to 4,096.

@@ -229,5 +229,5 @@ class NetworkPosterior(Posterior):
 
 @GetSampler.register(NetworkPosterior)
 def _sampler(posterior: NetworkPosterior, sample_shape: torch.Size, *, seed: int | None = None) -> Any:
-    """What acquisition functions use that are not given a sampler."""
+    """The sampler of acquisition functions that are given none."""
     return SobolQMCNormalSampler(sample_shape, seed=seed)

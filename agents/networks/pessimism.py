@@ -24,7 +24,7 @@ PRICE = 10.0  # of a violation by the spread of a node, in spreads of the reward
 
 
 class Pessimism:
-    """What an action may cost that may miss constraints.
+    """The penalty on an action that may miss constraints.
 
     Args:
         network: that models the constrained nodes too.

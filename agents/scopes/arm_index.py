@@ -1,4 +1,4 @@
-"""What a bandit over scopes compares its arms by: the value U_i of arm i, to which it adds a bonus for rare plays."""
+"""The index of a bandit over scopes: the value U_i of arm i, to which it adds a bonus for rare plays."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class CoCaBO(Agent):
         return max(self.arms, key=lambda arm: self.score(arm, contexts))
 
     def score(self, arm: ScopeArm, contexts: np.ndarray) -> float:
-        """What picks an arm that has been played: ``U_i + rho_i(n) / sqrt(n)``, given the contexts of all rounds."""
+        """The index of an arm that has been played: ``U_i + rho_i(n) / sqrt(n)``, given the contexts of all rounds."""
         bonus = self.rho * float(arm.gp.noise_scale) * self._growth(arm) / math.sqrt(len(arm.rounds))
         return self._index.value(arm, contexts, self._width(arm)) + bonus
 
@@ -225,7 +225,7 @@ class CoCaBO(Agent):
         return {} if arm is None or not arm.rounds else {self.task.reward: arm.bound_of(action, self._context, 0.0)}
 
     def recommend(self) -> Action:
-        """What the arm that was played most would repeat in the context that was observed last.
+        """The action that the arm that was played most would repeat in the context that was observed last.
 
         Raises:
             ArgumentError: if none of the arms has been played yet.

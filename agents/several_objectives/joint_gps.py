@@ -35,7 +35,7 @@ class JointNormals(NormalOutputs):
 
 @GetSampler.register(JointNormals)
 def _sampler(posterior: JointNormals, sample_shape: torch.Size, *, seed: int | None = None) -> Any:
-    """What acquisition functions use that are not given a sampler."""
+    """The sampler of acquisition functions that are given none."""
     return SobolQMCNormalSampler(sample_shape, seed=seed)
 
 

@@ -140,7 +140,7 @@ class QNEHVI(SeveralObjectivesAgent):
 
 
 class QNEHVISets(QNEHVI):
-    """The same on the target sets that can be Pareto-optimal on the diagram.
+    """qNEHVI on the target sets that can be Pareto-optimal on the diagram.
 
     Args:
         unsupported: whether to search also sets that only reach points of the front below its convex hull.

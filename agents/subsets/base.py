@@ -1,4 +1,4 @@
-"""What the methods that fit a linear system have in common."""
+"""The common part of the methods that fit a linear system."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class GALCB(LinearSEMAgent):
         """Which candidates, ``(rounds, k)``, the Lasso keeps for a node with these values in its ``usual`` rounds."""
         if not candidates.shape[1]:
             return np.zeros(0, dtype=bool)
-        from sklearn.linear_model import Lasso  # late: slow to import, and needed once a run
+        from sklearn.linear_model import Lasso  # late: slow to import, and needed once per run
 
         own = candidates[usual]
         spread = np.maximum(own.std(axis=0), np.finfo(float).tiny)

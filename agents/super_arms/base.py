@@ -1,4 +1,4 @@
-"""What the agents of the masked mode share: the table of super arms, and the separable structure of a task."""
+"""The common part of the agents of masked mode: the table of super arms, and the separable structure of a task."""
 
 from __future__ import annotations
 

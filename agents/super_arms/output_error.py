@@ -25,7 +25,7 @@ FILTERINGS = 3
 
 
 class Solution(NamedTuple):
-    """What a system predicts.
+    """The predictions of a system.
 
     Attributes:
         nodes: shape ``(rounds, N)``.

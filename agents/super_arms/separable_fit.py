@@ -366,7 +366,7 @@ class CoefficientPosterior:
 
 
 def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> CoefficientPosterior:
-    """What is not known about the coefficients of a fitted system, given its edges; prior N(0, 1) each.
+    """The posterior of the coefficients of a fitted system, given its edges; prior N(0, 1) each.
 
     Args:
         system: as fitted.

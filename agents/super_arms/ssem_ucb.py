@@ -73,7 +73,7 @@ EXTERNAL: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 class SSEMUCB(SuperArmAgent):
-    """SSEM-UCB, Alg. 1: one fit for each base arm, assembled to an acyclic system. Plays masked separable tasks.
+    """SSEM-UCB (Algorithm 1): one fit for each base arm, assembled to an acyclic system. Plays masked separable tasks.
 
     Args:
         degree: q of the Taylor polynomials, 1 to 4; or ``"search"``, which chooses it at every fit (Alg. 4).
@@ -254,7 +254,7 @@ class SSEMUCB(SuperArmAgent):
 
 
 class SSEMUCBJO(SSEMUCB):
-    """SSEM-UCB-JO, Alg. 2: one fit to all rounds, of a system with cycles or without; see :class:`SSEMUCB`."""
+    """SSEM-UCB-JO (Algorithm 2): one fit to all rounds, of a system with cycles or without; see :class:`SSEMUCB`."""
 
     def fit(self, super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
         return fit_jointly(exogenous, nodes, self.components(), self.task.graph.is_acyclic, self.model.system)
@@ -264,7 +264,7 @@ class SSEMUCBJO(SSEMUCB):
 
 
 class SSEMUCBNorm(SSEMUCB):
-    """SSEM-UCB-Norm, Alg. 3: signals are taken as normal, so that means and variances give all moments."""
+    """SSEM-UCB-Norm (Algorithm 3): signals are taken as normal, so that means and variances give all moments."""
 
     def signal_moments(self) -> np.ndarray:
         return self.moments.normal_moments()

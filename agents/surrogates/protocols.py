@@ -1,4 +1,4 @@
-"""What agents ask of a surrogate, so that any model which answers can stand in a GP's place, whatever its class.
+"""The interface of a surrogate, so that any model which has it can stand in a GP's place, whatever its class.
 
 Agents with one make it by their class attribute ``make_surrogate``; see the guide, *Writing an agent*.
 """
@@ -20,11 +20,11 @@ class Surrogate(Protocol):
 
     @property
     def inputs(self) -> Tensor:
-        """What was added, ``n x d``."""
+        """The inputs that were added, ``n x d``."""
 
     @property
     def outputs(self) -> Tensor:
-        """What was added, ``(n,)``."""
+        """The outputs that were added, ``(n,)``."""
 
     @property
     def noise_scale(self) -> Tensor:
@@ -46,7 +46,7 @@ class Surrogate(Protocol):
         """Posterior means and standard deviations of the function without noise, differentiable."""
 
     def bound(self, points: Tensor, width: float) -> Tensor:
-        """What is ``width`` standard deviations above the mean, differentiable."""
+        """The value ``width`` standard deviations above the mean, differentiable."""
 
 
 class NodeSurrogate(Surrogate, Protocol):

@@ -1,1 +1,1 @@
-"""What the rooms share and no method owns: actions as inputs, search, argument checks."""
+"""Tools that all rooms share and no method owns: actions as inputs, search, argument checks."""

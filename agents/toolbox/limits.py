@@ -1,4 +1,4 @@
-"""What agents' keywords may be: checks and limits that several agents with torch share."""
+"""Checks and limits of keywords that several agents with torch share."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def require_device(given: Any) -> None:
     try:
         torch.device(given)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(f"device must name a torch device, as 'cpu' or 'cuda:0'; given {shown(given)}") from error
+        raise ArgumentError(f"device must name a torch device, like 'cpu' or 'cuda:0'; given {shown(given)}") from error

@@ -93,7 +93,7 @@ class MultiplicativeWeights(Agent):
         """Upper bounds on the rewards of actions beside moves, ``n x (q + k)`` to ``(n,)``."""
 
     def estimated_rewards(self) -> np.ndarray:
-        """What the actions played would have earned on average, as thought up; before the first round what they did."""
+        """Estimated mean rewards of the actions played, had they met all moves; at first the rewards seen."""
         if not self._rounds:
             return super().estimated_rewards()
         places = self._grid.places(np.stack([past.action for past in self.history]))

@@ -1,4 +1,4 @@
-"""What actions cost, of the features that models see of them."""
+"""Costs of actions, computed from the features that models see of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cbo_gym.task import HardTask, SoftTask, Task
 
 
 def cost_of(task: Task, inputs: Tensor) -> Tensor:
-    """What rounds cost, differentiable: features of actions ``... x input_dim`` to ``...``.
+    """The cost of rounds, differentiable: features of actions ``... x input_dim`` to ``...``.
 
     Args:
         task: soft or hard, with costs.
@@ -20,7 +20,7 @@ def cost_of(task: Task, inputs: Tensor) -> Tensor:
         ArgumentError: for another task.
     """
     if task.costs is None or not isinstance(task, SoftTask | HardTask):
-        raise ArgumentError(f"{task.env_id} is no soft or hard task with costs")
+        raise ArgumentError(f"{task.env_id} is not a soft or hard task with costs")
     domains = task.codec.domains
     native = [scale.to_native(inputs[..., place]) for place, scale in enumerate(domains.scales)]
     if isinstance(task, HardTask):

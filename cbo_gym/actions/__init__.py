@@ -1,4 +1,4 @@
-"""What an action is, to environments and to agents alike: spaces, native units, cells, one codec per mode, and costs.
+"""Actions, for environments and agents alike: spaces, native units, cells, one codec per mode, and costs.
 
 Nothing here knows of problems or mechanisms, so agents may import all of it.
 """

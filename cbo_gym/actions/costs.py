@@ -33,8 +33,8 @@ class Costs:
         observed: node -> price of observing it. All are observed in every round, so this adds a constant.
 
     Raises:
-        ArgumentError: if a price is no finite number above 0, a reference no finite number, a set empty, or nothing is
-            priced.
+        ArgumentError: if a price is not a finite number above 0, a reference is not finite, a set is empty, or nothing
+            is priced.
     """
 
     base: float = 0.0
@@ -86,16 +86,16 @@ class Costs:
 
     @cached_property
     def constant(self) -> float:
-        """What a round costs in which nothing is set or changed."""
+        """The cost of a round in which nothing is set or changed."""
         return float(self.base + add_up(self.observed.values()))
 
     def fixed(self, items: Collection[str]) -> float:
-        """What it costs to set or change these items, without what is paid for each unit."""
+        """The cost of setting or changing these items, without what is paid for each unit."""
         own = self.sets.get(frozenset(items)) if items else None
         return self.constant + float(self._one_by_one(items) if own is None else own)
 
     def of(self, changed: Changed) -> Any:
-        """What rounds cost.
+        """The cost of rounds.
 
         Args:
             changed: item -> ``(mask, value)``: where the item is set or changed, True for everywhere, and to which

@@ -49,7 +49,7 @@ class Domains:
             have no names of their own. They are then called ``a0``, ``a1``, ...
 
     Attributes:
-        names: one a coordinate.
+        names: one per coordinate.
         named: whether the names are the coordinates' own.
         intervals: native ``(low, high)`` of each.
         scales: the same, as what changes units.

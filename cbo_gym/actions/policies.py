@@ -1,4 +1,4 @@
-"""What policies of reinforcement learning libraries choose, as actions of any mode."""
+"""Choices of the policies of reinforcement learning libraries, as actions of any mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_CHOICES = 2**16  # actions of a policy that chooses among some
 
 
 class PolicyActions:
-    """What the policies of Stable-Baselines3 choose, as actions of any mode.
+    """Turns the choices of Stable-Baselines3's policies into actions of any mode.
 
     Args:
         codec: of the actions.

@@ -143,12 +143,12 @@ def _refuse_others(given: Any, depth: int, number: Iterator[int]) -> Any:
             raise TypeError("lists are nested too deeply")
         return [_refuse_others(part, depth - 1, number) for part in given]
     if isinstance(given, BYTES):
-        raise TypeError("text and bytes are no numbers")
+        raise TypeError("text and bytes are not numbers")
     found = np.asanyarray(given)
     if isinstance(found, np.ma.MaskedArray):
         raise TypeError("a masked array may lack numbers")
     if found.dtype.kind not in "fiu":
-        raise TypeError(f"{found.dtype} is no kind of real numbers")
+        raise TypeError(f"{found.dtype} is not a kind of real numbers")
     if found.size > MOST:
         raise TypeError(f"an array of more than {MOST} numbers")
     return found

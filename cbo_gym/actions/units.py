@@ -40,7 +40,7 @@ class Unit:
 
     @cached_property
     def origin(self) -> float:
-        """What 0 becomes, of a straight one."""
+        """The new value of 0, of a linear one."""
         return (self.new[1] if self.reflected else self.new[0]) - self.slope * self.old[0]
 
     @cached_property

@@ -34,7 +34,7 @@ def list_agents(
     mode: Annotated[Mode | None, typer.Option(metavar="MODE", help=MODE_HELP)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the agents, what each plays and its parameters with defaults; of those that are named, tell all.
+    """List the agents, what each plays and its parameters with defaults; name some for all details.
 
     Example: [b]cbo-gym agents GP-UCB MCBO[/b]
     """

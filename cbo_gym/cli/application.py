@@ -96,7 +96,7 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """What is given before the name of a command."""
+    """The options that are given before the name of a command."""
 
 
 def look_here(names: Names) -> Names:

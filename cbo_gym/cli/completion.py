@@ -1,4 +1,4 @@
-"""What a shell may complete values to; nothing here imports an agent."""
+"""Values that a shell may complete; nothing here imports an agent."""
 
 from __future__ import annotations
 

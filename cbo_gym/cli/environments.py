@@ -138,7 +138,7 @@ def show(
 
 
 def _shown(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, Any]:
-    """What can be said of an environment, under the keys of the JSON document."""
+    """The facts about an environment, under the keys of the JSON document."""
     from cbo_gym.feedback.contextual import name_scope
     from cbo_gym.problems.modes.contextual import Contexts
     from cbo_gym.problems.modes.discrete import arms_of

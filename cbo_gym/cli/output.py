@@ -1,4 +1,4 @@
-"""What the commands print: tables for people, JSON and CSV for programs."""
+"""Output of the commands: tables for people, JSON and CSV for programs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Format(StrEnum):
 
 
 def chosen_format(as_json: bool, as_csv: bool) -> Format:
-    """What the two options ask for.
+    """The format that the two options ask for.
 
     Raises:
         ArgumentError: if both are given.

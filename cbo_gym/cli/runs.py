@@ -90,7 +90,7 @@ def run(
 
 
 def _document(result: Run) -> dict[str, object]:
-    """What the run was, and its table as a list of rows."""
+    """The facts about a run, and its table as a list of rows."""
     about = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in UNTOLD}
     return {**about, "seconds_a_round": result.seconds_a_round, "rounds": result.table.to_dicts()}
 
@@ -145,7 +145,7 @@ def sweep(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Published results: leave out runs that they already have, to extend a store bit by bit.",
+            help="Published results: leave out runs that they already have, to extend a store step by step.",
         ),
     ] = None,
     checkpoint_every: Annotated[
@@ -163,7 +163,7 @@ def sweep(
         typer.Option(
             metavar="WORDS",
             help="Play blind: instances and all noise follow from these words, which nobody but you should know; "
-            "agents are not told which environment it is. The same words give the same again.",
+            "agents are not told which environment it is. The same words give the same runs.",
         ),
     ] = None,
     dry_run: Annotated[

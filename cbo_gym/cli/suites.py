@@ -27,7 +27,7 @@ SuiteSeeds = Annotated[
 def grid(
     suite: str | None, envs: Sequence[str] | None, seeds: int | None
 ) -> tuple[Sequence[str] | Suite, Sequence[int] | None]:
-    """What a sweep plays, and with which seeds; None for the suite's.
+    """The environments that a sweep plays, and with which seeds; None for the suite's.
 
     Raises:
         ArgumentError: unless exactly one of suite and environments is given; if there is no such suite.

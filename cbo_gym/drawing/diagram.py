@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Box:
-    """What a node's box looks like.
+    """The look of a node's box.
 
     Args:
         value: below the name; None for a box without a value.

@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: a table of facts, other tables, and pictures, as HTML."""
+"""Objects as HTML for a notebook: a table of facts, other tables, and pictures."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Slot = str | tuple[tuple[str, ...], int]  # a node's name, or a tuple for the pl
 
 
 class Diagram(Hashable, Protocol):
-    """What is drawn, as :class:`~cbo_gym.scm.CausalDiagram` has it, which knows of this module and not it of that."""
+    """The diagram to draw, as :class:`~cbo_gym.scm.CausalDiagram` has it, which this module does not know."""
 
     nodes: tuple[str, ...]
     directed: frozenset[tuple[str, str]]

@@ -18,7 +18,7 @@ MARGIN = 0.3  # beside the diagram
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a picture must have room for, in inches.
+    """Sizes of the things that a picture must have room for, in inches.
 
     Args:
         box: width and height of every node's box in a picture that is not crowded.

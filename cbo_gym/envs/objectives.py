@@ -26,7 +26,7 @@ def finite_rewards(outcomes: Outcomes, found: Mapping[str, Floats], shape: tuple
         shape: of the rounds, () for one.
 
     Raises:
-        OperationError: naming the first objective that is no finite number.
+        OperationError: naming the first objective that is not a finite number.
     """
     rewards = outcomes.rewards(found, shape)
     if not np.isfinite(rewards).all():

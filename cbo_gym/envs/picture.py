@@ -37,7 +37,7 @@ def picture_of(state: Snapshot) -> Picture:
 
 
 def roles_of(feedback: Feedback) -> dict[str, str]:
-    """What each node is, one of ``COLOURS``."""
+    """The role of each node, one of ``COLOURS``."""
     acted_on = feedback.acted_on()
     seen = feedback.problem.data(Contexts) if feedback.looks_ahead else None
     contexts = seen.names if seen else ()

@@ -1,4 +1,4 @@
-"""What ``env.render()`` shows: the causal diagram with the values of the last round, as text or a picture.
+"""Drawings of ``env.render()``: the causal diagram with the values of the last round, as text or a picture.
 
 Latent variables are never shown; they appear as the confounding that they cause. Matplotlib is imported when
 the first picture is drawn: no window, no global state.

@@ -160,8 +160,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
         Raises:
             gymnasium.error.InvalidAction: if the action is no element of the action space; nothing changes then.
-            OperationError: if the reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is no finite number;
-                nor does anything change then.
+            OperationError: if the reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is not
+                finite; nothing changes then.
         """
         intervention = played = self._decode(action)
         if self._remembers:
@@ -185,7 +185,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return observation, reward, False, False, self._info(played, intervention, values)
 
     def _info(self, played: Intervention, situated: Intervention, values: Values) -> StepInfo:
-        """What the last round's ``info`` says of an action, by itself and as it was done, and of what it gave."""
+        """The last round's ``info`` on an action: the action itself, the action as it was done, and its outcome."""
         info = {"round": self.round, "intervention": self._describe(situated)}
         if self._several:
             found = self.feedback.objectives(values, played)
@@ -195,7 +195,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return info
 
     def situated(self, action: Action) -> Intervention:
-        """What an action would do in the round that comes, in native units.
+        """The intervention that an action would make in the next round, in native units.
 
         Raises:
             gymnasium.error.InvalidAction: if it is no element of the action space.
@@ -203,7 +203,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return self.feedback.situate(self._decode(action), self._memory)
 
     def counterfactual(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
-        """What :meth:`step` would have given in the last round under another action, on the same noise.
+        """The outcome that :meth:`step` would have given in the last round under another action, on the same noise.
 
         Abduction, action, prediction (Pearl, *Causality*, 2009, sec. 7.1), with nothing to infer: the environment
         knows the round's exogenous noise and the structural equations. It assumes what these say, that the noise does

@@ -71,7 +71,7 @@ def task_of(
     initial_data: tuple[Round, ...],
     drawn: Mapping[str, Any] | None = None,
 ) -> Task:
-    """What an agent may know of a feedback, with rounds that it is given before it acts.
+    """The task of a feedback, with the rounds that an agent is given before it acts.
 
     Args:
         feedback: of any mode.

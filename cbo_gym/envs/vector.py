@@ -145,8 +145,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         Raises:
             gymnasium.error.ResetNeeded: before the first reset.
             gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
-            OperationError: if a reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is no finite number;
-                nothing changes then.
+            OperationError: if a reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is not
+                finite; nothing changes then.
         """
         if not self._generators:
             raise gym.error.ResetNeeded("call reset before step")
@@ -170,7 +170,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
-        """What :meth:`step` would have given in the last round under other actions, on the same noise.
+        """The outcomes that :meth:`step` would have given in the last round under other actions, on the same noise.
 
         As of the scalar environment: exact, and without a change of anything.
 
@@ -189,7 +189,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return self._with_next(seen, memory), reward, false, truncated, info
 
     def situated(self, actions: Actions) -> Intervention:
-        """What actions would do in the rounds that come, in native units.
+        """The interventions that actions would make in the next rounds, in native units.
 
         Raises:
             gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
@@ -197,7 +197,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return self._decode(actions, self._memory)[0]
 
     def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
-        """What a copy of the actions does in rounds after those remembered, and what ``info`` says of their costs."""
+        """The effect of a copy of the actions in rounds after those remembered, and their costs as in ``info``."""
         own = own_copy(self.single_action_space, actions)
         intervention = self.feedback.decode_batch(own)
         self._require_one_each(own)
@@ -210,7 +210,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return {"cost": cost, "_cost": np.ones(self.num_envs, dtype=bool)}
 
     def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
-        """What ``info`` says of several objectives."""
+        """The entries of ``info`` on several objectives."""
         if not self._several:
             return {}
         told: StepInfo = {}

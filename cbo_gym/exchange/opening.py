@@ -30,7 +30,7 @@ def opened(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
 
 
 def require_function(feedback: Feedback) -> None:
-    """Refuse a mode in which the reward is no function of a point of the codec's unit box.
+    """Refuse a mode in which the reward is not a function of a point of the codec's unit box.
 
     Raises:
         ArgumentError: for the contextual mode, and where a round depends on those before it.
@@ -42,7 +42,7 @@ def require_function(feedback: Feedback) -> None:
         )
     if feedback.remembers:
         raise ArgumentError(
-            f"a round of {feedback.problem.name} depends on those before it, so that it is no function of a point; "
+            f"a round of {feedback.problem.name} depends on those before it, so that it is not a function of a point; "
             f"give an agent to cbo_gym.evaluate, or take another mode than {feedback.mode}"
         )
     if feedback.looks_ahead:

@@ -38,7 +38,7 @@ def sample(
         env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment.
         n: number of samples, at least 1.
         do: hard intervention: observed variables, except for the reward, and what they are set to in native units: any
-            finite number, or ``n`` numbers, one a sample (a randomised experiment). Neither the variables that the
+            finite number, or ``n`` numbers, one per sample (a randomised experiment). Neither the variables that the
             mode's actions may set nor their domains are a limit.
         action: an element of the action space, which is played in every sample; in aggregated mode the values are then
             means over the cell. What it sets is not in ``do``.
@@ -52,7 +52,7 @@ def sample(
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment, or ``do`` is no mapping.
         ArgumentError: for an unknown environment or bad parameters, fewer than 1 samples, an unknown or latent variable
-            or the reward in ``do``, or what is no finite number.
+            or the reward in ``do``, or what is not a finite number.
         gymnasium.error.InvalidAction: if the action is no element of the action space.
         OperationError: where a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
     """
@@ -89,7 +89,7 @@ def _played(
 
 
 def _values(feedback: Feedback, name: str, given: Floats, n: int) -> Floats:
-    """What ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
+    """The values that ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
     *settable, reward = feedback.scm.nodes
     if name not in settable:
         hint = ", which is the reward" if name == reward else did_you_mean(name, settable)

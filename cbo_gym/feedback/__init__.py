@@ -1,4 +1,4 @@
-"""What an action means and what comes back: one pure module a mode, named after it, apart from Gymnasium's sessions."""
+"""Feedback: what an action means and what comes back. One pure module per mode, named after it, without sessions."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _asking(problem: Problem, asked: dict[str, Any]) -> Problem:
 
 
 def _name(problem: str | Problem) -> str:
-    """What a user calls it: of a system of this package no function's path."""
+    """The user's name for it: of a system of this package no function's path."""
     if isinstance(problem, Problem):
         return problem.name
     return problem.partition(":")[2] if problem.startswith("cbo_gym.") else shortened(problem)

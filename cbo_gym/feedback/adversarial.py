@@ -45,7 +45,7 @@ class AdversarialFeedback(SoftFeedback):
     ``adversary``: ``"adaptive"`` is the best reply to the agent's past actions (each counts 0.9 of the next one), or,
     with a probability of 0.2, a move at random; ``"informed"``: the same to the action that it meets, which it knows
     before it moves; ``"random"``: all moves are equally likely; ``"fixed"``: the move that
-    is worst for an agent that plays at random; a list of moves in [0, 1], one a round and then from the beginning; or a
+    is worst for an agent that plays at random; a list of moves in [0, 1], one per round, then again; or a
     function of the past actions, an array ``(rounds, q)``, that returns the move. None but the
     informed one knows the action that it meets.
 
@@ -144,7 +144,7 @@ class AdversarialFeedback(SoftFeedback):
         return intervention if move is None else self.against(intervention, move)
 
     def against(self, intervention: Intervention, moves: np.ndarray) -> Intervention:
-        """What the agent's intervention is together with a move ``(k,)``, or moves ``(n, k)``, of the adversary."""
+        """The agent's intervention together with a move ``(k,)``, or moves ``(n, k)``, of the adversary."""
         native = self.move_domains.to_native(moves.tolist() if moves.ndim == 1 else moves.T)
         return Intervention([*intervention.soft, *native])
 
@@ -157,7 +157,7 @@ class AdversarialFeedback(SoftFeedback):
         return [scale.to_unit(value) for scale, value in own]
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """What rounds give, the adversary's native coordinates included; a move that is missing is drawn by luck."""
+        """The outcome of rounds, with the adversary's native coordinates; a move that is missing is drawn by luck."""
         soft = intervention.soft
         if len(soft) == self._first:
             drawn = self._native_moves[place_at(noise[self._luck_place], len(self.moves))]

@@ -27,7 +27,7 @@ Memory = Any  # of a mode's own making; never changed, so that whoever keeps one
 
 
 class Entry(NamedTuple):
-    """What an action does at a node, for pictures.
+    """The effect of an action at a node, for pictures.
 
     ``text`` says it, ``widest`` is at least as long as any other action's, and ``used`` is False where nothing is done.
     """
@@ -107,7 +107,7 @@ class Feedback(ABC):
         return fitted(self.problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
 
     def whole_graph(self) -> ToldGraph:
-        """What agents are told of the causal graph where they are told all of it."""
+        """The causal graph as agents are told it where they are told all of it."""
         return ToldGraph(self.scm.nodes, self.scm.diagram)
 
     @abstractmethod
@@ -166,7 +166,7 @@ class Feedback(ABC):
 
     @abstractmethod
     def describe(self, intervention: Intervention) -> Description:
-        """What was done, in native units by variable or parameter name."""
+        """The intervention in native units, by variable or parameter name."""
 
     def describe_batch(self, intervention: Intervention) -> Description:
         """The same for a batch: name -> new array, with ``_name`` masks as in Gymnasium's vector infos."""
@@ -177,7 +177,7 @@ class Feedback(ABC):
         return described
 
     def priceable(self) -> Priceable:
-        """What of the mode's actions may have a price.
+        """The items of the mode's actions that may have a price.
 
         Raises:
             ArgumentError: if nothing may.
@@ -185,11 +185,11 @@ class Feedback(ABC):
         raise ArgumentError(f"{self.problem.name}: there are no costs in {self.mode} mode")
 
     def changed(self, intervention: Intervention) -> Changed:
-        """What an action sets or changes, where that may have a price: item -> ``(mask, native value)``."""
+        """The items that an action sets or changes and that may have a price: item -> ``(mask, native value)``."""
         return {}
 
     def cost(self, intervention: Intervention) -> Floats:
-        """What rounds cost, a number or an array of the batch's shape; one number where all cost the same.
+        """The cost of rounds, a number or an array of the batch's shape; one number where all cost the same.
 
         Args:
             intervention: what actions stand for, as :meth:`decode` or :meth:`decode_batch` gave it.
@@ -198,11 +198,11 @@ class Feedback(ABC):
         return self.costs.of(self.changed(intervention))
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """What rounds with this noise give, by variable, of the shape of the noise and the batch together."""
+        """The outcome of rounds with this noise, by variable, of the shape of the noise and the batch together."""
         return self.scm.propagate(noise, intervention)
 
     def objectives(self, values: Values, intervention: Intervention) -> dict[str, Floats]:
-        """What rounds give of several objectives, by name, each in its own units and direction.
+        """The values of several objectives in rounds, by name, each in its own units and direction.
 
         Args:
             values: of the rounds, as :meth:`play` gave them.
@@ -212,7 +212,7 @@ class Feedback(ABC):
         return outcomes.several(values, self.cost(intervention) if outcomes.is_paid_for else 0.0)
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        """What an agent sees of rounds that were played.
+        """The observation of rounds that were played.
 
         Args:
             nodes: the observed variables, in the order of ``self.nodes``, shape ``(..., n)``.
@@ -221,15 +221,15 @@ class Feedback(ABC):
         return {"nodes": nodes}
 
     def before(self, noise: Draws) -> Observation:
-        """What an agent sees of rounds with this noise before it plays them, where the mode ``looks_ahead``."""
+        """The observation of rounds with this noise before they are played, where the mode ``looks_ahead``."""
         return {}
 
     def start(self) -> Memory:
-        """What the first round depends on, where the mode ``remembers``."""
+        """The memory before the first round, where the mode ``remembers``."""
         return None
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """What an action does in the round that comes, where the mode ``remembers``.
+        """The effect of an action in the next round, where the mode ``remembers``.
 
         Args:
             intervention: what the action stands for by itself, of one round or a batch of them.
@@ -238,7 +238,7 @@ class Feedback(ABC):
         return intervention
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
-        """What the next round depends on, after one was played.
+        """The memory after a round was played, on which the next one depends.
 
         Args:
             memory: what it depended on itself; stays as it is.
@@ -248,11 +248,11 @@ class Feedback(ABC):
         return memory
 
     def recalled(self, memory: Memory) -> Observation:
-        """What an agent sees of the memory before it plays the round that comes, shape ``(k,)`` or ``(n, k)`` each."""
+        """The part of the memory that an agent sees before the next round, shape ``(k,)`` or ``(n, k)`` each."""
         return {}
 
     def empty_observation(self) -> Observation:
-        """What is seen before the first round: zeros."""
+        """The observation before the first round: zeros."""
         return self.after(np.zeros(len(self.nodes)), defaultdict(float))
 
     @abstractmethod
@@ -260,7 +260,7 @@ class Feedback(ABC):
         """The nodes that actions act on directly, and how, in a word: for pictures and tables."""
 
     def entering(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
-        """What an action feeds into the mechanisms, by node; nothing where it sets variables, whose values tell.
+        """The entries of an action into the mechanisms, by node; none where it sets variables, whose values tell.
 
         Args:
             intervention: what the action stood for; None before the first.

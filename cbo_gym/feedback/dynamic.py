@@ -27,7 +27,7 @@ MOST_TRIALS = 10_000
 
 
 class Past(NamedTuple):
-    """What a round depends on: how many were played before it, and what was implemented in the slices before its own.
+    """The past that a round depends on: how many were played before it, and what was implemented in earlier slices.
 
     ``implemented`` is by variable of its slice, as an :class:`Intervention` holds it.
     """
@@ -183,7 +183,7 @@ class DynamicFeedback(ChoiceFeedback):
         return self._played(intervention).hard
 
     def _played(self, intervention: Intervention) -> Intervention:
-        """What is set in the slice that is played, by the variables' bare names."""
+        """The values that are set in the slice that is played, by the variables' bare names."""
         (place,) = intervention.soft
         names, done = self._names[int(place)], intervention.hard
         return Intervention((), {name: done[named] for name, named in names.items() if named in done})

@@ -90,7 +90,7 @@ class ParametricFeedback(Feedback):
         return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
 
     def entry(self, place: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
-        """What an action is at one coordinate, its value in native units; for the arguments see :meth:`entering`."""
+        """An action at one coordinate, its value in native units; for the arguments see :meth:`entering`."""
         name, domain = self.domains.names[place], self.domains.intervals[place]
         value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[place]))
         return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")

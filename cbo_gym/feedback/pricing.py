@@ -11,7 +11,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean, shown
 
 
 class Priceable(NamedTuple):
-    """What of a mode's actions may have a price.
+    """The items of a mode's actions that may have a price.
 
     Attributes:
         items: what prices may name -> the items that it stands for.

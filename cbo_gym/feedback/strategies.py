@@ -28,7 +28,7 @@ Mover = Callable[[np.ndarray], Sequence[float] | np.ndarray]
 
 
 class Game(NamedTuple):
-    """What a strategy may know.
+    """Everything that a strategy may know.
 
     Attributes:
         actions: the agent's.
@@ -68,7 +68,7 @@ class Strategy(ABC):
         self.game = game
 
     def start(self) -> Memory:
-        """What the first move depends on."""
+        """The memory that the first move depends on."""
         return None
 
     def reply(self, memory: Memory, action: Sequence[Floats]) -> np.ndarray | None:
@@ -84,7 +84,7 @@ class Strategy(ABC):
         """
 
     def remember(self, memory: Memory, action: Sequence[Floats], luck: Floats) -> Memory:
-        """What the next move depends on.
+        """The memory that the next move depends on.
 
         Args:
             memory: what the last one depended on.
@@ -113,7 +113,7 @@ class Fixed(Strategy):
 
 
 class Reply(NamedTuple):
-    """What the adaptive adversary remembers: the agent's rewards so far against each move, and the next move."""
+    """The adaptive adversary's memory: the agent's rewards so far against each move, and the next move."""
 
     rewards: np.ndarray  # (..., m)
     place: np.ndarray  # (...)
@@ -172,7 +172,7 @@ class Informed(Strategy):
 
 
 class Listed(Strategy):
-    """Moves of the user's own, one a round, from the beginning again after the last."""
+    """Moves of the user's own, one per round, from the beginning again after the last."""
 
     def __init__(self, game: Game, moves: Any) -> None:
         super().__init__(game)

@@ -157,7 +157,7 @@ class ConstrainedOracle(Oracle):
         return constraint.excess(value)
 
     def _amounts(self, excess: np.ndarray) -> np.ndarray:
-        """What is missed, of excesses ``(..., constraints)``: no rounding."""
+        """The amounts by which excesses ``(..., constraints)`` miss their limits: no rounding."""
         return np.where(excess > self._least, excess, 0.0)
 
     # The search ------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class ConstrainedOracle(Oracle):
         return lambda points: (np.minimum(slack(points), 0.0) / units).sum(axis=-1)
 
     def _merit(self, region: Region) -> Callable[[np.ndarray], np.ndarray]:
-        """What the search maximises: every feasible point above every other one, whatever their rewards.
+        """The merit that the search maximises: every feasible point above every other one, whatever their rewards.
 
         Feasible points by their reward, squeezed into (-1, 1); others by their violation, into (-2, -1).
         """

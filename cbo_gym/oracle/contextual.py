@@ -52,7 +52,7 @@ class ContextualOracle(Oracle):
         return self.mean_given(intervention, seen["context"])
 
     def judge(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Verdict:
-        """The best is max over x of E[Y | x, c], so that the luck of the context is no part of what is lacking."""
+        """The best is max over x of E[Y | x, c], so that the luck of the context does not count."""
         contexts = np.stack([one["context"] for one in seen])
         best = self.best_given(contexts).value
         expected = self.expected_given(played, contexts[:-1])

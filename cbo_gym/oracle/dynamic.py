@@ -116,7 +116,7 @@ class DynamicOracle(Oracle):
         return np.array([self.best_after(self._past_in(whole.at(i))).value for i in places]).reshape(shape)
 
     def _past_in(self, intervention: Intervention) -> Past:
-        """What was implemented before, of what one situated action does."""
+        """The interventions implemented before one situated action."""
         place = int(intervention.soft[0])
         earlier = {f"{name}_{before}" for before in range(place) for name in self.feedback.manipulable}
         implemented = {name: pair for name, pair in intervention.hard.items() if name in earlier}

@@ -158,7 +158,7 @@ class Oracle:
         """The value of each round of a run as one number, shape ``(rounds,)``: its reward.
 
         Args:
-            rewards: as the environment gave them, one a round.
+            rewards: as the environment gave them, one per round.
         """
         return rewards
 
@@ -166,7 +166,7 @@ class Oracle:
         """The expected rewards of a run's actions and recommendations, and the best that could be had in each round.
 
         Args:
-            played: the actions, one a round.
+            played: the actions, one per round.
             recommended: the recommendation after each round.
             seen: what was seen before each round, and after the last one.
         """
@@ -260,7 +260,7 @@ class Oracle:
     def _reduced(
         self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """What ``reduce`` makes of the rewards under each of a batch, shape ``(n, draws)``, some rows at a time."""
+        """The rewards under each of a batch, shape ``(n, draws)``, reduced by ``reduce`` some rows at a time."""
         own = intervention.batch_shape[: self.feedback.own_axes]
         shape = intervention.batch_shape[self.feedback.own_axes :]
         count = shape[0] if shape else 1

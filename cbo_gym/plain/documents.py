@@ -1,4 +1,4 @@
-"""What tasks and rounds are made of, to and from what JSON can hold; a closed list of kinds, each by its arguments."""
+"""Tasks and rounds to and from what JSON can hold; a closed list of kinds, each by its arguments."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def from_plain(document: Document) -> Any:
     try:
         return _Reader().read(document)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ArgumentError(f"this is no plain data of a task or a round: {type(error).__name__}: {error}") from error
+        raise ArgumentError(f"this is not plain data of a task or a round: {type(error).__name__}: {error}") from error
 
 
 class _Writer:
@@ -121,7 +121,7 @@ class _Writer:
         return self._rarer(value)
 
     def _rarer(self, value: Any) -> Document:
-        """What rounds seldom hold."""
+        """Fields that rounds seldom have."""
         if isinstance(value, tasks.Mode):
             return {"mode": value.value}
         if isinstance(value, np.generic | np.ndarray):

@@ -91,7 +91,7 @@ def traced(function: Composition, names: Sequence[str]) -> Expression:
 
 
 class _Symbol:
-    """What stands for a node or a step while a function is watched."""
+    """Stands for a node or a step while a function is watched."""
 
     def __init__(self, steps: list[Step], step: Step) -> None:
         self.steps = steps
@@ -132,7 +132,7 @@ def _place_of(value: Any, steps: list[Step]) -> int:
             raise ArgumentTypeError("symbols of two functions meet")
         return value.place
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ArgumentTypeError(f"a {type(value).__name__} is no number")
+        raise ArgumentTypeError(f"a {type(value).__name__} is not a number")
     steps.append((DOUBLE, float(value)) if isinstance(value, np.generic) else (NUMBER, value))
     return len(steps) - 1
 

@@ -1,4 +1,4 @@
-"""What goes to and fro between an agent and whoever plays it."""
+"""Messages between an agent and whoever plays it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def written(message: Document) -> bytes:
 
 
 def read_message(message: bytes) -> Document:
-    """What was written.
+    """The message that was written.
 
     Raises:
         ArgumentError: if it is no JSON, or nested too deeply.

@@ -36,7 +36,7 @@ MixtureComponents = Sequence[Sequence[float]]  # (weight, mean, c) of each
 
 
 class ModeData(ABC):
-    """What one feedback mode needs of a problem: a frozen dataclass, which the problem carries without knowing it."""
+    """A problem's data for one feedback mode: a frozen dataclass, which the problem carries without knowing it."""
 
     @abstractmethod
     def check(self, problem: Problem) -> None:

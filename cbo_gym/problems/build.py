@@ -77,7 +77,7 @@ def is_yaml_file(path: str) -> bool:
 
 
 def builder_of(path: str) -> Callable[..., Problem]:
-    """What an import path leads to; importing it runs that module's code.
+    """The object that an import path leads to; importing it runs that module's code.
 
     Raises:
         ArgumentError: if it leads nowhere.

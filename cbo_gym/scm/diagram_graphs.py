@@ -12,7 +12,7 @@ from cbo_gym.scm.diagram_parts import Edge, Parts, add_edge, free_name, is_hidde
 
 
 def read_networkx(graph: Any, latents: Iterable[str] = ()) -> Parts:
-    """What a directed graph holds.
+    """The contents of a directed graph.
 
     Args:
         graph: a ``DiGraph`` or ``MultiDiGraph``; attributes of nodes and edges may mark them as hidden or bidirected.
@@ -39,7 +39,7 @@ def read_networkx(graph: Any, latents: Iterable[str] = ()) -> Parts:
 
 
 def read_pgmpy(model: Any) -> Parts:
-    """What a model of pgmpy holds: a DAG, a Bayesian network or another class with ``latents``.
+    """The contents of a model of pgmpy: a DAG, a Bayesian network or another class with ``latents``.
 
     Raises:
         ArgumentTypeError: if it has no ``latents``, or as :func:`read_networkx`.
@@ -50,7 +50,7 @@ def read_pgmpy(model: Any) -> Parts:
 
 
 def read_dowhy(model: Any) -> Parts:
-    """What a model of DoWhy holds: a ``CausalModel``, or a model of ``dowhy.gcm``.
+    """The contents of a model of DoWhy: a ``CausalModel``, or a model of ``dowhy.gcm``.
 
     Raises:
         ArgumentTypeError: if it has no graph, or as :func:`read_networkx`.

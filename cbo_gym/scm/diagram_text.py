@@ -33,7 +33,7 @@ READERS = {"digraph": "from_dot", "dag": "from_dagitty"}
 
 
 def read_dot(text: str) -> Parts:
-    """What a DOT text holds.
+    """The contents of a DOT text.
 
     Raises:
         ArgumentError: naming the line at fault.
@@ -42,7 +42,7 @@ def read_dot(text: str) -> Parts:
 
 
 def read_dagitty(text: str) -> Parts:
-    """What a DAGitty text holds.
+    """The contents of a DAGitty text.
 
     Raises:
         ArgumentError: naming the line at fault.

@@ -1,4 +1,4 @@
-"""What an agent does to a structural causal model: soft parameters, hard values, or both."""
+"""Interventions on a structural causal model: soft parameters, hard values, or both."""
 
 from __future__ import annotations
 

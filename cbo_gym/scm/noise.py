@@ -146,7 +146,7 @@ class GaussianMixture(Distribution):
         for field in ("weights", "means", "stds"):  # tuples keep the dataclass hashable
             object.__setattr__(self, field, _finite_numbers(field, getattr(self, field)))
         if not len(self.weights) == len(self.means) == len(self.stds) >= 1:
-            raise ArgumentError("weights, means and stds must have one entry a component, at least one")
+            raise ArgumentError("weights, means and stds must have one entry per component, at least one")
         _require_weights(self.weights)
         for std in self.stds:
             require_positive("every std", std)

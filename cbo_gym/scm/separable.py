@@ -68,7 +68,7 @@ class SeparableSEM(System):
         signals: the distribution of each ``b[i]``; there are N.
         components: ``(i, j) -> F[i, j]``, the function of node j in the equation of node i, counted from 0.
         names: of the nodes; None for ``y1``, ..., ``yN``. The signal of a node ``name`` is then ``z(name)``.
-        activations: G, one a node; None for the identity.
+        activations: G, one per node; None for the identity.
         payoff: h, called with the nodes' values by name; None for their sum.
         mask: what x acts on: ``"exogenous"``, z = x * b; or ``"endogenous"``, z = b and Y = h(x * y).
         feedback: ``"all"`` nodes are seen, or only those of the ``"selected"`` arms, the others as 0.
@@ -158,7 +158,7 @@ class SeparableSEM(System):
         return solve(noise, intervention.soft, intervention.hard)
 
     def _under(self, hard: Mapping[str, tuple[Mask, Floats]]) -> Callable[..., Values]:
-        """What solves the system where nodes are set; the last one is kept."""
+        """The solver of the system where nodes are set; the last one is kept."""
         if some := [name for name, (mask, _) in hard.items() if mask is not True]:
             raise ArgumentError(
                 f"in a separable SEM a node is set in the whole batch or not at all; given a mask of {some}"
@@ -231,7 +231,7 @@ class SeparableSEM(System):
                 return rate, (low[:, None], high[:, None])
             margin = 0.01 * (image[1] - image[0])
             low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
-        raise ArgumentError("the cyclic system is no contraction: its values diverge; make the components flatter")
+        raise ArgumentError("the cyclic system is not a contraction: its values diverge; make the components flatter")
 
     def _driving_range(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
         """Ends of an interval for every node that holds ``G[i](z[i])`` and the model noise, or what it is set to."""
@@ -257,7 +257,7 @@ class SeparableSEM(System):
 
 
 def _term(code: StraightLine, effect: int, cause: int, component: Component) -> str:
-    """What a node contributes to the equation of another."""
+    """The contribution of a node to the equation of another."""
     if isinstance(component, Linear):  # a product is much faster than a call
         return f"{code.bind(f'component_{effect}_{cause}', component.slope)} * y{cause}"
     return f"{code.bind(f'component_{effect}_{cause}', component)}(y{cause})"

@@ -47,7 +47,7 @@ class StraightLine:
         self._lines += lines
 
     def draw(self, source: str) -> str:
-        """What stands for the noise of a variable: 0 where it has none."""
+        """The expression for the noise of a variable: 0 where it has none."""
         return self._draws.get(source, "0.0")
 
     def plus_noise(self, value: str, source: str) -> str:

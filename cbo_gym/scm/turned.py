@@ -99,7 +99,7 @@ class Turned(System):
 
 
 def _old_value(unit: Unit, value: Floats) -> Floats:
-    """What is set, in the old unit: rounding must not lead out of the interval in which the mechanisms are sound."""
+    """The value that is set, in the old unit: rounding must not leave the interval where the mechanisms are sound."""
     if unit is SAME:
         return value
     low, high = unit.old

@@ -1,4 +1,4 @@
-"""What mechanisms take and give."""
+"""Values that mechanisms take and give."""
 
 from __future__ import annotations
 

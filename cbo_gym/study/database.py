@@ -166,7 +166,7 @@ def _waiting(url: sql.URL) -> dict[str, Any]:
 
 
 def _pool(url: sql.URL) -> dict[str, Any]:
-    """What is done with connections after a transaction.
+    """How connections are treated after a transaction.
 
     To connect to a server takes longer than to write there, so one connection is kept, and tried before it is used
     again. That of a SQLite file is closed, so that all that was written is in the one file and no process holds it.

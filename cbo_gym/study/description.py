@@ -1,4 +1,4 @@
-"""What a study is about: variables, what may be set, what counts, and who suggests; no mechanism."""
+"""A study's description: variables, what may be set, what counts, and who suggests; no mechanism."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Description(StrictModel):
             parameters; ``"contextual"``: as hard, after something was seen; ``"discrete"``: one of a list;
             ``"aggregated"``: an interval of each parameter.
         reward: the variable that counts.
-        direction: whether much or little of it is good.
+        direction: whether to maximise or to minimise it.
         variables: the observed ones, in the order in which they are shown; None for the diagram's.
         diagram: in DAGitty's language; None where it is not known.
         candidates: diagrams of which one should be the true one; empty where there is no such list.

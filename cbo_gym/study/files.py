@@ -1,4 +1,4 @@
-"""What goes into a study and comes out of it as files: a description in YAML, rounds and trials in CSV."""
+"""Files that go into a study and come out of it: a description in YAML, rounds and trials in CSV."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from cbo_gym.study.log import Event, Log
 
 
 class History:
-    """What the log says of a study.
+    """The state of a study according to its log.
 
     Args:
         log: of the database.

@@ -28,7 +28,7 @@ def at(*place: str | int) -> Iterator[None]:
 
 
 def mistakes(error: CBOGymError, fields: Any, check: Callable[[Fields], object]) -> list[tuple[Place, str]]:
-    """What an error says, piece by piece, each behind the place in the fields that it is about, ``()`` if unknown.
+    """The parts of an error, each behind the place in the fields that it is about, ``()`` if unknown.
 
     Most of what can be wrong is found where fields are put together, far from any of them. The place is then the
     smallest part without which the check succeeds, or else without which it says something else.

@@ -108,7 +108,7 @@ class Study:
         return self._now().number
 
     def add_data(self, rounds: Any, *, do: Done | Sequence[Done] | None = None) -> int:
-        """Data from before, or from elsewhere: observations and experiments.
+        """Add data from before, or from elsewhere: observations and experiments.
 
         Args:
             rounds: a data frame (of Polars or pandas) or a list of mappings, one row per round, with a column for each
@@ -123,7 +123,7 @@ class Study:
         """
         read = [self._round(number, row) for number, row in enumerate(_rows(rounds, do), start=1)]
         if not read:
-            raise ArgumentError("there is no row of data")
+            raise ArgumentError("there are no rows of data")
         self._require_measured(read)
         self._append(lambda _: [("data", {"rounds": read})])
         return len(read)
@@ -154,7 +154,7 @@ class Study:
     def ask(self, count: int | None = None, *, context: Mapping[str, float] | None = None) -> Any:
         """Suggest what to try next: one trial, or a list of ``count`` trials to run at once.
 
-        Trials that were asked for and not yet told of count by what the agent expects of them, whoever asked.
+        Pending trials count by what the agent expects of them, whoever asked for them.
 
         Args:
             count: how many; None for one, which is not in a list.
@@ -227,7 +227,7 @@ class Study:
         }
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
-        """A trial came to nothing; it is not learned from.
+        """Record that a trial gave no result; nothing is learned from it.
 
         Raises:
             ArgumentError: for an unknown trial, one that has ended, or a reason of more than 10,000 characters.
@@ -304,7 +304,7 @@ class Study:
         return pl.DataFrame(rows, schema=self._columns())
 
     def _row(self, flat: list[float], values: Mapping[str, float | None]) -> dict[str, Any]:
-        """What was done and seen in a round, by the names of the table's columns."""
+        """The actions and observations of a round, by the names of the table's columns."""
         done = self._units.done(self._units.read(flat))
         return {f"do({name})": done.get(name) for name in self.settable} | {
             name: values.get(name) for name in self._feedback.nodes
@@ -402,7 +402,7 @@ def create_study(
     agent: Any = None,
     **about: Any,
 ) -> Study:
-    """A new study in a database.
+    """Create a study in a database.
 
     Args:
         name: by which it is found there.
@@ -426,7 +426,7 @@ def create_study(
 def described(
     name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **about: Any
 ) -> tuple[Description, Any]:
-    """What :func:`create_study` would store, and the agent, if it is an object or an import path.
+    """The description that :func:`create_study` would store, and the agent, if it is an object or an import path.
 
     Raises:
         ArgumentError: as there.
@@ -473,10 +473,10 @@ def _dagitty(diagram: Any) -> str:
 
 
 def load_study(name: str | None = None, *, storage: Path | str, agent: Any = None) -> Study:
-    """A study that was created.
+    """Open a study that was created before.
 
     Args:
-        name: of it; None for the only one of the database.
+        name: of the study; None for the only one of the database.
         storage: as of :func:`create_study`.
         agent: the agent object or the import path that it was created with, if it was one of these, for no code is run
             that a database names; else another than the one that it names.

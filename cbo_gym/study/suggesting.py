@@ -128,7 +128,7 @@ class Suggester:
 
     @property
     def task(self) -> Task:
-        """What the agent is told at first."""
+        """The task that the agent is told at first."""
         about = self._units.about
         rounds = []
         for one in self._trials.initial:
@@ -187,7 +187,7 @@ class Suggester:
             self._history.log.keep(self._history.study, number, f"{stamp}\n{sealed}", content)
 
     def _stamp(self, agent: Any) -> str:
-        """What a kept agent was played with."""
+        """The versions that a kept agent was played with."""
         code = sources(modules_of(agent, None), None)
         return json.dumps([self._units.about.model_dump_json(), code, library_versions()], sort_keys=True)
 
@@ -271,7 +271,7 @@ class Suggester:
         return self._units.require_valid(self.informed(context).recommend())
 
     def expect(self, action: Action, context: Mapping[str, float] | None) -> dict[str, float]:
-        """What the agent expects of the variables under an action, in the study's units."""
+        """The values that the agent expects of the variables under an action, in the study's units."""
         agent = self.informed(context)
         observation, reward = agent.believed(action)
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
@@ -302,12 +302,12 @@ class Suggester:
 
 
 def _corrected(event: Event, last: Mapping[int, Mapping[str, Any]]) -> Event:
-    """What was told of a trial as it was corrected last."""
+    """The outcome of a trial as it was corrected last."""
     if event.kind == "told" and event.payload["trial"] in last:
         return replace(event, payload=last[event.payload["trial"]])
     return event
 
 
 def _sealed(number: int, stamp: str, content: bytes) -> bytes:
-    """What a seal is of: the agent, and of which study and after which event it was kept."""
+    """The text under a seal: the agent, and of which study and after which event it was kept."""
     return f"{number}\n{stamp}\n".encode() + content

@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def action(self) -> list[float]:
-        """What was done, as far as is known; what was suggested, where nothing else was said."""
+        """The action that was done, as far as is known; the suggested one, where nothing else was said."""
         return self.flat if self.done is None else self.done
 
 

@@ -33,7 +33,7 @@ class Units:
             raise ArgumentError("the methods of the discrete mode need to know where rewards lie: give reward_range")
 
     def words(self, action: Action) -> dict[str, Any]:
-        """What an action does, by name, in native units."""
+        """An action in words: its effects by name, in native units."""
         described = self.feedback.describe(self.feedback.decode(action))
         return {name: _plain(value) for name, value in described.items()}
 
@@ -108,7 +108,7 @@ class Units:
         """The values of all variables, None for those that were not measured.
 
         Raises:
-            ArgumentError: for an unknown variable, what is no finite number, or without the reward.
+            ArgumentError: for an unknown variable, what is not a finite number, or without the reward.
         """
         if not isinstance(given, Mapping):
             raise ArgumentError(f"values are a mapping from variables to numbers; given {shown(given)}")
@@ -127,7 +127,7 @@ class Units:
         return found
 
     def done(self, action: Action) -> dict[str, Any]:
-        """What an action did, by name, in native units, also of what lies outside of the bounds."""
+        """The effects of an action, by name, in native units, also of what lies outside of the bounds."""
         record = self.codec.to_record(action)
         return record if isinstance(record, dict) else self.words(action)  # of a cell it has no names
 
@@ -162,7 +162,7 @@ class Units:
         return abs(self.native_reward(told) - self.native_reward(0.0))
 
     def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
-        """What the agent sees of a round; what was not measured is not a number there."""
+        """The observation of a round as the agent sees it; what was not measured is NaN."""
         nodes = np.array(
             [np.nan if values[name] is None else values[name] for name in self.feedback.nodes], dtype=float
         )
@@ -173,7 +173,7 @@ class Units:
         return seen | self.context(context)
 
     def context(self, given: Mapping[str, float] | None) -> Observation:
-        """What is seen before a round.
+        """The context that is seen before a round.
 
         Raises:
             ArgumentError: unless it is what the study's mode asks for.

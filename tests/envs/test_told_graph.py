@@ -120,7 +120,7 @@ def test_wrong_graphs_have_the_changes_asked_for(changes, missing, added):
         ({"graph_missing": 1}, r"graph='known' takes the keywords \[\]; given also \['graph_missing'\]"),
         (
             {"graph": "wrong", "graph_missing": 3},
-            "graph_missing must be at most 2, for there are so many edges; given 3",
+            "graph_missing must be at most 2, the number of edges; given 3",
         ),
         ({"graph": "wrong", "graph_missing": 0}, "a wrong graph needs a change"),
         ({"graph": "wrong", "graph_missing": 2}, "nothing that can be acted on affects the reward in it"),

@@ -43,6 +43,6 @@ def test_numbers_below_0_count_down_from_all_cores(cores, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("count", [0, 1.5, True, "2"])
 def test_what_is_no_number_of_processes_is_refused(tmp_path, count):
-    with pytest.raises(ArgumentError, match="give a number of processes, or -1 for one a core; given"):
+    with pytest.raises(ArgumentError, match="give a number of processes, or -1 for one per core; given"):
         sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=1, n_jobs=count)
     assert not list(tmp_path.iterdir())

@@ -52,7 +52,7 @@ def test_a_reward_that_was_changed_is_found(verdicts):
 def test_what_cannot_be_played_is_skipped_with_the_reason(verdicts):
     assert verdicts[2].verdict == verdicts[3].verdict == "skipped"
     assert "the agent 'Gone' is not installed here" in verdicts[2].why
-    assert "is no registered environment" in verdicts[3].why
+    assert "is not a registered environment" in verdicts[3].why
 
 
 def test_on_the_same_platform_every_bit_counts(played):

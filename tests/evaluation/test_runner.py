@@ -124,7 +124,7 @@ def test_names_import_paths_and_parameters():
         ("Random(", "CBO/Dropwave-v0", ValueError, "cannot read"),
         ("Random(x=open('f'))", "CBO/Dropwave-v0", ValueError, "cannot read"),
         (Incomplete(), "CBO/Dropwave-v0", TypeError, r"lacks \['reset', 'update', 'recommend'\]"),
-        (3, "CBO/Dropwave-v0", TypeError, "int is no agent"),
+        (3, "CBO/Dropwave-v0", TypeError, "int is not an agent"),
         ("Random", "CBO/Dropwaves-v0", ValueError, "did you mean .CBO/Dropwave-v0."),
         ("Random", "CBO/Dropwave-v0(noise=1)", ValueError, "noise"),
         (SoftOnly(), "CBO/ToyGraph-v0", UnsupportedModeError, "SoftOnly plays soft; CBO/ToyGraph-v0 is hard"),

@@ -230,7 +230,7 @@ def test_scopes_that_do_not_fit(arguments: dict, message: str) -> None:
 
 
 def test_a_variable_has_one_policy_in_a_scope() -> None:
-    with pytest.raises(ValueError, match="one policy a variable"):
+    with pytest.raises(ValueError, match="one policy per variable"):
         chain_problem([{}]).with_data(
             Contexts(("C",), [frozenset({("X", frozenset()), ("X", frozenset({"C"}))})], lambda contexts, uniforms: {})
         )

@@ -149,7 +149,7 @@ def test_pickling_equality_and_hash(distribution, reference) -> None:
         (lambda: Arcsine(0.0, 0.0), "std must be"),
         (lambda: Arcsine(math.inf, 1.0), "mean must be a finite number; given inf"),
         (lambda: GaussianMixture([], [], []), "at least one"),
-        (lambda: GaussianMixture([0.5, 0.5], [0.0], [1.0, 1.0]), "one entry a component"),
+        (lambda: GaussianMixture([0.5, 0.5], [0.0], [1.0, 1.0]), "one entry per component"),
         (lambda: GaussianMixture([0.5, 0.6], [0.0, 0.0], [1.0, 1.0]), "sum to 1"),
         (lambda: GaussianMixture([1.5, -0.5], [0.0, 0.0], [1.0, 1.0]), "non-negative"),
         (lambda: GaussianMixture([math.nan, 1.0], [0.0, 0.0], [1.0, 1.0]), "weights"),

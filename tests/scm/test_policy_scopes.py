@@ -168,7 +168,7 @@ def test_the_diagram_of_a_scope() -> None:
         (scope(X1="Y"), r"no mixed policy scope: \{\(X1; Y\)\}; the diagram must be acyclic; it holds the cycle"),
         (scope(Q="C"), r"unknown variables \['Q'\]"),
         (scope(X1="C Q"), r"unknown variables \['Q'\]"),
-        (scope(X1="C") | scope(X1=""), r"one policy a variable; given \{\(X1; \), \(X1; C\)\}"),
+        (scope(X1="C") | scope(X1=""), r"one policy per variable; given \{\(X1; \), \(X1; C\)\}"),
     ],
 )
 def test_a_bad_scope_is_rejected(bad: Scope, message: str) -> None:

@@ -107,7 +107,7 @@ def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
         (lambda s: s.correct(2, {"titre": 1.0}), "trial 2 is pending, not told"),
         (lambda s: s.add_data([{"titre": 1.0}, {"titre": "?"}]), "row 2: the value of titre"),
         (lambda s: s.add_data([{"titre": 1.0}], do={"biomass": 1.0}), "row 1: 'biomass' cannot be set"),
-        (lambda s: s.add_data([]), "there is no row of data"),
+        (lambda s: s.add_data([]), "there are no rows of data"),
         (lambda s: s.ask(0), "count must be at least 1"),
         (lambda s: s.ask(context={"age": 3}), r"the context must give a number for each of \[\]"),
     ],

@@ -1,4 +1,4 @@
-"""What observations tell about interventions, and a GP that starts from it (the causal GP of Aglietti et al. 2020).
+"""Effects of interventions from observations, and a GP that starts from them (the causal GP of Aglietti et al. 2020).
 
 ``ObservationalModel`` estimates E[Y | do(x)] of a target set, and how unsure that estimate is, from rounds in which
 nothing was set. ``CausalGP`` models the reward of one target set with these as its prior mean and prior variance.
@@ -33,7 +33,7 @@ Effect = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 class EffectModel(Protocol):
-    """What tells about the effects of interventions before they are played."""
+    """Estimates the effects of interventions before they are played."""
 
     @property
     def observations(self) -> Tensor:

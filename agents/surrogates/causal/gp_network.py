@@ -115,7 +115,7 @@ class GPNetwork:
         return surrogate
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
-        """What makes the prior of a node's mechanism.
+        """Makes the kernel of a node's mechanism.
 
         Without latent causes a kernel of all parents learns as much, and predicts in half the time.
         """
@@ -168,7 +168,7 @@ class GPNetwork:
         return {node: float(values[node].reshape(-1)[0]) for node in self.nodes}
 
     def believed_rewards(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """What is known of E[reward] under actions: its mean and its standard deviation, ``(b,)`` each.
+        """Mean and standard deviation of E[reward] under actions, ``(b,)`` each.
 
         Functions of the nodes above the reward lie ``z`` standard deviations off their means, with a ``z`` a node that
         all actions and all noise of a draw have in common, as if a function erred alike everywhere. To the variance of
@@ -305,7 +305,7 @@ class GPNetwork:
         return lambda inputs, noise: self._rewards(inputs, function, noise)
 
     def ignorance(self, inputs: Tensor) -> Tensor:
-        """What is unknown of the nodes that actions leave to their mechanisms, where the posterior means lead.
+        """The uncertainty about the nodes that actions leave to their mechanisms, where the posterior means lead.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
@@ -316,7 +316,7 @@ class GPNetwork:
         return self._of_free_nodes(inputs, ignorance).amax(0)
 
     def information(self, inputs: Tensor) -> Tensor:
-        """What a round tells of the functions of these nodes: the sum of their :func:`information`, ``(b,)``."""
+        """The information that a round gives of these nodes' functions: the sum of :func:`information`, ``(b,)``."""
         return self._of_free_nodes(inputs, information).sum(0)
 
     def _of_free_nodes(self, inputs: Tensor, measure: Callable[[NodeSurrogate, Tensor], Tensor]) -> Tensor:

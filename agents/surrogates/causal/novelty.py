@@ -1,4 +1,4 @@
-"""What a GP does not know yet, in units that need no tuning: relative to its prior and to the noise of its outputs."""
+"""How little a GP knows yet, in units that need no tuning: relative to its prior and to the noise of its outputs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ignorance(gp: NodeSurrogate, points: Tensor) -> Tensor:
 
 
 def information(gp: NodeSurrogate, points: Tensor) -> Tensor:
-    """What an observation tells of the function: ``log(1 + std^2 / noise^2)``, twice what is gained in nats.
+    """The information that an observation gives of the function: ``log(1 + std^2 / noise^2)``, twice the gain in nats.
 
     Noise that is smaller than ``KNOWN`` prior standard deviations counts as that.
 

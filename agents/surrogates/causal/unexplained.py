@@ -1,4 +1,4 @@
-"""What observations tell of the noise of rewards, before any variable is set."""
+"""The noise of rewards, estimated from observations before any variable is set."""
 
 from __future__ import annotations
 

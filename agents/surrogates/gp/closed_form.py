@@ -1,4 +1,4 @@
-"""What a kernel may know of itself in closed form, beside the ``forward`` of all kernels of GPyTorch.
+"""Closed forms that a kernel may have, beside the ``forward`` of all kernels of GPyTorch.
 
 A kernel declares it by having the method of a protocol. :func:`~cbo_gym.agents.surrogates.gp.fitting.covariances` and
 :func:`~cbo_gym.agents.surrogates.gp.prediction.against` ask by type, and fall back on autograd.
@@ -21,7 +21,7 @@ Function = Callable[[Tensor], Tensor]  # points ``... x d`` to values ``...``, d
 
 
 class Prior(NamedTuple):
-    """What a kernel says of points ``... x d``, beside n data.
+    """A kernel's covariances of points ``... x d`` with n data.
 
     Attributes:
         cross: covariances with the data, ``... x n``.

@@ -1,4 +1,4 @@
-"""What the surrogates' kernels are made of: stationary kernels, and variances with a prior.
+"""The building blocks of the surrogates' kernels: stationary kernels, and variances with a prior.
 
 The kernels are GPyTorch modules, with two closed forms besides: between points and data with the gradient in the
 points, for searches (``against``), and between the data with that in the hyper-parameters, for fits (``closed_form``).
@@ -72,7 +72,7 @@ class StationaryKernel(Kernel):
 
     @staticmethod
     def origin(data: Tensor) -> Tensor | float:
-        """What is taken off the points first."""
+        """The point that is subtracted from all points first."""
         return 0.0
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:

@@ -78,7 +78,7 @@ class RefitSchedule:
 
 
 class State(NamedTuple):
-    """What the predictions of a GP come from.
+    """All that the predictions of a GP are computed from.
 
     Attributes:
         given: of the model, in rescaled points.

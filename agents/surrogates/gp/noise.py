@@ -15,7 +15,7 @@ USUAL_NOISE = math.exp(-1.0)  # median of the share of the outputs' variance tha
 
 
 class Noise(ABC):
-    """What the noise's variance is, given some hyper-parameters, k in number.
+    """The noise's variance, given k hyper-parameters.
 
     Attributes:
         values: the hyper-parameters that it has now, shape ``(k,)``.

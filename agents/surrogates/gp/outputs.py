@@ -1,4 +1,4 @@
-"""What BoTorch asks of several GPs with common inputs, whose outputs are independent of each other."""
+"""Several GPs with common inputs and independent outputs, in the form that BoTorch asks for."""
 
 from __future__ import annotations
 

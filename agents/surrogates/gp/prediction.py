@@ -48,7 +48,7 @@ def against(kernel: Kernel, data: Tensor) -> Against:
 
 @dataclass(frozen=True)
 class Predictive:
-    """What predictions of a GP, or of g of them at once, come from.
+    """All that predictions of a GP, or of g of them at once, are computed from.
 
     With W the inverse of the Cholesky factor of the data's covariance and k the covariances of a point with the data,
     the mean is ``k W'W y`` and the variance ``k(x, x) - |W k|^2``. Any R will do there with ``|R k| = |W k|``.

@@ -20,7 +20,7 @@ MOST_ENTRIES = 10_000  # covariances of a GP's points and data; with more of the
 
 
 def kind(gp: object) -> tuple[object, ...] | None:
-    """What two GPs must have in common to be stacked; None for surrogates that cannot be."""
+    """The key that GPs must share to be stacked; None for surrogates that cannot be."""
     if type(gp) is not GaussianProcess or not isinstance(gp.kernel, WithStackedPrior):
         return None
     return gp.dim, type(gp.kernel), *(numbers.shape for numbers in gp.kernel.numbers())

@@ -68,7 +68,7 @@ class Leaderboard:
             censored one infinite where the run did not get there, ``error``.
         runs, failed, skipped: the runs by status.
         replaced: number of runs left out because another one of the same counts, see :func:`newest`.
-        unverified: runs that are somebody's word alone; they are in nothing of the above.
+        unverified: runs that nobody has checked; they count in none of the above.
     """
 
     per_env: pl.DataFrame
@@ -175,7 +175,7 @@ def leaderboard(
 
 
 def _why_nothing(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
-    """What is there instead of a finished run, and what to do."""
+    """The reason why there is no finished run, and what to do."""
     if not runs:
         where = f" in {source}" if isinstance(source, str | Path) else ""
         return (
@@ -258,7 +258,7 @@ def _pairs(named: Mapping[str, str]) -> str:
 
 
 def _what_there_is(found: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> str:
-    """What runs are of, for a message, the closest to what was asked for first: kind of names -> those asked for."""
+    """The names in runs, for a message, those closest to what was asked for first: kind of names -> those asked for."""
     there: dict[str, set[str]] = {kind: set() for kind in asked}
     for run in found:
         for kind, name in zip(there, (run.mode, run.env, run.agent), strict=True):

@@ -31,7 +31,7 @@ Cell = tuple[str, float, int]  # environment, value of the parameter, seed
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and from what.
+    """The chosen values of a parameter, and those they were chosen from.
 
     Attributes:
         agent: the agent without the parameter, as a label: ``"MCBO"``.
@@ -212,6 +212,6 @@ def _load(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     parameters = stored.values() if isinstance(stored, dict) else [None]
     if not all(isinstance(p, dict) and all(isinstance(m, dict) for m in p.values()) for p in parameters):
         raise ArgumentError(
-            f"{path} is no file of chosen parameters: it must map agent, parameter and metric to a choice"
+            f"{path} is not a file of chosen parameters: it must map agent, parameter and metric to a choice"
         )
     return stored

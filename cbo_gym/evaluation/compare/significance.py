@@ -54,7 +54,7 @@ class Ranking:
 
     @property
     def test_in_short(self) -> str:
-        """What was computed: the name of the tests, p and the critical difference."""
+        """A summary of the tests: their names, p and the critical difference."""
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
         return f"Friedman {p}; Nemenyi critical difference {self.critical_difference:.2f} at 5 %"
 

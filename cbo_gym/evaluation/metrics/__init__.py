@@ -1,1 +1,1 @@
-"""What is measured of a run, and how numbers of many runs become one."""
+"""Measures of a run, and how numbers of many runs become one."""

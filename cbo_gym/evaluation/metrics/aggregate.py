@@ -187,7 +187,7 @@ def t_factor(count: Any) -> Any:
 
 
 def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED) -> float:
-    """What the sum or difference of the samples' means may be off by, so surely; NaN if one is a single value.
+    """Half the width of Welch's interval for the sum or difference of the samples' means; NaN if one is a single value.
 
     The degrees of freedom are after Welch and Satterthwaite, since the samples' variances differ.
     """

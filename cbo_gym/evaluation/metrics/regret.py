@@ -16,7 +16,7 @@ TIE_DECIMALS = 9  # scores that agree to as many decimals differ by rounding alo
 
 
 def counted(expected: Array, missed: Array | None, random_value: float) -> Array:
-    """What actions count for where there are constraints: a feasible one mu(a), another what a random one earns.
+    """The values of actions under constraints: a feasible one counts mu(a), any other what a random one earns.
 
     So an infeasible action has the regret mu* - mu_random and the score 0, whatever its reward. Aglietti et al. (2023),
     sec. 5, report the best value of feasible actions so far and the share of feasible actions; what an infeasible one

@@ -26,7 +26,7 @@ LEAST_WORDS = 8  # characters; what can be guessed hides nothing
 
 
 class Seeds(NamedTuple):
-    """What the noise, the initial data and the agent's own randomness start from."""
+    """The seeds of the noise, the initial data and the agent's own randomness."""
 
     noise: int
     data: int

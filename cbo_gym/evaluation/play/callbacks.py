@@ -1,4 +1,4 @@
-"""What whoever plays may hear of a run while it is played: each round, after it was recorded."""
+"""Callbacks for whoever plays a run: each round, after it was recorded."""
 
 from __future__ import annotations
 

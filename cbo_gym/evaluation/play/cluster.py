@@ -81,7 +81,7 @@ async def _kind(address: str) -> str:
 
 
 def _reason(address: str, error: Exception) -> str:
-    """What is wrong with the address or with what is there, in words."""
+    """The fault in the address or in what is there, in words."""
     try:
         place = urlsplit(address if "://" in address else f"tcp://{address}")
         if not place.hostname or place.port is None or isinstance(error, ValueError | TypeError):
@@ -131,7 +131,7 @@ def _require_code(client: Client, workers: Sequence[str], code: Mapping[str, str
 async def _ask(
     client: Client, workers: Sequence[str], names: list[str]
 ) -> dict[str, dict[str, str | None] | Exception]:
-    """What each worker has of the code, or what it raised instead."""
+    """The code that each worker has, or the error that it raised instead."""
 
     async def ask(worker: str) -> dict[str, str | None] | Exception:
         try:

@@ -1,4 +1,4 @@
-"""What a sweep would play, and how long its agents would take, as far as finished runs tell."""
+"""The runs that a sweep would play, and how long its agents would take, as far as finished runs tell."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from cbo_gym.suites import Suite
 
 
 class Player(NamedTuple):
-    """What a sweep has to know of an agent.
+    """Everything that a sweep has to know of an agent.
 
     Attributes:
         modules: in which it is defined.
@@ -45,7 +45,7 @@ class Player(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What a sweep has to know of an environment with a seed.
+    """Everything that a sweep has to know of an environment with a seed.
 
     Attributes:
         env: its name and keywords, the instance of blind play included.
@@ -261,7 +261,7 @@ def cell_of(env: Spec, seed: int, horizon: int | None, secret: str = "") -> Cell
 
 
 def cells_of_strangers(limits: Limits) -> Callable[[Spec, int, int, str], Cell]:
-    """What :func:`cell_of` gives of environment, seed, horizon and secret, where a stranger names the environment.
+    """The cells of :func:`cell_of` by environment, seed, horizon and secret, where a stranger names the environment.
 
     Each is made in a process of its own first, with limits of time and memory, once for all seeds.
 

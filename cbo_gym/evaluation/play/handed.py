@@ -60,7 +60,7 @@ class Handed:
 
 
 def in_a_list(agents: Any) -> list[tuple[str | None, Any]]:
-    """What a sweep is given as its agents: pairs of a label, or None for its own, and the agent."""
+    """The agents that a sweep was given, as pairs of a label, or None for its own, and the agent."""
     if isinstance(agents, Mapping):
         return [(str(label), agent) for label, agent in agents.items()]
     if isinstance(agents, str | Spec | type) or not isinstance(agents, Iterable):
@@ -89,7 +89,7 @@ def _is_found(module: str) -> bool:
 
 
 def handed_over(given: Any, label: str | None, taken: Iterable[str]) -> tuple[Spec, Handed]:
-    """What a sweep has to know of an agent that no other process can import.
+    """Everything that a sweep has to know of an agent that no other process can import.
 
     Args:
         given: it.
@@ -133,7 +133,7 @@ def _packed(given: Any, name: str) -> bytes:
 def _plays_here(name: str, error: Exception) -> bytes:
     """Say so; of what is sent nothing."""
     warnings.warn(
-        f"{name} plays in this process, one run after the other and without limits, for it cannot be sent to another: "
+        f"{name} plays in this process, one run after the other, without limits, since it cannot be sent to another: "
         f"{shown(str(error))}",
         stacklevel=2,
     )
@@ -141,7 +141,7 @@ def _plays_here(name: str, error: Exception) -> bytes:
 
 
 def _state_of(given: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
-    """What tells it from others of the same class: what an instance holds; of code whose text is not kept, all."""
+    """The state that tells it from others of its class: an instance's attributes; all, of code without kept text."""
     if all(stamp.rpartition("+")[2] != WORD for stamp in stamps.values()):
         try:
             return str(joblib.hash(_beside_text(given)))
@@ -151,7 +151,7 @@ def _state_of(given: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
 
 
 def _beside_text(given: Any) -> object:
-    """What an agent, or what makes one, is beside the text of its module."""
+    """The state of an agent, or of what makes one, beside the text of its module."""
     if isinstance(given, type):
         return None
     if isinstance(given, FunctionType):

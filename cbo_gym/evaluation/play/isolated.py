@@ -28,7 +28,7 @@ PR_SET_DUMPABLE = 4
 
 
 class PlayerError(OperationError):
-    """What an agent raised in its own process; the text begins with the kind of the error, the trace is a note."""
+    """An error that an agent raised in its own process; the text begins with its kind, the trace is a note."""
 
 
 class IsolatedAgent:
@@ -175,7 +175,7 @@ def _read(answer: bytes) -> Mapping[str, Any]:
 
 
 def _error_of(told: object) -> Exception:
-    """What the agent raised: errors of this package as such, for they mean something to whoever plays it."""
+    """The error that the agent raised: errors of this package as such, for they mean something to whoever plays it."""
     said = told if isinstance(told, dict) else {}
     kind, text, trace = (str(said.get(name, "")) for name in ("kind", "text", "trace"))
     known = KINDS.get(kind)

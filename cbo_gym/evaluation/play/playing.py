@@ -57,7 +57,7 @@ class Checkpoint:
         write_bytes(self.path, pack({"about": dict(self.about), "columns": kept, "agent": agent}))
 
     def read(self) -> tuple[Columns, bytes] | None:
-        """What was written; None where nothing is.
+        """The record that was written; None where there is none.
 
         Raises:
             OperationError: if that is of another run, or of other code.
@@ -201,7 +201,7 @@ class Playing:
 
 @contextmanager
 def blaming(where: str, *let_pass: type[Exception]) -> Iterator[None]:
-    """Whatever an agent raises becomes an AgentError; a request to end the process too, which is not its to make."""
+    """Turn any error of an agent into an AgentError; also a request to end the process, which is not its to make."""
     try:
         yield
     except BaseException as error:

@@ -49,7 +49,7 @@ class DiedError(OperationError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a call may take.
+    """Limits to the seconds and the memory of a call.
 
     Args:
         time_limit: seconds; None for any number.
@@ -163,7 +163,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Said:
-    """What a call says before its answer."""
+    """A message of a call before its answer."""
 
     thing: Any
 

@@ -66,8 +66,8 @@ def evaluate(
         callbacks: each is called after every round with a :class:`PlayedRound`, in the order of the rounds, once the
             agent has learned from it, and of a batch from all of it.
         checkpoint: a file from which the run goes on if it is there, and to which it is written now and then; it is
-            removed when the run has ended. None for none.
-        checkpoint_every: rounds between two of them, at least 1; each takes a part of a second.
+            removed when the run has ended. None for no checkpoints.
+        checkpoint_every: rounds between two of them, at least 1; each takes a fraction of a second.
         env_parameters: more keyword arguments of the environment.
 
     Returns:
@@ -156,7 +156,7 @@ def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) 
 def _about(
     label: str, spec: Spec, seed: int, task: Task, recommend: str, batch: int, code: dict[str, str]
 ) -> dict[str, Any]:
-    """What tells a run from others."""
+    """The fields that tell a run from others."""
     return {
         "agent": label,
         "env": str(spec),
@@ -179,7 +179,7 @@ def _hearing(callbacks: Sequence[Callback], agent: str, env: str, seed: int, hor
 
 
 def problem_of(env: gym.Env[Observation, Action]) -> object:
-    """What an environment was made with as its problem: an import path, a YAML file's path, or a Problem."""
+    """The problem that an environment was made with: an import path, a YAML file's path, or a Problem."""
     return env.spec.kwargs.get("problem") if env.spec is not None else None
 
 

@@ -91,7 +91,7 @@ def sweep(
             :func:`cbo_gym.evaluation.evaluate`.
         beyond: published results, a folder or a file of them; what they have is left out of the grid, whatever code it
             was played with. None leaves nothing out.
-        n_jobs: processes at a time; -1 for one a core. Of a cluster, the workers decide.
+        n_jobs: processes at a time; -1 for one per core. Of a cluster, the workers decide.
         backend: ``"local"`` for processes on this machine, which ``"joblib"`` meant before; ``"dask"`` for a cluster.
         address: of the Dask scheduler: ``"tcp://host:8786"``.
         time_limit: seconds that a run may take, the start of its process included; None for any. One that takes
@@ -125,7 +125,7 @@ def sweep(
     seeds = None if seeds is None else seeds_in(seeds)
     hearing = list(callbacks)
     if hearing and address is not None:
-        raise ArgumentError("callbacks are called in this process, of which the workers of a cluster know nothing")
+        raise ArgumentError("callbacks are called in this process, which the workers of a cluster cannot reach")
     if checkpoint_every is not None:
         whole_number("checkpoint_every", checkpoint_every, at_least=1)
         if address is not None:
@@ -317,7 +317,7 @@ def _checkpoint(job: Job) -> dict[str, Any]:
 
 @contextmanager
 def _agent(job: Job) -> Iterator[Any]:
-    """What plays a job: an agent of this package by its name, or somebody else's in a process that ends with it."""
+    """The agent of a job: one of this package by its name, or an outside one in a process that ends with it."""
     if job.recorded is not None or not job.isolated:
         yield job.recorded or (job.handed.agent() if job.handed else job.agent)
         return

@@ -19,7 +19,7 @@ MOST_TICKS = 5
 
 @dataclass(frozen=True)
 class Curve:
-    """What is drawn of one method.
+    """The curve of one method.
 
     Attributes:
         rounds: from 1, or other places on the horizontal axis, shape ``(n,)``.

@@ -1,4 +1,4 @@
-"""What runs and leaderboards show of themselves: figures on request, and in notebooks at once."""
+"""Runs and leaderboards on display: figures on request, and in notebooks at once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plot_run(run: Run) -> Figure:
 
 
 def show_run(run: Run) -> str:
-    """What it was, where it ended, and its curves."""
+    """A run for a notebook: its facts, where it ended, and its curves."""
     about: list[tuple[str, object]] = [
         ("agent", run.agent), ("environment", run.env), ("seed", run.seed), ("rounds", run.horizon),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What figures and the page's charts show, worked out once: panels of curves, with their axes and looks.
+"""Content of figures and of the page's charts, worked out once: panels of curves, with their axes and looks.
 
 Two modules render them: :mod:`cbo_gym.evaluation.report.plots` for paper, :mod:`cbo_gym.evaluation.report.charts` for
 the page.

@@ -1,4 +1,4 @@
-"""What it costs an agent not to be told the true graph: its runs against its own on the same task with it known."""
+"""The cost of not being told the true graph: an agent's runs against its own on the same task with it known."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Plot(NamedTuple):
 
 @dataclass(frozen=True)
 class _Names:
-    """What figures, files and the page call things; the same for all of them."""
+    """The names of things in figures, files and the page; the same for all of them."""
 
     styles: Mapping[str, Look]
     groups: Mapping[str, str]
@@ -314,7 +314,7 @@ class _Page:
         self.envs = {printable(env): number for number, env in enumerate(names.envs)}
 
     def group(self, group: str) -> dict[str, Any]:
-        """What is shown of a feedback mode, or of all."""
+        """The part of a feedback mode, or of all."""
         name = self.names.groups[group]
         found = self.rankings[group]
         pairs = improvement_table(self.board, group, PAGE_DECIMALS)
@@ -342,17 +342,17 @@ class _Page:
         return {"id": "gap", "title": "GAP and PA-GAP", "note": GAP_NOTE, "tables": tables}
 
     def graph_losses(self) -> dict[str, Any]:
-        """What agents lose where they are not told the true graph."""
+        """Losses of agents that are not told the true graph."""
         tables = [self.matrix(env, table) for env, table in graph_loss_tables(self.board).items()]
         return {"id": "graph-loss", "title": "Without the true graph", "note": GRAPH_LOSS_NOTE, "tables": tables}
 
     def instances(self) -> dict[str, Any]:
-        """What agents lose on systems that are turned."""
+        """Losses of agents on systems that are turned."""
         tables = [self.matrix(env, table) for env, table in instance_tables(self.board).items()]
         return {"id": "instances", "title": "On instances", "note": INSTANCES_NOTE, "tables": tables}
 
     def env(self, env: str) -> dict[str, Any]:
-        """What is shown of an environment."""
+        """The part of an environment."""
         name = self.names.envs[env]
         files = (f"{what}{suffix}-{name}" for suffix in ("", "-cost") for what in ("regret", "choices"))
         chosen = choice_table(self.board, env)
@@ -372,7 +372,7 @@ class _Page:
         return svg_of(draw_fronts(env, runs, self.names.styles)) if runs and has_fronts(runs) else ""
 
     def coverage(self) -> PageTable:
-        """What became of every pair."""
+        """The fate of every pair."""
         return self.matrix("Runs of every agent on every environment", coverage_table(self.board))
 
     def matrix(self, caption: str, table: Table, *, shaded: bool = False) -> PageTable:

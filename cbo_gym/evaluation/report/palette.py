@@ -59,7 +59,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
 
 
 def of_place(place: int) -> Look:
-    """The look of what is no agent, by its place from 0 among the lines of a figure."""
+    """The look of what is not an agent, by its place from 0 among the lines of a figure."""
     return next(_possible("", place))
 
 

@@ -44,7 +44,7 @@ MISSING = "-"
 #: What stands beside every table of scores.
 SCORE_NOTE = (
     "Score: 0 is the mean of a random action, 1 the optimum. It is of the action recommended after the last round, so "
-    "that whoever plays at random and recommends the best that it saw scores above 0 in most tasks; the score of play "
+    "that random play that recommends the best that it saw scores above 0 in most tasks; the score of play "
     "is of all rounds as they were played."
 )
 RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at the end"}
@@ -52,7 +52,7 @@ SECONDS_NOTE = "Seconds a round: act, update and recommend together."
 
 
 class Cell(NamedTuple):
-    """What one cell says.
+    """The content of one cell.
 
     Attributes:
         text: what counts.
@@ -159,7 +159,7 @@ def _seeds(board: Leaderboard, fewest: int, most: int) -> str:
 
 
 def completeness(board: Leaderboard) -> str:
-    """What of the grid has not ended: every agent on every environment of the modes that it plays; empty if all has."""
+    """The unfinished part of the grid of agents and the environments that they can play; empty if there is none."""
     tried = board.table.filter(pl.col("status") != "skipped")
     ended = tried.group_by("mode", "env", "agent").agg(pl.col("seed").n_unique())
     plays, envs = tried.select("mode", "agent").unique(), tried.select("mode", "env").unique()
@@ -288,7 +288,7 @@ def choice_table(board: Leaderboard, env: str) -> Table:
 
 
 def coverage_table(board: Leaderboard) -> Table:
-    """What became of every pair: the number of finished runs, and of failed ones; ``-`` if skipped, nothing if never
+    """The fate of every pair: the number of finished runs, and of failed ones; ``-`` if skipped, nothing if never
     tried.
     """
     counts = board.table.group_by(["env", "agent"]).agg(
@@ -309,7 +309,7 @@ def _coverage(counts: dict[str, int]) -> Cell:
 
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
-    """What gave no number, with the reason: every failed run, and once an agent what was skipped or is unverified."""
+    """Runs that gave no number, with the reason: every failed one, and per agent those skipped or unverified."""
     rows = [(printable(f"failed: {run.agent} on {run.env}, seed {run.seed}"), run.error) for run in board.failed]
     reasons = {run.agent: run.error for run in reversed(board.skipped)}
     modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}
@@ -325,7 +325,7 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
 
 
 def provenance(board: Leaderboard) -> str:
-    """What the numbers come from: runs, seeds, versions, dates and machines, and what differs among the runs."""
+    """The origin of the numbers: runs, seeds, versions, dates and machines, and what differs among the runs."""
     return " ".join(provenance_sentences(board))
 
 
@@ -350,7 +350,7 @@ def provenance_sentences(board: Leaderboard) -> list[str]:
 
 
 def mixtures(board: Leaderboard) -> list[str]:
-    """What the finished runs do not have in common, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``."""
+    """Versions and settings that differ among the finished runs: ``Mixed numpy: 2.3.1 (8 runs), ...``."""
     counts: dict[str, Counter[str]] = {}
     for run in board.runs:
         played_with = {

@@ -1,4 +1,4 @@
-"""What curves are drawn against: rounds, or what the actions have cost; of shares of runs, scores."""
+"""The x axis of curves: rounds, or the cost of the actions; of shares of runs, scores."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Rounds:
 
 
 class CostPaid:
-    """What the actions of runs of one environment have cost: the sum over the rounds until then.
+    """The cost of the actions of runs of one environment: the sum over the rounds until then.
 
     The runs of an agent spend at different speeds. A run's value at a cost is that after the last round that it had
     paid for by then. It has none before its first round, and once it has ended keeps its last; an agent's curve ends
@@ -96,7 +96,7 @@ def has_costs(run: Run) -> bool:
 
 
 def _paid(runs: Sequence[Run]) -> Array:
-    """What each run had paid after each round, shape ``(seeds, rounds)``."""
+    """The cost that each run had paid after each round, shape ``(seeds, rounds)``."""
     return np.stack([np.cumsum(run.curve("cost")) for run in runs])
 
 

@@ -1,1 +1,1 @@
-"""What a run is: its fields and curves, its file, the folder of a sweep, and what it was played with."""
+"""Runs: their fields and curves, their files, the folder of a sweep, and what they were played with."""

@@ -25,7 +25,7 @@ def newest(runs: Iterable[Run]) -> list[Run]:
 
 
 def identity(run: Run) -> tuple[str, int, int, str, int]:
-    """What is the same of runs of which one counts: environment, horizon, batch, agent and seed."""
+    """The fields that runs share of which only one counts: environment, horizon, batch, agent and seed."""
     return run.env, run.horizon, run.batch, run.agent, run.seed
 
 

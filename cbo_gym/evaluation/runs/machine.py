@@ -1,4 +1,4 @@
-"""What a run was played on, since seconds mean little without it; and how many processes that bears at a time."""
+"""The machine of a run, since seconds mean little without it; and how many processes it bears at a time."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def describe_machine() -> str:
 
 
 def process_count(count: int) -> int:
-    """How many processes a number stands for: -1 for one a core, -2 for one less, and so on, at least one.
+    """How many processes a number stands for: -1 for one per core, -2 for one less, and so on, at least one.
 
     Raises:
         ArgumentError: if it is 0, or no whole number.
     """
     if not is_whole_number(count) or count == 0:
-        raise ArgumentError(f"give a number of processes, or -1 for one a core; given {count!r}")
+        raise ArgumentError(f"give a number of processes, or -1 for one per core; given {count!r}")
     return count if count > 0 else max(1, usable_cores() + 1 + count)
 
 

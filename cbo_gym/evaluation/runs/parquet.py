@@ -32,7 +32,7 @@ DATA, INDEX, DICTIONARY, DATA_V2 = range(4)
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds, as its pages have it.
+    """The contents of a file, as its pages have them.
 
     Attributes:
         rows: their number.
@@ -53,8 +53,8 @@ def contents(data: bytes) -> Contents:
     """Read footer and page headers of a file, and nothing else of it.
 
     Raises:
-        ArgumentError: if it is no Parquet file, has more columns, row groups or pages than are read, an encoding or a
-            type that we do not write, or contradicts itself.
+        ArgumentError: if it is not a Parquet file, has more columns, row groups or pages than are read, an encoding or
+            a type that we do not write, or contradicts itself.
     """
     try:
         footer = _footer(data)
@@ -83,19 +83,19 @@ def contents(data: bytes) -> Contents:
         metadata = {pair[1].decode(): pair.get(2, b"").decode() for pair in footer.get(5, [])}
         return Contents(rows, values, size, texts, metadata)
     except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise ArgumentError("it is no Parquet file that can be read") from error
+        raise ArgumentError("it is not a Parquet file that can be read") from error
 
 
 def metadata_of(data: bytes) -> dict[str, str]:
     """The metadata of a file by key, of which nothing else is read.
 
     Raises:
-        ArgumentError: if it is no Parquet file.
+        ArgumentError: if it is not a Parquet file.
     """
     try:
         return {pair[1].decode(): pair.get(2, b"").decode() for pair in _footer(data).get(5, [])}
     except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise ArgumentError("it is no Parquet file that can be read") from error
+        raise ArgumentError("it is not a Parquet file that can be read") from error
 
 
 def _require(holds: bool, otherwise: str) -> None:
@@ -111,7 +111,7 @@ def _at_most(what: str, found: int, most: int) -> None:
 def _footer(data: bytes) -> dict[int, Any]:
     size = int.from_bytes(data[-8:-4], "little")
     if len(data) < 12 or data[:4] != MAGIC or data[-4:] != MAGIC or size > len(data) - 12:
-        raise ArgumentError("it is no Parquet file")
+        raise ArgumentError("it is not a Parquet file")
     return _struct(data, len(data) - 8 - size)[0]
 
 
@@ -210,7 +210,7 @@ def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
         return kind == 1, place
     if kind in (3, 7):
         return _bytes(data, place, 1 if kind == 3 else 8)
-    raise ArgumentError("it is no Parquet file that can be read")  # of maps it has none
+    raise ArgumentError("it is not a Parquet file that can be read")  # of maps it has none
 
 
 def _natural(data: bytes, place: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What a run was played with: sources, libraries, threads and machine. Without it numbers cannot be compared."""
+"""Provenance of a run: sources, libraries, threads and machine. Without it numbers cannot be compared."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def stamps_of(modules: Iterable[str]) -> dict[str, str]:
 
 
 def sources_now(names: Iterable[str]) -> dict[str, str | None]:
-    """What :func:`sources` would say in this process of the code of some names; None for what is not there."""
+    """The answer of :func:`sources` in this process for the code of some names; None for what is not there."""
     forget_sources()
     return {name: _stamp_of(name) if _is_there(name) else None for name in names}
 
@@ -125,7 +125,7 @@ def _files(module: str) -> dict[str, Path]:
     try:
         spec = find_spec(module)
     except ValueError:  # a script, or a module that was put together in memory: no finder found it
-        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # of standard input it is no file's
+        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # for standard input it names no file
         return {module: path} if path.is_file() else {}
     if spec is None:
         return {}

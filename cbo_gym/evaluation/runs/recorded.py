@@ -66,7 +66,7 @@ def with_actions(run: Run) -> Run:
 
 
 def recorded(run: Run) -> Recorded:
-    """What a finished run played and recommended, as its fields or its table have it.
+    """The actions and recommendations of a finished run, as its fields or its table have them.
 
     Raises:
         ArgumentError: if that is not there, or not of its rounds.
@@ -101,7 +101,7 @@ def _unpacked(text: str, count: int) -> list[list[float]]:
 
 
 def unlike(run: Run, again: Run) -> list[str]:
-    """What of a run is not as it comes out of its own actions: fields and columns, with how far they are apart.
+    """Fields and columns of a run that do not come out of its own actions, with how far they are apart.
 
     Args:
         run: as somebody gave it.

@@ -139,7 +139,7 @@ class Run:
         isolated: whether the agent played in a process of its own, which held nothing but what it was told.
         secret: from which noise, initial data and instance of a blind run follow, see
             :mod:`cbo_gym.evaluation.play.blind`; empty of a run that was not blind.
-        unverified: whether it is somebody's word alone: a submission that nobody has judged, or whose agent could not
+        unverified: whether nobody has checked it: a submission that nobody has judged, or whose agent could not
             be played again. Such runs are shown apart and never ranked.
         actions, recommendations: of a submission what was played and recommended, see
             :func:`cbo_gym.evaluation.runs.recorded.with_actions`; empty where the table has them, or nobody kept them.
@@ -345,7 +345,7 @@ def load_run(path: Path) -> Run:
 
 
 def _no_run(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentError:
-    """What a file is that holds no run as they are here: one of a version to come, or nothing of ours."""
+    """The reason why a file holds no run: it is of a later version, or nothing of ours."""
     with suppress(KeyError, TypeError, ValueError):  # there is no version
         if Version(stored["version"]) > Version(__version__):
             which = f"of cbo-gym {stored['version']}, which this one, {__version__}, cannot read"
@@ -365,7 +365,7 @@ def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:
     """
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
-            raise ArgumentError(f"cannot read {path}: it is no file")
+            raise ArgumentError(f"cannot read {path}: it is not a file")
         if (size := path.stat().st_size) > MOST_FILE_BYTES:
             raise ArgumentError(f"{path} is not read: it has {_mib(size)}; at most {_mib(MOST_FILE_BYTES)} are")
         content = path.read_bytes()
@@ -386,7 +386,7 @@ def _mib(size: int) -> str:
 
 
 def from_json(text: str) -> Any:
-    """What a text of somebody else's says in JSON.
+    """The value in a JSON text that comes from outside.
 
     Raises:
         ValueError: if it is none, too long, nested too deep, or has texts that no encoding has.
@@ -420,7 +420,7 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
 
 
 def _require_in_range(run: Run) -> None:
-    """What the type of a field leaves open, and what comes after could not do with."""
+    """Check values that have the right type and would still break the code that reads them."""
     for what, found, most in (
         ("rounds", run.horizon, MOST_ROUNDS),
         ("characters of its agent", len(run.agent), LONGEST_LABEL),
@@ -465,7 +465,7 @@ def require_numbers(run: Run) -> None:
 
 
 def require_choices(chosen: pl.Series | None, count: int) -> None:
-    """What was chosen has a name.
+    """Check that every choice has a name.
 
     Raises:
         ArgumentError: naming what has none.

@@ -94,14 +94,14 @@ class Lists:
         return tuple(name for place, name in enumerate(self.names) if kind >> place & 1)
 
     def of_row(self, row: int) -> dict[str, pl.Series]:
-        """What a row has, by column; what is null is left out."""
+        """The values of a row, by column; null is left out."""
         return {
             name: self.flat[name].slice(self._starts[name][row], self.lengths[name][row])
             for name in self.present(int(self.kinds[row]))
         }
 
     def of_rows(self, name: str, rows: Array, length: int) -> Array:
-        """What rows have in a column, all of one length, shape ``(rows, length)``; null is NaN."""
+        """The values of rows in a column, all of one length, shape ``(rows, length)``; null is NaN."""
         found: Array = self._of(name)[self._starts[name][rows][:, None] + np.arange(length)]
         return found
 

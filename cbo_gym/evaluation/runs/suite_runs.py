@@ -15,7 +15,7 @@ from cbo_gym.suites import Suite
 
 
 def differences(suite: Suite, runs: Sequence[Run]) -> Iterator[str]:
-    """What runs have that the suite has not, and what they lack: environments, rounds and seeds."""
+    """How runs differ from a suite: environments, rounds and seeds that they have beyond it, or lack."""
     labels = suite.labels()
     seeds: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for run in runs:

@@ -22,7 +22,7 @@ def module_of(kind: type) -> str:
 
 
 def typed_stamp(module: str) -> str:
-    """What a module without a file is known by: ``"interactive.5f2c1e0b9a77"``, with a hash of the texts it is from.
+    """The name of a module without a file: ``"interactive.5f2c1e0b9a77"``, with a hash of the texts it is from.
 
     These are whole cells, or entries at the prompt, as far as a class or a function of them is still there. Python
     keeps them in notebooks, not of standard input nor of ``exec``: then, or if it lacks some, ``"interactive"`` alone.
@@ -52,7 +52,7 @@ def _names_of_texts(module: str) -> Iterator[str]:
 
 
 def _text(name: str, module: str) -> str:
-    """What Python keeps under a name, ``""`` if nothing that is this module's.
+    """The text that Python keeps under a name, ``""`` if there is none of this module.
 
     What ``exec`` is given is called ``<string>`` as the text of ``python -c`` is, which is kept since Python 3.13.
     """

@@ -88,7 +88,7 @@ _HINTS = {name: hint for name, hint in get_type_hints(Run).items() if name != "t
 
 @dataclass(frozen=True)
 class Published:
-    """What :func:`publish` did.
+    """The outcome of :func:`publish`.
 
     Attributes:
         path: the file.
@@ -398,7 +398,7 @@ def read_part(path: Path) -> list[Run]:
 
 
 def _described(content: bytes, held: Contents) -> pl.DataFrame:
-    """What a file says of its runs, without their curves."""
+    """The runs of a file, without their curves."""
     if held.rows > MOST_RUNS:
         raise ArgumentError(f"it has {held.rows} runs; at most {MOST_RUNS} are read")
     schema = pl.read_parquet_schema(BytesIO(content))
@@ -476,7 +476,7 @@ def _with_curves(runs: Sequence[Run], curves: Lists, described: pl.DataFrame) ->
 
 
 class _Part:
-    """What the runs of a file share.
+    """The fields that the runs of a file share.
 
     Args:
         runs: in the order of the file.

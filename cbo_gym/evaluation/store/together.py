@@ -14,7 +14,7 @@ from cbo_gym.evaluation.store.published import runs_in
 
 
 class _Seen:
-    """What runs of one place were played with, as far as comparisons depend on it."""
+    """Code, libraries and machines of the runs of one place, as far as comparisons depend on them."""
 
     def __init__(self) -> None:
         self.rounds: dict[str, set[int]] = defaultdict(set)

@@ -76,7 +76,7 @@ def admitted_env(label: str) -> Spec:
     entry = find_entry(spec.name)
     if entry is None:
         hint = did_you_mean(spec.name, [entry.id for entry in entries()])
-        raise ArgumentError(f"{spec.name!r} is no registered environment, and no other one is played here{hint}")
+        raise ArgumentError(f"{spec.name!r} is not a registered environment, and no other one is played here{hint}")
     _require(spec, declared_by(entry), spec.name)
     return spec
 

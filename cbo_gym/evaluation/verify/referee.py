@@ -1,4 +1,4 @@
-"""What a referee does with somebody else's runs: score their actions anew, play them again, play their agent blind."""
+"""The referee of submitted runs: scores their actions anew, plays them again, plays their agent blind."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Verdict = Literal["identical", "agrees", "parts", "differs", "skipped"]
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of one run.
+    """The outcome of one run.
 
     Attributes:
         run: as it was published.
@@ -86,7 +86,7 @@ def replays(
     Args:
         runs: published ones, of anybody's file.
         allow: import paths of agents that may be played though they are not installed.
-        n_jobs: processes at a time; -1 for one a core.
+        n_jobs: processes at a time; -1 for one per core.
         limits: of each run.
         on_run: called after each run that was played.
     """

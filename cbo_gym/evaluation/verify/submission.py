@@ -40,7 +40,7 @@ MOST_AHEAD = timedelta(days=1)  # of a clock that is wrong
 
 
 class Card(StrictModel):
-    """What a submission says of itself.
+    """A submission's card: who sends it, and what their agent is told.
 
     Attributes:
         agent: its name, without parameters, as the runs have it.
@@ -67,7 +67,7 @@ class Card(StrictModel):
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found.
+    """The findings.
 
     Attributes:
         card: as it was given.
@@ -87,7 +87,7 @@ class Checked:
 
     @property
     def standing(self) -> Standing:
-        """Whether it is refused, or may enter: verified, or as somebody's word alone."""
+        """Whether it is refused, or may enter: verified, or unverified."""
         if self.problems:
             return "refused"
         return "verified" if self.replays else "unverified"
@@ -102,7 +102,7 @@ def read_card(path: Path) -> Card:
     try:
         return Card.model_validate(read_yaml(path))
     except ValidationError as error:
-        raise ArgumentError(f"{path} is no card of a submission: {field_errors(error, Card)}") from error
+        raise ArgumentError(f"{path} is not a card of a submission: {field_errors(error, Card)}") from error
     except ArgumentError as error:
         raise ArgumentError(f"cannot read {path}: {error}") from error
 

@@ -1,1 +1,1 @@
-"""What single feedback modes need of a problem, with the checks of it: one module per mode."""
+"""Data of problems for single feedback modes, with their checks: one module per mode."""

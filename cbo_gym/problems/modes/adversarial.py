@@ -1,4 +1,4 @@
-"""What the adversarial mode adds to a problem."""
+"""A problem's data for adversarial mode."""
 
 from __future__ import annotations
 

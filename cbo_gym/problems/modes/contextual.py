@@ -1,4 +1,4 @@
-"""What the contextual mode adds to a problem."""
+"""A problem's data for contextual mode."""
 
 from __future__ import annotations
 

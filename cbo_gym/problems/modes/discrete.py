@@ -1,4 +1,4 @@
-"""What the discrete mode adds to a problem."""
+"""A problem's data for discrete mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dynamic mode adds to a problem."""
+"""A problem's data for dynamic mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the masked mode adds to a problem."""
+"""A problem's data for masked mode."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def custom_problem(
     name: str = "Custom",
     description: str = "",
 ) -> Problem:
-    """A Problem from one function a variable, whose argument names say what it depends on.
+    """A Problem from one function per variable, whose argument names say what it depends on.
 
     An argument is the name of another variable, the name of a soft parameter, or ``u``: the variable's own noise.
     Mechanisms must be built from arithmetic and NumPy ufuncs, so that they take numbers and arrays alike::

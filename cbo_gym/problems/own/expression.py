@@ -64,7 +64,7 @@ class Equation:
 
     Raises:
         ArgumentError: if the text is no expression, holds something that is not allowed, or a part of it that does
-            not vary is no finite number.
+            not vary is not a finite number.
     """
 
     def __init__(self, text: str) -> None:
@@ -166,7 +166,7 @@ class _Folding(ast.NodeTransformer):
             value = math.nan
         if not math.isfinite(value):
             raise ArgumentError(
-                f"{_written(node)} in the equation {self._shown} is no finite number: it is too large, "
+                f"{_written(node)} in the equation {self._shown} is not a finite number: it is too large, "
                 "divides by zero, or takes a logarithm or a root where there is none"
             )
         return value
@@ -196,7 +196,7 @@ def _check(node: ast.AST, shown: str) -> None:
     if isinstance(node, ast.Name) and node.id == UNNAMEABLE:
         raise ArgumentError(f"{UNNAMEABLE} in the equation {shown} cannot be a name; call it something else")
     if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
-        raise ArgumentError(f"{_written(node)} in the equation {shown} is no number")
+        raise ArgumentError(f"{_written(node)} in the equation {shown} is not a number")
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         raise ArgumentError(
             f"comparisons in the equation {shown} must be of two values: (a < x) * (x < b), not a < x < b"

@@ -103,7 +103,7 @@ class Day(StrictModel):
 
 
 class Coefficients(StrictModel):
-    """What the fit leaves behind, as the file holds it.
+    """The result of the fit, as the file holds it.
 
     ``yesterday`` is the day before the round, the median training day: the nodes that no action sets (N, P, E, D), and
     the N_in, J and A that count as no intervention. ``errors`` has, for each node, the root mean squared errors of

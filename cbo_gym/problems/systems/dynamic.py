@@ -405,7 +405,7 @@ def _inflation_later(growth: Floats, inflation_before: Floats, u: Floats) -> Flo
 
 
 def _burden(growth: Floats, tax: Floats, inflation: Floats) -> Floats:
-    """What growth, taxes and inflation add to unemployment; the curve of Phillips, with a cost of high inflation."""
+    """The part of unemployment due to growth, taxes and inflation: Phillips' curve, with a cost of high inflation."""
     off = tax - USUAL_TAX
     high = inflation - 3.0
     return 4.0 * np.exp(-0.5 * inflation) + 0.05 * high * high + 0.01 * off * off - 0.4 * growth

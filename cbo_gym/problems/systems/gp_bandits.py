@@ -79,7 +79,7 @@ class PosteriorMean:
 
 
 class Design(NamedTuple):
-    """What the text of the paper and the published program have in common."""
+    """The common part of the paper's text and the published program."""
 
     name: str
     description: str

@@ -43,7 +43,7 @@ Feedback = Literal["all", "selected"]
 
 @dataclass(frozen=True, eq=False)  # hashed by identity, as a key of the cache of instances
 class _Family:
-    """What the instances of one problem have in common; each edge is one of ``components`` times a coefficient."""
+    """The common part of one problem's instances; each edge is one of ``components`` times a coefficient."""
 
     name: str
     description: str

@@ -17,7 +17,7 @@ FORM = re.compile(r"\s*(?P<node>[^<>=]*[^<>=\s])\s*(?P<side><=|>=)\s*(?P<thresho
 
 
 def constrain(outcomes: Outcomes, constraints: object = None) -> Outcomes:
-    """What a problem asks, with other constraints than its own.
+    """The outcomes of a problem, with other constraints than its own.
 
     Args:
         outcomes: of the problem.
@@ -41,7 +41,7 @@ def read_constraint(text: object) -> Constraint:
     """The constraint that a text names.
 
     Raises:
-        ArgumentError: if the text has another form, or the threshold is no finite number.
+        ArgumentError: if the text has another form, or the threshold is not a finite number.
     """
     found = FORM.fullmatch(text) if isinstance(text, str) else None
     if found is None:
@@ -50,7 +50,7 @@ def read_constraint(text: object) -> Constraint:
         threshold = float(found["threshold"])
     except ValueError as error:
         raise ArgumentError(
-            f"the threshold of the constraint {shown(text)} is no number: {shown(found['threshold'])}"
+            f"the threshold of the constraint {shown(text)} is not a number: {shown(found['threshold'])}"
         ) from error
     return Constraint(found["node"], "<=" if found["side"] == "<=" else ">=", threshold)
 

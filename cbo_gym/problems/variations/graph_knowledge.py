@@ -51,7 +51,7 @@ Change = int | Sequence[Any]  # how many, drawn at random, or which
 
 
 class _NoSuchChangeError(ArgumentError):
-    """Whatever was drawn would not do."""
+    """The change that was drawn would not do."""
 
 
 def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
@@ -85,7 +85,7 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
 
 
 def told_in_words(problem: Problem) -> str:
-    """What agents are told of a problem's graph, for those who may know the truth."""
+    """A summary of what agents are told of a problem's graph, for those who may know the truth."""
     told, truth = problem.told, problem.scm.diagram
     if told is None:
         return "the true graph"
@@ -236,9 +236,7 @@ def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keywor
     if is_whole_number(wanted):
         count = whole_number(keyword, wanted, at_least=0)
         if count > len(known):
-            raise ArgumentError(
-                f"{keyword} must be at most {len(known)}, for there are so many {what}; given {shown(count)}"
-            )
+            raise ArgumentError(f"{keyword} must be at most {len(known)}, the number of {what}; given {shown(count)}")
         return [known[i] for i in rng.permutation(len(known))[:count]]
     if not isinstance(wanted, list | tuple):
         raise ArgumentError(f"{keyword} is a number or a list; given {shown(wanted)}")
@@ -258,7 +256,7 @@ def _built(nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[
 
 
 def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
-    """What keeps a diagram from being told, if anything does."""
+    """The reason why a diagram cannot be told, if there is one."""
     reward, scm = problem.scm.reward, problem.scm
     if children := diagram.children(reward):
         return f"it has edges from the reward to {list(children)}"
@@ -290,7 +288,7 @@ def _as_diagram(problem: Problem, given: Any) -> CausalDiagram:
     if set(given.nodes) != set(truth.nodes):
         raise ArgumentError(f"a candidate needs the nodes {list(truth.nodes)}; given {list(given.nodes)}")
     if what := _unfit(problem, given):
-        raise ArgumentError(f"{given} is no candidate for the graph of {problem.name}: {what}")
+        raise ArgumentError(f"{given} is not a candidate for the graph of {problem.name}: {what}")
     return given
 
 

@@ -188,7 +188,7 @@ class _Draw:
         return list(slices.names if slices and self.mode is Mode.DYNAMIC else self.problem.scm.nodes)
 
     def _of_slices(self, name: str) -> list[str]:
-        """What a variable is called in the system."""
+        """The name of a variable in the system."""
         slices = self.problem.data(Slices)
         if slices is None or self.mode is not Mode.DYNAMIC:
             return [name]
@@ -369,7 +369,7 @@ class _Turning:
         return TurnedComposition(known, nodes, self.turn.reward)
 
     def _data(self, data: ModeData) -> ModeData:
-        """What a mode needs of the problem; data of somebody else's mode are nothing that is known how to turn."""
+        """A mode's data of the problem, turned; how to turn data of an outside mode is not known."""
         turners: dict[type, Callable[[Any], ModeData]] = {
             SuperArms: self._super_arms,
             Contexts: self._contexts,
@@ -467,7 +467,7 @@ class _Turning:
 
 @dataclass(frozen=True)
 class _Policy:
-    """What contexts tell, and what is best in them, by new names and in new units."""
+    """The noise given contexts, and the best response to them, by new names and in new units."""
 
     turn: Turn
     known: Contexts

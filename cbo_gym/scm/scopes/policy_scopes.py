@@ -50,7 +50,7 @@ def scope_diagram(diagram: CausalDiagram, scope: Scope) -> CausalDiagram:
     """
     policies = dict(scope)
     if len(policies) < len(scope):
-        raise ArgumentError(f"a scope has one policy a variable; given {_show(scope)}")
+        raise ArgumentError(f"a scope has one policy per variable; given {_show(scope)}")
     try:
         return diagram.with_inputs(policies)
     except ValueError as error:
@@ -104,7 +104,7 @@ def pomps(
         manipulable: the variables that may be set; None for all but the reward.
         contexts: the variables that policies may see; None for those that are neither manipulable nor the reward.
             A manipulable one among them may be seen where it is left natural.
-        n_jobs: processes, as in joblib: -1 for one a core.
+        n_jobs: processes, as in joblib: -1 for one per core.
 
     Returns:
         the scopes, at least one, each a frozenset of pairs (variable, frozenset of its contexts). The empty scope
@@ -131,7 +131,7 @@ def pomps(
 
 @dataclass(frozen=True)
 class _Setting:
-    """What :func:`pomps` is asked, without the variables that are neither set nor seen."""
+    """The question to :func:`pomps`, without the variables that are neither set nor seen."""
 
     diagram: CausalDiagram
     reward: str

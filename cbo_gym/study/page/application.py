@@ -246,7 +246,7 @@ async def _study(
 
 
 def _said(request: Request) -> dict[str, Any]:
-    """What was done just now, of the address: one of a few things, and whole numbers."""
+    """The message in the address about what was just done: one of a few, and whole numbers."""
     given = request.query_params
     numbers_given = {name: int(given[name]) for name in ("trial", "count") if given.get(name, "").isdecimal()}
     return {"done": given.get("done", ""), "trial": 0, "count": 1, **numbers_given}
@@ -288,7 +288,7 @@ def _csv(frame: pl.DataFrame, called: str) -> Response:
 
 @routes.get("/studies/{place}/what-if")
 async def what_if(request: Request, place: int, case: TheCase, desk: TheDesk) -> Response:
-    """What the agent expects; nothing is recorded, so it is a link that can be kept."""
+    """The agent's expectation; nothing is recorded, so it is a link that can be kept."""
     typed = {name: [one.strip() for one in request.query_params.getlist(name)] for name in request.query_params}
     problem = Problem("what-if", "", typed)
     try:

@@ -196,7 +196,7 @@ class Desk:
         return create_study(**checked(read, trusted=self.trusted), storage=self.storage).name
 
     def in_words(self, error: Exception) -> str:
-        """What an error says, with the database's name where it gives the path or the URL."""
+        """The text of an error, with the database's name where it gives the path or the URL."""
         text = str(error)
         for path in {self.storage, str(Path(self.storage).absolute())}:
             text = text.replace(path, self.called)

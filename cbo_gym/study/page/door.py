@@ -17,7 +17,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Door:
-    """What is secret in one process of the server, and what it is compared with.
+    """The secrets of one process of the server, and the comparisons with them.
 
     Attributes:
         host: the address that is listened on.

@@ -64,7 +64,7 @@ class Guard:
 
 
 async def _body(request: Request) -> bytes | None:
-    """What is sent; None if it is too long."""
+    """The body that is sent; None if it is too long."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)

@@ -1,4 +1,4 @@
-"""What people typed into a form, as the study is told it. Whether it fits is for the study to say."""
+"""Form input, as the study is told it. Whether it fits is for the study to say."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def texts_of(form: FormData) -> dict[str, list[str]]:
 
 
 async def content_of(form: FormData, name: str) -> bytes:
-    """What a file field holds; nothing where no file was chosen."""
+    """The content of a file field; nothing where no file was chosen."""
     value = form.get(name)
     return await value.read() if isinstance(value, UploadFile) else b""
 
@@ -59,7 +59,7 @@ def asked_number(typed: str) -> Any:
 
 
 def numbers(typed: Typed, beginning: str) -> dict[str, Any]:
-    """What was typed into the fields of one beginning, by the names that follow; a list where a name has several."""
+    """The input of the fields of one prefix, by the names that follow it; a list where a name has several."""
     found: dict[str, Any] = {}
     for name, given in typed.items():
         if name.startswith(beginning) and any(given):

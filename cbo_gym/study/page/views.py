@@ -1,4 +1,4 @@
-"""What the templates show of a study, and how the fields of its forms are called, filled and read."""
+"""Data for the templates of a study, and how the fields of its forms are called, filled and read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARAMETERS = ("soft", "aggregated")  # the modes in which what is set is no vari
 
 @dataclass(frozen=True)
 class Problem:
-    """What was wrong with what somebody sent.
+    """A mistake in what somebody sent.
 
     Attributes:
         form: the id of the form.
@@ -101,7 +101,7 @@ def _exact(value: float) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """What was set, shortened; where it is sent back like this, nothing else was set."""
+    """The values that were set, shortened; where they are sent back like this, nothing else was set."""
     if value is None:
         return []
     return [written(end) for end in value] if isinstance(value, list) else [written(value)]
@@ -138,7 +138,7 @@ def card_of(case: Case, seen: Seen, trial: int, problem: Problem | None = None, 
 
 
 def set_in(case: Case, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What was set in a trial, or is to be."""
+    """The values that were set in a trial, or are to be."""
     return {name: row[f"do({name})"] for name in case.settable if row[f"do({name})"] is not None}
 
 
@@ -200,7 +200,7 @@ def table_of(case: Case, seen: Seen) -> list[dict[str, Any]]:
 
 
 def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, Any]:
-    """What the page of a study shows, but for the report and what its agent expects."""
+    """The content of a study's page, but for the report and the agent's expectations."""
     pending = [trial for trial, entry in sorted(seen.entries.items()) if entry.status == "pending"]
     about = case.about
     contexts = about.contexts if about.mode == "contextual" else []

@@ -1,4 +1,4 @@
-"""What the agent believes of each target set, scope, parameter or arm."""
+"""The agent's beliefs about each target set, scope, parameter or arm."""
 
 from __future__ import annotations
 

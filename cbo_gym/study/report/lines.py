@@ -1,4 +1,4 @@
-"""What is believed along lines through the action space: one coordinate moves, the others stay where they are best."""
+"""Beliefs along lines through the action space: one coordinate moves, the others stay where they are best."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ def _cell(text: str) -> str:
 
 
 def wide(inside: str, label: str) -> str:
-    """What may be wider than the page, in a box that scrolls, also by keys."""
+    """A box for content wider than the page: it scrolls, also by keys."""
     return f'<div class="wide" role="region" tabindex="0" aria-label="{escape(label)}">{inside}</div>'
 
 
 def folded(title: str, inside: str) -> str:
-    """What is shown when its title is clicked."""
+    """Content that is shown when its title is clicked."""
     return f"<details><summary>{escape(title)}</summary>\n{inside}\n</details>"
 
 

@@ -1,4 +1,4 @@
-"""What the agent of a study believes, asked of a copy so that the study stays as it is."""
+"""The beliefs of a study's agent, asked of a copy so that the study stays as it is."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Mind:
         return None
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
-        """What it expects to earn; None of an agent that has no such model, or none of these actions."""
+        """The rewards that it expects; None if the agent has no such model, or none of these actions."""
         ask = getattr(self.agent, "believed_rewards", None)
         believed = ask(list(actions)) if ask is not None else None
         if believed is None:
@@ -78,7 +78,7 @@ class Mind:
         return Band(native(mean), ends[0], ends[1])
 
     def next(self) -> Action | None:
-        """What it would suggest next; None where that depends on a context, or it has learned nothing yet."""
+        """Its next suggestion; None where that depends on a context, or it has learned nothing yet."""
         if self.agent is None or self._study.about.mode == "contextual":
             return None
         last = deepcopy(self.agent.history[-1].observation)

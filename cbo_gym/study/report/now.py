@@ -1,4 +1,4 @@
-"""What is to be done now: trials that run, what would be suggested next, and what is recommended."""
+"""Things to do now: trials that run, what would be suggested next, and what is recommended."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _recommended(study: Study, mind: Mind) -> str:
 
 
 def _expected(study: Study, mind: Mind, done: Mapping[str, Any]) -> str:
-    """What the agent expects of the variables under the recommendation, of the reward with its interval."""
+    """The values that the agent expects under the recommendation, of the reward with its interval."""
     reward = study.about.reward
     band = None if mind.agent is None else mind.rewards([study._units.action(done)])
     rows = []

@@ -1,4 +1,4 @@
-"""What the study is about and how it stands, in a few facts."""
+"""An overview of the study in a few facts: its aim, and how it stands."""
 
 from __future__ import annotations
 

@@ -38,12 +38,12 @@ def seen_rounds(study: Study) -> list[Seen]:
 
 
 def action_of(study: Study, entry: Entry) -> Action:
-    """What was done in a trial, or is to be done."""
+    """The action of a trial, played or to be played."""
     return study._units.read(entry.action)
 
 
 def done_in(study: Study, action: Action) -> dict[str, Any]:
-    """What an action does, by name, in the study's units; values may lie outside of the bounds."""
+    """The effects of an action, by name, in the study's units; values may lie outside of the bounds."""
     return study._units.done(action)
 
 

@@ -84,7 +84,7 @@ def _means(study: Study, rounds: list[Seen]) -> dict[str, float]:
 
 
 def _lines(study: Study, set_to: Mapping[str, list[Any]], rounds: int) -> dict[str, list[Line]]:
-    """What actions did at each node: how often it was set, and to what last."""
+    """The actions at each node: how often it was set, and to what last."""
     found: dict[str, list[Line]] = defaultdict(list)
     parameters = study.about.parameters if study.about.mode in ("soft", "aggregated") else {}
     for name, one in parameters.items():
@@ -129,7 +129,7 @@ def _constraints(study: Study, rounds: list[Seen]) -> str:
 
 
 def _costs(study: Study, rounds: list[Seen]) -> str:
-    """What is paid for, and what the trials told cost in all; imported data cost nothing."""
+    """The prices, and the cost of all trials told so far; imported data cost nothing."""
     costs = study.feedback.costs
     if costs is None:
         return ""
