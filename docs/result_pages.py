@@ -147,6 +147,7 @@ class Exhibit(StrictModel):
         environments: on which, as labels, or patterns of instances that are taken together.
         called: what they are called in table and picture, one a label; empty for the labels.
         agents: who plays.
+        verbatim: see :class:`Paper`; in place of the paper's where there are any.
         rounds: after which; the last without any.
         theirs: printed numbers, agent -> one a column of our table.
         claims: what the paper says of it.
@@ -160,6 +161,7 @@ class Exhibit(StrictModel):
     environments: list[str] = []
     called: list[str] = []
     agents: list[str] = []
+    verbatim: dict[str, str] = {}
     rounds: list[int] = []
     theirs: dict[str, list[str]] = {}
     claims: list[Said] = []
@@ -180,6 +182,8 @@ class Paper(StrictModel):
         setting: how the paper's experiments are made, and in what ours differ by themselves.
         rounds, seeds: of the paper.
         rules: how its claims are judged.
+        verbatim: label of an agent -> label with the paper's own parameters, where our defaults are others. The
+            paper's claims are judged on the latter, and a second time, as claims of ours, on the defaults.
         agents: labels whose departures the page lists, and that its sweep plays.
         sweep: the command, where it is not that of the suite.
         exhibits: in the paper's order.
@@ -193,6 +197,7 @@ class Paper(StrictModel):
     rounds: int
     seeds: int
     rules: Rules = Rules()
+    verbatim: dict[str, str] = {}
     agents: Annotated[list[str], Field(min_length=1)]
     sweep: str = ""
     exhibits: Annotated[list[Exhibit], Field(min_length=1)]
@@ -216,11 +221,36 @@ def papers() -> tuple[Paper, ...]:
 
 def _paper(path: Path) -> Paper:
     try:
-        return Paper.model_validate(read_yaml(path))
+        return _with_verbatim(Paper.model_validate(read_yaml(path)))
     except ValidationError as error:
         raise ValueError(f"{path}: {field_errors(error, Paper)}") from error
     except ArgumentError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _with_verbatim(paper: Paper) -> Paper:
+    """With the paper's own settings of methods among the agents, and its claims on these and on the defaults."""
+    exhibits = []
+    for exhibit in paper.exhibits:
+        own = exhibit.verbatim or paper.verbatim
+        claims = [one for said in exhibit.claims for one in _on_both(said, own)]
+        exhibits.append(exhibit.model_copy(update={"agents": _both(exhibit.agents, own), "claims": claims}))
+    played = [agent for exhibit in exhibits for agent in exhibit.agents]
+    agents = list(dict.fromkeys([*paper.agents, *(agent for agent in played if agent in paper.verbatim.values())]))
+    return paper.model_copy(update={"exhibits": exhibits, "agents": agents})
+
+
+def _both(agents: Iterable[str], verbatim: Mapping[str, str]) -> list[str]:
+    return list(dict.fromkeys(one for agent in agents for one in (agent, verbatim.get(agent, agent))))
+
+
+def _on_both(said: Said, verbatim: Mapping[str, str]) -> list[Said]:
+    """A paper's claim on its own settings, and as one of ours on the defaults where these differ."""
+    if said.ours:
+        return [said]
+    worse = [verbatim.get(agent, agent) for agent in said.worse]
+    own = said.model_copy(update={"better": verbatim.get(said.better, said.better), "worse": worse})
+    return [own] if own == said else [own, said.model_copy(update={"ours": True})]
 
 
 @cache

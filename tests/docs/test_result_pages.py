@@ -114,11 +114,11 @@ def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
 
 
 def test_claims_are_judged_and_open_ones_named():
-    values = {"MCBO": 0.9, "CBO": 0.6, "GP-UCB": 0.895}
+    values = {"MCBO(beta=0.05)": 0.9, "MCBO": 0.8, "CBO": 0.6, "GP-UCB(beta=0.5)": 0.895}
     runs = [
         made_up_run(agent, seed, [value + seed / 100] * 100, TOY, "hard")
         for agent, value in values.items()
-        for seed in range(12 if agent != "GP-UCB" else 10)
+        for seed in range(22 if agent == "CBO" else 20)
     ]
     runs += [made_up_run("CBO", seed, [0.5] * 100, "CBO/PSAGraph-v0", "hard") for seed in range(3)]
     paper = next(one for one in papers() if one.suite == "mcbo2023")
@@ -136,14 +136,15 @@ def test_claims_are_judged_and_open_ones_named():
         (env, re.sub(r"<.*", "", one), re.sub(r"<.*", "", two)): (verdict, difference, pairs)
         for verdict, env, one, two, difference, pairs in re.findall(row, page)
     }
-    assert found["ToyGraph-v0", "MCBO", "CBO"] == ("confirmed", "0.300", "10")
-    assert found["ToyGraph-v0", "MCBO", "GP-UCB"] == ("equivalent", "0.005", "10")
+    assert found["ToyGraph-v0", "MCBO(beta=0.05)", "CBO"] == ("confirmed", "0.300", "20")
+    assert found["ToyGraph-v0", "MCBO(beta=0.05)", "GP-UCB(beta=0.5)"] == ("equivalent", "0.005", "20")
+    assert found["ToyGraph-v0", "MCBO", "CBO"] == ("confirmed", "0.200", "20"), "ours, on the defaults"
     assert found["PSAGraph-v0", "MCBO", "CBO"][0] == "not run"
     top = page.partition("## Claims")[0]
     assert "The paper's claims: 1 <span" in top
-    assert "Claims of ours: 1 <span" in top
+    assert "Claims of ours: 2 <span" in top
     few = result_pages.paper_page(paper, {"mcbo2023": [run for run in runs if run.seed < 4]})
-    assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 10 \|', few)
+    assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 20 \|', few)
 
 
 def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
@@ -155,7 +156,7 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
         "How it was played",
     ]
     assert "| [CBO](../agents/CBO.md)<sup>n</sup> | 0.610 ± 0.025 (3) | - |" in page
-    assert "**Not run**: MCBO on PSAGraph-v0; CBO on PSAGraph-v0; GP-UCB on PSAGraph-v0; Random on PSAGraph-v0." in page
+    assert "**Not run**: MCBO on PSAGraph-v0; MCBO(beta=0.05) on ToyGraph-v0, PSAGraph-v0; CBO on PSAGraph-v0;" in page
     assert "**Not run**: the store has no run of it." in page
     assert "cbo-gym sweep runs/mcbo2023 --suite mcbo2023 -a MCBO -a EIFN" in page
     assert "10 finished runs of 50 or 100 rounds; 3 seeds;" in page
