@@ -18,7 +18,7 @@ import method_choice
 import numpy as np
 import polars as pl
 from claims import Claim, Judgement, Pairs, Regret, Rules, judge, together
-from environment_pictures import dark
+from environment_pictures import dark, svg_of
 from paper_figures import Dot, curve_of, curves_svg, dots_svg
 from pydantic import Field, ValidationError
 from verdicts import Kind
@@ -28,10 +28,12 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
+from cbo_gym.evaluation.metrics.targets import has_targets
 from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
 from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.tables import HEADS, MISSING, SCORE_NOTE, SECONDS_NOTE, number, provenance, with_interval
+from cbo_gym.evaluation.report.targets import draw_targets
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published, own_store
@@ -105,6 +107,10 @@ CLAIMS_NOTE = (
     "below 0, and the methods are equivalent if it lies within the margin; *as good* is confirmed by an interval above "
     "minus the margin. It is open otherwise, and with fewer pairs than it asks for; not run says that there is no "
     "pair. Corrected counts are those of claims that hold if all of the page are to be right together (Holm)."
+)
+TARGETS_NOTE = (
+    "The share of runs whose best action so far had the score, each environment counting alike, against rounds and "
+    "against the agent's own seconds."
 )
 LOST_NOTE = (
     "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
@@ -435,9 +441,14 @@ def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures
     """The scores as a picture, which is put among the others; what shows it."""
     dots = [Dot(row["agent"], row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole]
     svg = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole[0]['of'])}", dots)
-    path = f"papers/pictures/scores-{suite.name}-{mode}"
+    return _shown(
+        f"papers/pictures/scores-{suite.name}-{mode}", svg, f"Scores of {suite.name} in {mode} mode", pictures
+    )
+
+
+def _shown(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
+    """Puts a picture among the others, for light pages and for dark ones; what shows it."""
     pictures |= {f"{path}.svg": svg, f"{path}-dark.svg": dark(svg)}
-    alt = f"Scores of {suite.name} in {mode} mode"
     return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
 
 
@@ -497,12 +508,24 @@ def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures:
         if partial:
             said = f"These have not played all {of}, so their numbers are of other environments."
             folds[f"Not ranked in {mode} mode: {len(partial)}"] = [said, _scores_table(partial, others, with_envs=True)]
+    folds["How soon scores were reached"] = _targets(suite, board, pictures)
     folds["GAP and PA-GAP"] = _gap_parts(board, others) if suite.metric == "gap" else []
     folds["Lost without the true graph"] = _lost_parts(board, others)
     folds["Not run"] = [not_run(suite, runs, others)]
     folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]
     lines = [folded(summary, "\n\n".join(texts)) for summary, texts in folds.items() if any(texts)]
     return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
+
+
+def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list[str]:
+    """Runtime-to-target curves of each mode."""
+    parts = []
+    for mode in _modes(board):
+        if runs := [run for run in board.runs if run.mode == mode and has_targets(run)]:
+            title = f"{suite.name}, {mode} mode"
+            svg = svg_of(draw_targets(title, runs))
+            parts.append(_shown(f"papers/pictures/targets-{suite.name}-{mode}", svg, title, pictures))
+    return [TARGETS_NOTE, *parts] if parts else []
 
 
 def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:

@@ -48,7 +48,7 @@ def awkward(tmp_path_factory):
     folder = tmp_path_factory.mktemp("awkward")
     figures = []
     page = report.write_report(board, folder, lambda *what: figures.append(what), ("svg",))
-    assert figures == [(number, 7) for number in range(1, 8)]
+    assert figures == [(number, 8) for number in range(1, 9)]
     return board, page
 
 
@@ -65,7 +65,7 @@ def test_the_page_is_escaped_and_needs_nothing_else(awkward):
     targets = re.findall(r"href=\"#([^\"]*)\"", page)
     assert [target for target in targets if f'id="{target}"' not in page] == []
     assert '<meta name="viewport"' in page
-    assert page.count('role="img" aria-label="') == 1 + 2 * 3
+    assert page.count('role="img" aria-label="') == 2 + 2 * 3
     assert "Nemenyi" in page
     assert "This sweep is not complete: 22 of 42 runs have ended" in page
     assert len(curves_of(page)) == 1 + 3

@@ -15,6 +15,7 @@ from cbo_gym.drawing.html import svg_of
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.compare.significance import TEST, Ranking, ranking
+from cbo_gym.evaluation.metrics.targets import has_targets
 from cbo_gym.evaluation.report.charts import Chart, choice_chart, profile_chart, regret_chart
 from cbo_gym.evaluation.report.figures import (
     CurvesFigure,
@@ -59,6 +60,7 @@ from cbo_gym.evaluation.report.tables import (
     provenance_sentences,
     with_ranks,
 )
+from cbo_gym.evaluation.report.targets import draw_targets
 from cbo_gym.evaluation.report.x_axis import CostPaid, Horizontal, Rounds, has_costs
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run
@@ -190,12 +192,18 @@ def _comparisons(board: Leaderboard, rankings: Rankings, names: _Names) -> Itera
     for group, name in names.groups.items():
         yield f"scores-{name}", partial(score_intervals, board, group, names.styles)
         yield f"improvement-{name}", partial(improvement_matrix, board, group)
+        if played := _with_targets(board, group):
+            yield f"targets-{name}", partial(draw_targets, group, played, names.styles)
         found = rankings[group]
         if isinstance(found, Ranking):
             yield f"ranks-{name}", partial(critical_differences, found, names.styles)
     for env, runs in _by_env(board).items():
         if has_fronts(runs):
             yield f"front-{names.envs[env]}", partial(draw_fronts, env, runs, names.styles)
+
+
+def _with_targets(board: Leaderboard, group: str) -> list[Run]:
+    return [run for run in board.runs if has_targets(run) and group in (ALL_MODES, run.mode)]
 
 
 class _Curves(NamedTuple):
@@ -318,6 +326,8 @@ class _Page:
         name = self.names.groups[group]
         found = self.rankings[group]
         pairs = improvement_table(self.board, group, PAGE_DECIMALS)
+        played = _with_targets(self.board, group)
+        ranked = ["ranks"] if isinstance(found, Ranking) else []
         return {
             "id": f"group-{name}",
             "title": group[:1].upper() + group[1:],
@@ -329,10 +339,10 @@ class _Page:
             "test": found if isinstance(found, str) else f"{found.test_in_short}.",
             "tested": isinstance(found, Ranking),
             "figures": {
-                kind: f"{kind}-{name}"
-                for kind in ("scores", "improvement", *(["ranks"] if isinstance(found, Ranking) else []))
+                kind: f"{kind}-{name}" for kind in ("scores", "improvement", *(["targets"] if played else []), *ranked)
             },
             "profiles": self.plots[f"profiles-{name}"],
+            "targets": svg_of(draw_targets(group, played, self.names.styles)) if played else "",
             "pairs": self.matrix(f"{group}: probability that the agent in the row scores higher", pairs, shaded=True),
         }
 

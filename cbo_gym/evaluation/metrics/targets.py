@@ -1,0 +1,31 @@
+"""Runtime to a target: after how many rounds and seconds the best action of a run reached a score (as in COCO)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cbo_gym.evaluation.runs.results import Run
+
+TARGETS = (0.5, 0.8, 0.9, 0.95)  # scores: 0 is random play, 1 the optimum
+
+
+def has_targets(run: Run) -> bool:
+    """Whether a run has one optimum to come near: those over slices of time have several."""
+    return run.status == "finished" and "slice" not in run.columns and run.optimum > run.random_value
+
+
+def rounds_to(run: Run, target: float) -> float:
+    """The first round after which the best action so far had at least this score; infinite if there is none."""
+    scores = 1.0 - run.table["best_so_far_regret"].to_numpy() / (run.optimum - run.random_value)
+    there = np.flatnonzero(scores >= target)
+    return float(there[0] + 1) if len(there) else np.inf
+
+
+def seconds_to(run: Run, target: float) -> float:
+    """The agent's own seconds until then: for getting ready and for as many mean rounds."""
+    return run.reset_seconds + run.seconds_a_round * rounds_to(run, target)
+
+
+def shares(times: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The share of times, infinite ones too, that are at most each of ``at``."""
+    return np.searchsorted(np.sort(times), at, side="right") / len(times)
