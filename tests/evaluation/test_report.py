@@ -75,7 +75,7 @@ def test_awkward_labels_survive_in_every_format(awkward):
     board, page = awkward
     names = {path.name for path in page.parent.rglob("*") if path.is_file()}
     assert {path for path in names if path.endswith(".svg")} == {
-        *(f"{kind}-soft.svg" for kind in ("scores", "profiles", "improvement", "ranks")),
+        *(f"{kind}-soft.svg" for kind in ("scores", "profiles", "improvement", "ranks", "targets")),
         "regret-CBO-Dropwave-v0-T2.svg",
         "regret-CBO-Ackley-v0-noise-std-0-1-T2.svg",
         "regret-CBO-i-T2.svg",
