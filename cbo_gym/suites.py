@@ -16,6 +16,7 @@ from pydantic import Field, FiniteFloat, PositiveInt, ValidationError
 from cbo_gym.errors import ArgumentError, did_you_mean, nearby
 from cbo_gym.labels import ENVS_LISTED_BY
 from cbo_gym.registry import RegistryError, entries, is_custom
+from cbo_gym.seed_ranges import PUBLICATION, is_for_publication
 from cbo_gym.specs import Spec, expand, matches
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.yaml_files import read_yaml
@@ -38,7 +39,10 @@ class Suite(StrictModel):
         description: in a few sentences.
         environments: ids, with keywords where wanted, or patterns of ids, as in ``CBO/Alpine2*``.
         horizon: rounds; None for the registered number of each environment.
-        seeds: how many, counted from 0.
+        seeds: how many: counted from 0, or from the first that is for publication.
+        verdict_seeds: which seeds, and which instances of random families, its verdicts and tables take: those for
+            ``"publication"`` alone, see :mod:`cbo_gym.seed_ranges`, or ``"any"``, of which some may have chosen
+            defaults.
         metric: by which agents are compared; ``gap`` is GAP and PA-GAP of :mod:`cbo_gym.evaluation.metrics.gap`.
         references: environment -> what its paper scores by in place of the optimum, where it does, for rewards that
             are maximised.
@@ -51,8 +55,18 @@ class Suite(StrictModel):
     environments: Annotated[list[str], Field(min_length=1)]
     horizon: PositiveInt | None = None
     seeds: PositiveInt
+    verdict_seeds: Literal["publication", "any"] = "any"
     metric: Metric
     references: dict[str, FiniteFloat] = {}
+
+    def seed_numbers(self, count: int | None = None) -> range:
+        """The seeds that it is played with; the first so many of them, if that is said."""
+        first = PUBLICATION.start if self.verdict_seeds == "publication" else 0
+        return range(first, first + (self.seeds if count is None else count))
+
+    def takes(self, seed: int, label: str) -> bool:
+        """Whether a run of a seed on an environment counts for its verdicts and tables."""
+        return self.verdict_seeds == "any" or is_for_publication(seed, Spec.told(label).keywords)
 
     def labels(self) -> list[str]:
         """The environments as results name them, patterns written out.

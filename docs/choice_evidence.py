@@ -31,6 +31,7 @@ from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import own_store
 from cbo_gym.files import write_text
+from cbo_gym.seed_ranges import is_for_publication
 from cbo_gym.specs import Spec, make_env
 
 PAGE = Path(__file__).parent / "methods" / "Auto.md"
@@ -57,9 +58,12 @@ class Against(NamedTuple):
 
 
 def published() -> pl.DataFrame:
-    """The table of all published runs but those of the README's table, whose seconds are of a busy machine."""
+    """The table of all published runs by which rules may be chosen, on no seed that is for publication alone, but those
+    of the README's table, whose seconds are of a busy machine.
+    """
     parts = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != SHOWCASE]
-    return table_of(run for path in parts for run in load_published(path))
+    runs = (run for path in parts for run in load_published(path))
+    return table_of(run for run in runs if not is_for_publication(run.seed, Spec.told(run.env).keywords))
 
 
 def table_of(given: Iterable[Run]) -> pl.DataFrame:

@@ -39,6 +39,7 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published, own_store
 from cbo_gym.evaluation.verify.submission import read_card
 from cbo_gym.registry import find_entry
+from cbo_gym.seed_ranges import PUBLICATION
 from cbo_gym.specs import Spec, matches, modes_of
 from cbo_gym.suites import Suite, load, load_all
 from cbo_gym.task import Mode
@@ -363,6 +364,8 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
         "Where its first answer is another one, the choice depends on what the task tells.",
         folded("How to read the tables", _reading()),
     ]
+    if earlier := [suite.name for suite in load_all() if suite.verdict_seeds == "any"]:
+        shown.append(f"Of {', '.join(earlier)}: {_judged_on(load(earlier[0]))}")
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
         shown += _suite(suite, runs_of(suite, parts), others, pictures)
@@ -470,7 +473,7 @@ def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     """Those on the suite's environments with its number of rounds, from all files; of environments without any, those
     of its own file with most rounds.
     """
-    rounds = {label: _horizon(suite, label) for label in suite.labels()}
+    rounds, parts = {label: _horizon(suite, label) for label in suite.labels()}, _taken(suite, parts)
     runs = newest(run for found in parts.values() for run in found if run.horizon == rounds.get(run.env))
     there = {run.env for run in runs if run.status == "finished"}
     shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
@@ -481,6 +484,21 @@ def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
 
 
+def _taken(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
+    """Of each file the runs that count for a suite: of the seeds that its verdicts take, or blind."""
+    return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
+
+
+def _judged_on(suite: Suite) -> str:
+    """Which seeds verdicts and tables are of, and what they may have chosen."""
+    if suite.verdict_seeds == "publication":
+        return f"Judged on {FOR_PUBLICATION}, which are for publication alone: no default was chosen on them."
+    return (
+        "Judged on seeds and instances that were not kept for publication: some of them may have chosen defaults that "
+        f"are judged here. Results on {FOR_PUBLICATION}, by which nothing is chosen, will take their place."
+    )
+
+
 def _horizon(suite: Suite, label: str) -> int:
     entry = find_entry(Spec.parse(label).name)
     return suite.horizon or (entry.horizon if entry else 0)
@@ -488,7 +506,8 @@ def _horizon(suite: Suite, label: str) -> int:
 
 def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
     asked = (
-        f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by {suite.metric}."
+        f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
+        f"{suite.metric}. {_judged_on(suite)}"
     )
     board = _board(suite, runs)
     if board is None:
@@ -630,9 +649,10 @@ def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collect
 
 def _own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     """On its environments, with any keywords: those with the paper's rounds, and all of its own file."""
+    suite = load(paper.suite)
+    parts = _taken(suite, parts)
     of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
-    named = load(paper.suite).environments
-    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, named))
+    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
 
 
 def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[str]:
@@ -656,7 +676,11 @@ def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[
         for whose, ours in (("The paper's claims", False), ("Claims of ours", True))
     }
     parts = [f"**{whose}: {_tally([one for _, one in own])}**" for whose, own in divisions.items() if own]
-    parts = ["; ".join(parts) + ", each counted on each of its environments.", paper.setting, "## Claims"]
+    parts = [
+        "; ".join(parts) + f", each counted on each of its environments. {_judged_on(load(paper.suite))}",
+        paper.setting,
+        "## Claims",
+    ]
     header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
     for whose, own in divisions.items():
         if own:
@@ -678,6 +702,7 @@ def _tally(judged: Sequence[Judgement]) -> str:
     )
 
 
+FOR_PUBLICATION = f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1}"
 VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
 
 

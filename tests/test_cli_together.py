@@ -55,8 +55,8 @@ def test_what_differs_is_said(places, tmp_path):
     run = load_run(next(theirs.glob("*.parquet")))
     from dataclasses import replace
 
-    elsewhere = [replace(run, sources=run.sources | {"cbo_gym": "0.1.0+other"})]
-    with pytest.warns(UserWarning, match=r"other code of cbo_gym: .* there, 0.1.0\+other here; cbo-gym verify"):
+    elsewhere = [replace(run, sources=run.sources | {run.env: "tree+other"})]
+    with pytest.warns(UserWarning, match=rf"other code: environment {run.env} \(tree.* there, tree\+other here\);"):
         leaderboard(elsewhere, beside=theirs)
     with pytest.warns(UserWarning, match="no finished run on any of the 1 environments"):
         leaderboard([replace(run, env="CBO/Ackley-v0")], beside=mine)

@@ -22,8 +22,8 @@ FACADES = ("cbo_gym", "cbo_gym.agents")  # lead to everything, when it is first 
 #: each other.
 LAYERS = (
     (
-        "arguments", "channel", "closed", "drawing", "errors", "files", "fronts", "labels", "later", "progress", "sums",
-        "validation", "version", "yaml_files",
+        "arguments", "channel", "closed", "drawing", "errors", "files", "fronts", "labels", "later", "progress",
+        "seed_ranges", "sums", "validation", "version", "yaml_files",
     ),
     ("actions", "scm"),
     ("task",),

@@ -178,9 +178,9 @@ def sweep(
     """Run a grid of agents, environments and seeds in parallel.
 
     After an interruption the same command resumes: finished runs are kept, failed ones tried again. Runs of other code
-    (another version of cbo-gym, or your agent before you edited it) are played again. The status is 1 if a run failed,
-    130 if the sweep was stopped. On a cluster, a run whose worker dies is played again by another; this process writes
-    FOLDER, so no shared disk is needed.
+    (your agent before you edited it, or a version of cbo-gym that plays otherwise) are played again. The status is 1 if
+    a run failed, 130 if the sweep was stopped. On a cluster, a run whose worker dies is played again by another; this
+    process writes FOLDER, so no shared disk is needed.
 
     Example: [b]cbo-gym sweep runs -a Random -a GP-UCB -e CBO/Dropwave-v0 -e CBO/ToyGraph-v0[/b]
 

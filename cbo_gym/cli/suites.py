@@ -20,7 +20,8 @@ SuiteOption = Annotated[
     str | None, typer.Option(help="Environments, rounds and seeds of a suite, see cbo-gym suites; options override.")
 ]
 SuiteSeeds = Annotated[
-    int | None, typer.Option(min=1, help=f"Number of seeds, counted from 0: the suite's, else {SEEDS}, by default.")
+    int | None,
+    typer.Option(min=1, help=f"Number of seeds, from 0 or the suite's first: the suite's, else {SEEDS}, by default."),
 ]
 
 
@@ -35,7 +36,8 @@ def grid(
     if (suite is None) == (not envs):
         raise ArgumentError("give environments by --env, or a suite by --suite, one of the two")
     if suite is not None:
-        return load(suite), None if seeds is None else range(seeds)
+        found = load(suite)
+        return found, None if seeds is None else found.seed_numbers(seeds)
     return envs or (), range(SEEDS if seeds is None else seeds)
 
 

@@ -145,6 +145,7 @@ def test_claims_are_judged_and_open_ones_named():
     assert "Claims of ours: 2 <span" in top
     few = result_pages.paper_page(paper, {"mcbo2023": [run for run in runs if run.seed < 4]})
     assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 20 \|', few)
+    assert "some of them may have chosen defaults that are judged here" in top
 
 
 def test_figures_are_beside_ours_and_say_what_is_not_run(pages):

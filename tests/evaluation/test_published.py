@@ -173,8 +173,8 @@ def test_files_of_another_kind_are_refused(store, change, message):
 
 def test_other_schemas_and_single_runs_are_named(played, store, tmp_path):
     path = store / "mine.parquet"
-    path.write_bytes(sealed(pl.read_parquet(path), {"schema": 3}))
-    with pytest.raises(ValueError, match="its schema is 3, this version reads 2"):
+    path.write_bytes(sealed(pl.read_parquet(path), {"schema": 4}))
+    with pytest.raises(ValueError, match="its schema is 4, this version reads 3"):
         load_published(store)
     assert is_published(store)
     assert not is_published(tmp_path / "mine")

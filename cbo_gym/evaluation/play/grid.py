@@ -20,7 +20,7 @@ from cbo_gym.evaluation.play.handed import Handed, handed_over, import_path, in_
 from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, described
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import problem_of
-from cbo_gym.evaluation.runs.provenance import OWN, forget_sources, is_our_own, modules_of, sources
+from cbo_gym.evaluation.runs.provenance import forget_sources, is_of_package, is_our_own, modules_of, sources
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, asked_after, last_line, run_name
 from cbo_gym.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
@@ -119,7 +119,7 @@ def plan(
 ) -> list[Job]:
     """The grid as a list of jobs, repeated cells left out; raises as :func:`sweep` does."""
     if isinstance(envs, Suite):
-        seeds = range(envs.seeds) if seeds is None else seeds
+        seeds = envs.seed_numbers() if seeds is None else seeds
         horizon = envs.horizon if horizon is None else horizon
         envs = envs.environments
     if seeds is None:
@@ -144,7 +144,7 @@ def plan(
 
 def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder: Path, batch: int = 1) -> Job:
     """The job of an agent in a cell."""
-    code = sources(player.modules, cell.problem) | dict(player.handed.stamps if player.handed else ())
+    code = sources(player.modules, cell.problem, cell.env) | dict(player.handed.stamps if player.handed else ())
     return Job(
         agent=agent,
         env=cell.env,
@@ -156,7 +156,7 @@ def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, folder
         folder=folder,
         modes=player.modes,
         isolated=player.isolated,
-        leaves_no_trace=is_our_own(cell.problem) and (player.isolated or set(code) <= set(OWN)),
+        leaves_no_trace=is_our_own(cell.problem) and (player.isolated or all(map(is_of_package, code))),
         secret=cell.secret,
         handed=player.handed,
         batch=batch,

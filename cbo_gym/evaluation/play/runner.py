@@ -91,7 +91,7 @@ def evaluate(
         seeds = seeds_of(whole_number("seed", seed, at_least=0), secret)
         task = make_task(made, seeds.data)
         modules = agent.modules if isinstance(agent, IsolatedAgent) else modules_of(agent, named)
-        code = sources(modules, problem_of(made))
+        code = sources(modules, problem_of(made), spec)
         asked = asked_after(recommend, task.horizon, whole_number("batch", batch, at_least=1))
         if batch > 1:
             _require_batches(agent, label, made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -13,7 +13,9 @@ from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
 from cbo_gym.evaluation.metrics.registry import METRICS
+from cbo_gym.evaluation.runs.code_now import parts_of
 from cbo_gym.evaluation.runs.counted import env_label
+from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.files import csv_text
 
 OVERALL = {
@@ -350,12 +352,15 @@ def provenance_sentences(board: Leaderboard) -> list[str]:
 
 
 def mixtures(board: Leaderboard) -> list[str]:
-    """Versions and settings that differ among the finished runs: ``Mixed numpy: 2.3.1 (8 runs), ...``."""
+    """What the finished runs do not have in common, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``.
+
+    The code of an agent is compared among its runs, that of an environment among the runs on it; runs that were
+    restamped count as of the later code, and a sentence says how many that are.
+    """
     counts: dict[str, Counter[str]] = {}
     for run in board.runs:
         played_with = {
             "cbo-gym": run.version,
-            **run.sources,
             **run.libraries,
             **{f"threads of {name}": str(number) for name, number in run.threads.items()},
             "machine": run.machine,
@@ -363,10 +368,33 @@ def mixtures(board: Leaderboard) -> list[str]:
         }
         for name, what in played_with.items():
             counts.setdefault(name, Counter())[what] += 1
-    return [
+    mixed = [
         f"Mixed {name}: {', '.join(f'{what or MISSING} ({number} runs)' for what, number in sorted(found.items()))}"
         for name, found in counts.items()
         if len(found) > 1
+    ]
+    return [*mixed, *_mixed_codes(board.runs), *_restamped(board.runs)]
+
+
+def _mixed_codes(runs: Iterable[Run]) -> Iterator[str]:
+    """Whose code is not one, ``Mixed code of agents: MCBO (2 codes)``; which it is, the column ``sources`` says."""
+    codes: dict[str, dict[str, set[str]]] = {}
+    for run in runs:
+        for (kind, name), stamp in parts_of(run).items():
+            codes.setdefault(kind, {}).setdefault(name, set()).add(stamp)
+    for kind, named in codes.items():
+        if several := [f"{name} ({len(found)} codes)" for name, found in sorted(named.items()) if len(found) > 1]:
+            yield f"Mixed code of {kind}s: {', '.join(several)}"
+
+
+def _restamped(runs: Iterable[Run]) -> list[str]:
+    """How many runs are of earlier code than they stand for."""
+    if not (earlier := [run for run in runs if run.restamps]):
+        return []
+    days = sorted({run.restamps[-1].date.partition("T")[0] for run in earlier})
+    return [
+        f"{len(earlier)} runs are of earlier code; of each agent on each environment some were played again, the last "
+        f"on {days[-1]}, and came out identical with the code that they are counted as"
     ]
 
 

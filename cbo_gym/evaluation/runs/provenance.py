@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,21 +18,24 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from cbo_gym.agent_finder import find_agent
+from cbo_gym.evaluation.runs.closure import PACKAGE, PLAYS, ROOM, at_play, forget_texts, modules, stamp_at_play
 from cbo_gym.evaluation.runs.machine import describe_machine
+from cbo_gym.evaluation.runs.meaning import DIGITS
 from cbo_gym.evaluation.runs.typed_code import module_of, typed_stamp
 from cbo_gym.labels import Spec
 from cbo_gym.problems.build import is_yaml_file
-from cbo_gym.registry import registry_path
+from cbo_gym.registry import find_entry
 from cbo_gym.version import __version__
 
 LIBRARIES = ("gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "scikit-learn", "stable-baselines3")
-OWN = ("cbo_gym", "cbo_gym.agents")  # sources
+BY_TREE = "tree"  # stands before the fingerprint of this package's code, which is of syntax trees
+NOT_IN_STAMP = {"paper", "section", "tags", "optimum"}  # of a registry's entry
+NOT_OF_OPTIMUM = {"command"}
 #: top-level modules whose versions say enough
 KNOWN_BY_VERSION = {
     *sys.stdlib_module_names, "gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "sklearn",
     "stable_baselines3",
 }  # fmt: skip
-DIGITS = 12  # of a hash
 
 
 def played_with() -> dict[str, Any]:
@@ -58,23 +62,45 @@ def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
     return frozenset(modules)
 
 
-def sources(modules: Iterable[str], problem: object) -> dict[str, str]:
-    """The code that a run is played with: name -> version and fingerprint, ``"0.3.0+5f2c1e0b9a77"``.
+def sources(modules: Iterable[str], problem: object, env: Spec | None = None) -> dict[str, str]:
+    """The code that a run is played with: name -> fingerprint, ``{"CBO/Dropwave-v0": "tree+5f2c1e0b9a77"}``.
 
-    These are ``cbo_gym`` and ``cbo_gym.agents``; of somebody else's agent or problem the packages, or the modules, that
-    they are defined in; and a problem's YAML file. Code that lies in no file is ``"unreleased+interactive"``, with a
-    hash of its text where Python keeps it, see :func:`cbo_gym.evaluation.runs.typed_code.typed_stamp`.
+    Of this package only what can change the run counts, by what it means, see
+    :mod:`cbo_gym.evaluation.runs.closure`: of a registered environment, under its id, its entry and what plays and
+    scores it; of an agent of the zoo, under its module's name, what that imports. Of somebody else's environment
+    everything counts that any environment is made of, as ``"cbo_gym"``, of somebody else's agent the whole zoo, as
+    ``"cbo_gym.agents"``, and the packages, or the modules, that they are defined in, with their versions,
+    ``"0.3.0+5f2c1e0b9a77"``; and a problem's YAML file. Code that lies in no file is ``"unreleased+interactive"``, with
+    a hash of its text where Python keeps it, see :func:`cbo_gym.evaluation.runs.typed_code.typed_stamp`.
 
     Args:
         modules: those of the agent.
         problem: what the environment was made with: an import path, the path of a YAML file, or anything else.
+        env: id and parameters of the environment.
     """
     files, named = [], set(modules)
     if isinstance(problem, str) and is_yaml_file(problem):
         files.append(problem)
     elif isinstance(problem, str):
         named.add(problem.partition(":")[0])
-    return {name: _stamp_of(name) for name in (*OWN, *files)} | stamps_of(named)
+    own = (_name_of_env(problem, env), *_names_of_agent(modules), *files)
+    return {name: _stamp_of(name) for name in own} | stamps_of(named)
+
+
+def _name_of_env(problem: object, env: Spec | None) -> str:
+    """Its id, if it is played as it is registered, but for parameters of its problem and its mode."""
+    entry = find_entry(env.name) if env is not None else None
+    if env is None or entry is None or problem != entry.problem or "mode" in env.keywords:
+        return PACKAGE
+    return env.name
+
+
+def _names_of_agent(modules: Iterable[str]) -> list[str]:
+    """The module of an agent of the zoo, which those of its base classes are imported by; the zoo for any other one."""
+    own = {name for name in modules if name.startswith(f"{ROOM}.")}
+    if not own or stamps_of(modules):
+        return [ROOM]
+    return sorted(own - {other for name in own for other in at_play([name]) if other != name})
 
 
 def stamps_of(modules: Iterable[str]) -> dict[str, str]:
@@ -90,14 +116,52 @@ def sources_now(names: Iterable[str]) -> dict[str, str | None]:
 
 
 def _is_there(name: str) -> bool:
-    return Path(name).is_file() if is_yaml_file(name) else find_spec(name) is not None
+    if is_yaml_file(name):
+        return Path(name).is_file()
+    return is_of_package(name) or (not is_id(name) and find_spec(name) is not None)
+
+
+def is_of_package(name: str) -> bool:
+    """Whether the code of a name is this package's: its agents, and the environments that are registered."""
+    return name in modules() or find_entry(name) is not None
+
+
+def is_id(name: str) -> bool:
+    """Whether the code of a name is that of an environment, registered here or not."""
+    return "/" in name and not is_yaml_file(name)
 
 
 def _stamp_of(name: str) -> str:
     if is_yaml_file(name):
         return _hash({name: Path(name)})
-    release = __version__ if name in OWN else _version_of(name)
-    return f"{release}+{_hash_of_module(name) or typed_stamp(name)}"
+    if is_of_package(name):
+        return f"{BY_TREE}+{_hash_of_own(name)}"
+    return f"{_version_of(name)}+{_hash_of_module(name) or typed_stamp(name)}"
+
+
+@cache
+def _hash_of_own(name: str) -> str:
+    """Of a part of this package, and of what the registry says of an environment."""
+    digest = stamp_at_play(roots_of(name))
+    entry = find_entry(name)
+    if entry is None:
+        return digest
+    told = entry.model_dump(mode="json", exclude=NOT_IN_STAMP)
+    if entry.optimum is not None:
+        told["optimum"] = entry.optimum.model_dump(mode="json", exclude=NOT_OF_OPTIMUM)
+    return hashlib.sha256(f"{digest}{json.dumps(told, sort_keys=True)}".encode()).hexdigest()[:DIGITS]
+
+
+def roots_of(name: str) -> list[str]:
+    """The modules in which what a name stands for begins."""
+    if name == ROOM:
+        return [module for module in modules() if module.startswith(f"{ROOM}.")]
+    if name == PACKAGE:
+        parts = (f"{PACKAGE}.problems.", f"{PACKAGE}.feedback.")
+        return [*PLAYS, *(module for module in modules() if module.startswith(parts))]
+    if (entry := find_entry(name)) is not None:
+        return [*PLAYS, entry.problem.partition(":")[0], f"{PACKAGE}.feedback.{entry.mode.value}"]
+    return [name]
 
 
 def is_our_own(problem: object) -> bool:
@@ -110,6 +174,8 @@ def forget_sources() -> None:
 
     Otherwise they are read once a process, for so are modules.
     """
+    forget_texts()
+    _hash_of_own.cache_clear()
     _hash_of_module.cache_clear()
 
 
@@ -132,16 +198,12 @@ def _files(module: str) -> dict[str, Path]:
     if not spec.submodule_search_locations:
         return {module: Path(spec.origin)} if spec.has_location and spec.origin else {}
     folders = map(Path, spec.submodule_search_locations)
-    found = {
+    return {
         path.relative_to(folder).as_posix(): path
         for folder in folders
         for path in folder.rglob("*.py")
         if path.is_file() and not path.name.startswith(".")  # editors leave links to nothing
     }
-    if module == "cbo_gym":  # the agents' room is stamped apart, and the registry lies elsewhere in a checkout
-        found = {name: path for name, path in found.items() if not name.startswith("agents/")}
-        found["envs_registry.yaml"] = registry_path()
-    return found
 
 
 def _hash(files: Mapping[str, Path]) -> str:

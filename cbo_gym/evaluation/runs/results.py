@@ -22,6 +22,7 @@ from pydantic.dataclasses import dataclass
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.parquet import Contents, contents
+from cbo_gym.evaluation.runs.restamp import Restamp
 from cbo_gym.evaluation.runs.rounds import DeferredTable, Rounds
 from cbo_gym.files import write_bytes
 from cbo_gym.later import Later
@@ -121,8 +122,8 @@ class Run:
         recommend: after which rounds the agent was asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
         batch: how many actions were chosen before the outcome of any of them was told.
-        sources: name -> version and fingerprint of the code that was run: ``"unreleased+5f2c1e0b9a77"``. Code that lies
-            in no file is ``"unreleased+interactive"``, or in a notebook ``"unreleased+interactive.5f2c1e0b9a77"``.
+        sources: name -> fingerprint of the code that was run, see
+            :func:`cbo_gym.evaluation.runs.provenance.sources`: ``{"CBO/Dropwave-v0": "tree+5f2c1e0b9a77", ...}``.
         version: of cbo-gym.
         date: when it ended, UTC: ``2026-01-31T12:00:00+00:00``.
         machine: cores and processor.
@@ -143,6 +144,7 @@ class Run:
             be played again. Such runs are shown apart and never ranked.
         actions, recommendations: of a submission what was played and recommended, see
             :func:`cbo_gym.evaluation.runs.recorded.with_actions`; empty where the table has them, or nobody kept them.
+        restamps: later code that was seen to play runs like this one alike, the oldest first.
         table: columns as in :data:`COLUMNS`.
 
     Raises:
@@ -176,6 +178,7 @@ class Run:
     unverified: bool = False
     actions: str = ""
     recommendations: str = ""
+    restamps: tuple[Restamp, ...] = ()
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
     plot = Later("cbo_gym.evaluation.report.display:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
@@ -316,11 +319,16 @@ def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> byte
         how: more arguments of Polars' ``write_parquet``.
     """
     content = BytesIO()
-    named = {METADATA_KEY: json.dumps({"checksum": NO_CHECKSUM, **metadata})}
+    named = {METADATA_KEY: as_json({"checksum": NO_CHECKSUM, **metadata})}
     table.write_parquet(content, metadata=named, **how)
     blank = content.getvalue()
     checksum = hashlib.sha256(blank).hexdigest().encode()
     return blank.replace(WRITTEN % NO_CHECKSUM.encode(), WRITTEN % checksum)
+
+
+def as_json(value: object) -> str:
+    """A field of a run, or several, as a file has them."""
+    return json.dumps(value, default=Restamp.model_dump, sort_keys=True)
 
 
 def load_run(path: Path) -> Run:
@@ -414,6 +422,7 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     described: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
+    described["restamps"] = tuple(map(Restamp.model_validate, described.get("restamps", ())))
     run = Run(**described, table=table)
     _require_in_range(run)
     return run

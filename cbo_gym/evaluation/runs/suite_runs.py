@@ -42,7 +42,7 @@ def warn_of_others(
         seeds: that are played besides the suite's.
         horizon: likewise.
     """
-    labels, wanted = suite.labels(), {*range(suite.seeds), *(seeds or ())}
+    labels, wanted = suite.labels(), {*suite.seed_numbers(), *(seeds or ())}
     paths = [path for path in run_files(folder) if path not in known] if folder.is_dir() else []
     others = Counter(
         env_label(run)
@@ -65,7 +65,7 @@ def described(run: Run) -> str:
 
 def _seeds(where: str, counts: Counter[int], suite: Suite) -> Iterator[str]:
     """Those of the suite, each once."""
-    wanted = range(suite.seeds)
+    wanted = suite.seed_numbers()
     if twice := sorted(seed for seed, count in counts.items() if count > 1):
         yield f"{where}: the seeds {_listed(twice)} are there more than once"
     if missing := [seed for seed in wanted if seed not in counts]:

@@ -19,7 +19,6 @@ the error of a failed run the last line is kept.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -54,6 +53,7 @@ from cbo_gym.evaluation.runs.results import (
     NewerError,
     Run,
     all_finite,
+    as_json,
     from_json,
     held_elsewhere,
     last_line,
@@ -65,12 +65,14 @@ from cbo_gym.evaluation.runs.results import (
 )
 from cbo_gym.evaluation.runs.rounds import Lists, Rounds
 from cbo_gym.files import write_bytes
+from cbo_gym.seed_ranges import PUBLICATION
 from cbo_gym.specs import matches
-from cbo_gym.suites import load_all, suites_path
+from cbo_gym.suites import Suite, load_all, suites_path
 from cbo_gym.validation import field_errors
 
-SCHEMA = 2  # raised when older versions of the package could not read what is written
-READ = (1, 2)  # schemas; the first lacks fields that have a default
+SCHEMA = 3  # raised when older versions of the package could not read what is written
+READ = (1, 2, 3)  # schemas; earlier ones lack fields that have a default
+COMPRESSED: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "statistics": False}  # how files are
 MOST_BYTES = 40 * 2**20  # of a store
 # What is read of a file: 100,000 runs of 100 rounds, or 5,000 of 2,000, take some 0.4 GiB, and their texts 0.15
 MOST_PART_BYTES = 2**30  # in memory
@@ -131,7 +133,8 @@ def publish(
         track: wraps the files that are read, to show how far it is.
 
     Raises:
-        ArgumentError: if a run is damaged; if there is none; for a name with other signs than lower case letters,
+        ArgumentError: if a run is damaged; if there is none; if the suite's verdicts take seeds for publication alone,
+            and one has another; for a name with other signs than lower case letters,
             digits, ``-`` and ``_``; if the file of the store is damaged; if the store would be larger than
             :data:`MOST_BYTES`.
         OperationError: if the store cannot be written, or another process has it for too long.
@@ -140,14 +143,28 @@ def publish(
     if not NAME.fullmatch(name):
         raise ArgumentError(f"name the suite by lower case letters, digits, - and _; given {name!r}")
     found = [stored_run(path) for path in track(run_files(Path(folder)))]
-    patterns = next((suite.environments for suite in load_all() if suite.name == name), ["*"])
+    known = next((suite for suite in load_all() if suite.name == name), None)
+    patterns = known.environments if known else ["*"]
     new = [run for run in found if matches(run.env, patterns)]
+    _require_seeds(new, known)
     if not new:
         where = f"; {len(found)} are on environments that the suite {name} has not" if found else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
     with locked(store):
         kept = [replace(with_actions(run), unverified=True) for run in new] if submission else new
         return _merge(store, name, list(map(_compact, kept)), left_out=len(found) - len(new), overrule=submission)
+
+
+def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
+    """Of a suite whose verdicts take seeds for publication alone, no other ones."""
+    others = [run for run in runs if suite is not None and not suite.takes(run.seed, run.env)]
+    if suite is not None and others:
+        first, last = PUBLICATION.start, PUBLICATION.stop - 1
+        raise ArgumentError(
+            f"{len(others)} runs have other seeds or instances than {first} to {last}, such as {others[0].agent} on "
+            f"{others[0].env}, seed {others[0].seed}; the verdicts of {suite.name} take these alone. Play them, "
+            "cbo-gym sweep --suite does, or publish the others under another name: --suite my-trials"
+        )
 
 
 def put(path: Path, runs: Sequence[Run]) -> Published:
@@ -179,7 +196,7 @@ def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: 
         ]
     kept = newest([*new, *old])  # of two that are equally new the last counts
     content = _sealed(name, kept)
-    others = sum(other.stat().st_size for other in _parts(store) if other != path)
+    others = sum(other.stat().st_size for other in parts(store) if other != path)
     if others + len(content) > MOST_BYTES:
         size = (others + len(content)) / 2**20
         raise ArgumentError(f"with these runs {store} would take {size:.1f} MiB; at most {MOST_BYTES / 2**20:g} may be")
@@ -220,9 +237,9 @@ def load_published(store: Path | str | None = None, suite: str | None = None) ->
     if suite is not None:
         path = path / f"{suite}.parquet"
     if not path.exists():
-        there = f"; there are {', '.join(part.stem for part in _parts(path.parent))}" if path.parent.is_dir() else ""
+        there = f"; there are {', '.join(part.stem for part in parts(path.parent))}" if path.parent.is_dir() else ""
         raise ArgumentError(f"there are no published results {path}{there if suite is not None else ''}")
-    return [run for part in (_parts(path) if path.is_dir() else [path]) for run in read_part(part)]
+    return [run for part in parts(path) for run in read_part(part)]
 
 
 def own_store() -> Path:
@@ -251,7 +268,7 @@ def runs_in(path: Path | str) -> Iterable[Run]:
 
 def is_published(path: Path) -> bool:
     """Whether a file, or the first Parquet file of a folder, says that it holds published results."""
-    first = next(iter(_parts(path)), None) if path.is_dir() else path
+    first = next(iter(parts(path)), None)
     try:
         if first is None or not first.is_file() or first.stat().st_size > MOST_FILE_BYTES:
             return False
@@ -260,7 +277,10 @@ def is_published(path: Path) -> bool:
         return False
 
 
-def _parts(store: Path) -> list[Path]:
+def parts(store: Path) -> list[Path]:
+    """The files of a store; of one file itself."""
+    if not store.is_dir():
+        return [store]
     return sorted(path for path in store.glob("*.parquet") if not path.name.startswith("."))
 
 
@@ -323,17 +343,18 @@ def _alike(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
 
 
 def _row(run: Run) -> dict[str, Any]:
-    row: dict[str, Any] = {"key": _key(run)}
+    row: dict[str, Any] = {"key": key_of(run)}
     for name in _HINTS:
         value = getattr(run, name)
-        row[name] = json.dumps(value, sort_keys=True) if _is_json(name) else value
+        row[name] = as_json(value) if _is_json(name) else value
     if run.status == "finished":
         row |= {name: float(run.table[name].to_numpy().mean()) for name in SECONDS}
         row |= curves(run)
     return row
 
 
-def _key(run: Run) -> str:
+def key_of(run: Run) -> str:
+    """The name by which a run is known, for good: a hash of what was run, with its code."""
     return Path(name_of(run)).stem
 
 
@@ -364,7 +385,7 @@ def _sealed(name: str, runs: Sequence[Run]) -> bytes:
     }
     counts = Counter(run.status for run in runs)
     about = {"schema": SCHEMA, "suite": name, "runs": dict(sorted(counts.items()))}
-    return sealed(pl.DataFrame(columns), about, compression="zstd", compression_level=19, statistics=False)
+    return sealed(pl.DataFrame(columns), about, **COMPRESSED)
 
 
 def read_part(path: Path) -> list[Run]:
@@ -455,7 +476,7 @@ def _runs(described: pl.DataFrame) -> list[Run]:
     runs = []
     for row in described.iter_rows(named=True):
         run = run_of({name: value(name, row[name]) for name in _HINTS if name in row}, _EMPTY)
-        if row["key"] != _key(run):
+        if row["key"] != key_of(run):
             raise ArgumentError(f"the run of {run.agent} on {run.env}, seed {run.seed}, is not what its key says")
         runs.append(run)
     return runs

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cbo_gym.errors import FEW_NAMES
-from cbo_gym.evaluation.runs.provenance import OWN
+from cbo_gym.evaluation.runs.code_now import parts_of
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import runs_in
 
@@ -18,13 +18,13 @@ class _Seen:
 
     def __init__(self) -> None:
         self.rounds: dict[str, set[int]] = defaultdict(set)
-        self.code: dict[str, set[str]] = defaultdict(set)
+        self.code: dict[tuple[str, str], set[str]] = defaultdict(set)
 
     def add(self, run: Run) -> None:
         if run.status == "finished":
             self.rounds[run.env].add(run.horizon)
-            for name in OWN:
-                self.code[name].add(run.sources.get(name, run.version))
+            for name, stamp in parts_of(run).items():
+                self.code[name].add(stamp)
 
 
 def together(mine: Iterable[Run], others: Iterable[Path | str]) -> Iterator[Run]:
@@ -61,13 +61,18 @@ def _warn(own: _Seen, theirs: _Seen, place: Path | str) -> None:
             "with the horizon that is there",
             stacklevel=4,
         )
-    for name in OWN:
-        if theirs.code[name] and theirs.code[name] != own.code[name]:
-            warnings.warn(
-                f"runs of {place} were played with other code of {name}: {_or(theirs.code[name])} there, "
-                f"{_or(own.code[name])} here; cbo-gym verify says whether they still play the same",
-                stacklevel=4,
-            )
+    others = [name for name, stamps in theirs.code.items() if name in own.code and stamps != own.code[name]]
+    if others:
+        named = [
+            f"{' '.join(name)} ({_or(theirs.code[name])} there, {_or(own.code[name])} here)"
+            for name in others[:FEW_NAMES]
+        ]
+        more = f" and {len(others) - FEW_NAMES} more" if len(others) > FEW_NAMES else ""
+        warnings.warn(
+            f"runs of {place} were played with other code: {', '.join(named)}{more}; cbo-gym verify --restamp "
+            "says which of them today's code gives too",
+            stacklevel=4,
+        )
 
 
 def _or(values: Iterable[object]) -> str:

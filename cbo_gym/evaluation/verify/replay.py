@@ -47,7 +47,7 @@ class Replay:
         why: where they differ, or why it was skipped; empty if identical.
         gain: by how much the scores of play and of recommendation are higher as published than as played again, where
             runs part.
-        seconds: that a round took here, NaN where it was not played to its end.
+        again: as it was played here; None if it was skipped.
     """
 
     run: Run
@@ -55,7 +55,14 @@ class Replay:
     elsewhere: tuple[str, ...]
     why: str
     gain: tuple[float, float] = (0.0, 0.0)
-    seconds: float = float("nan")
+    again: Run | None = None
+
+    @property
+    def seconds(self) -> float:
+        """That a round took here, NaN where it was not played to its end."""
+        if self.again is None or self.again.status != "finished":
+            return float("nan")
+        return self.again.seconds_a_round
 
 
 def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
@@ -99,8 +106,7 @@ def replays(
                 yield Replay(run, "skipped", (), job)
             else:
                 again = played_once(job)
-                took = again.seconds_a_round if again.status == "finished" else float("nan")
-                yield replace(compared(run, again), seconds=took)
+                yield replace(compared(run, again), again=again)
 
 
 def _job(

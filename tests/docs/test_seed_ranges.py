@@ -1,0 +1,114 @@
+"""Seeds that are for publication alone: nothing is chosen by them, and verdicts that ask for them take no others."""
+
+import re
+from pathlib import Path
+
+import choice_evidence
+import pytest
+import result_pages
+
+from cbo_gym import evaluate
+from cbo_gym.evaluation import load_published, publish
+from cbo_gym.evaluation.play.grid import plan
+from cbo_gym.evaluation.runs.results import name_of, save_run
+from cbo_gym.evaluation.runs.suite_runs import differences
+from cbo_gym.evaluation.store import published
+from cbo_gym.seed_ranges import PUBLICATION, TUNING, TUNING_INSTANCES, is_for_publication
+from cbo_gym.suites import Suite
+from tests.evaluation.test_leaderboard import made_up_run
+
+ROOT = Path(__file__).parents[2]
+#: numbers after a word for seeds: "seeds 0 to 4", "SEEDS = range(100, 110)", "instances 100, 101 and 102"
+NUMBERS = re.compile(
+    r"(?i)(?:seeds?|instances?|instance_seed|tuned_on)\b[\s=:]*(?:range\(|\[|\()?\s*"
+    r"((?:\d{1,4}\b(?:\s*(?:to|and|-|,|:)\s*)?)+)"
+)
+CHOSEN = re.compile(r"(?i)\b(chosen|chose|choose|tuned|tried)\b")
+#: what says, or decides, by what defaults, rules and parameters were chosen
+DOCUMENTS = [
+    *sorted(ROOT.glob("agents/**/*.py")),
+    *sorted(ROOT.glob("docs/methods/*.md")),
+    *sorted(ROOT.glob("docs/*.py")),
+    *sorted(ROOT.glob("examples/**/*.py")),
+    *sorted(ROOT.glob("examples/*.yaml")),
+    ROOT / "cbo_gym" / "evaluation" / "compare" / "parameter_choice.py",
+]
+
+
+def taken(text):
+    """The seeds and instances that a text names; of two numbers in a range or with "to" between them all."""
+    found = set()
+    for match in NUMBERS.finditer(text):
+        numbers = list(map(int, re.findall(r"\d+", match[1])))
+        is_range = "range(" in match[0] or re.search(r"\d\s*(?:to|-|:)\s*\d", match[1])
+        found |= set(range(numbers[0], numbers[-1] + 1) if is_range else numbers)
+    return found
+
+
+def test_a_text_that_takes_one_is_found():
+    for text in ("chosen on seeds 1000 to 1009", "SEEDS = range(990, 1001)", "tried on instances 300, 301 and 1999",
+                 "TUNED_ON = range(1000, 1004)", "seeds=[100, 1500]", "instance_seed=1007"):  # fmt: skip
+        assert taken(text) & set(PUBLICATION), text
+    for text in ("1000 samples a seed", "seeds 100 to 109 of 1000 rounds", "SEEDS = range(100, 110)", "seed 3, 1.5"):
+        assert not taken(text) & set(PUBLICATION), text
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_chosen_by_seeds_for_publication(path):
+    assert taken(path.read_text(encoding="utf-8")) & set(PUBLICATION) == set()
+
+
+def test_the_changelog_names_none_by_which_something_was_chosen():
+    entries = re.split(r"\n(?=\* |#)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    chosen = [entry for entry in entries if CHOSEN.search(entry) and "for publication alone" not in entry]
+    assert chosen
+    assert [entry for entry in chosen if taken(entry) & set(PUBLICATION)] == []
+
+
+def test_the_ranges_share_nothing():
+    assert not {*TUNING, *TUNING_INSTANCES} & {*PUBLICATION}
+    assert is_for_publication(1000, {})
+    assert is_for_publication(1999, {"instance_seed": 1000, "dim": 3})
+    assert not is_for_publication(999, {})
+    assert not is_for_publication(1000, {"instance_seed": 200})
+
+
+STRICT = Suite(
+    name="strict", title="t", description="d", environments=["CBO/Dropwave-v0"], horizon=2, seeds=2, metric="score",
+    verdict_seeds="publication",
+)  # fmt: skip
+
+
+def test_a_suite_for_verdicts_plays_and_takes_these_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "load_all", lambda: (STRICT,))
+    assert [job.seed for job in plan("Random", STRICT, None, tmp_path)] == [1000, 1001]
+    for run in (evaluate("Random", "CBO/Dropwave-v0", seed, horizon=2) for seed in (1000, 1001)):
+        save_run(tmp_path / "runs" / name_of(run), run)
+    done = publish(tmp_path / "runs", tmp_path / "store", "strict")
+    runs = load_published(done.path)
+    assert [run.seed for run in runs] == [1000, 1001]
+    assert list(differences(STRICT, runs)) == []
+    other = evaluate("Random", "CBO/Dropwave-v0", 3, horizon=2)
+    save_run(tmp_path / "runs" / name_of(other), other)
+    before = done.path.read_bytes()
+    with pytest.raises(ValueError, match=r"1 runs have other seeds .*-v0, seed 3; the verdicts of strict take"):
+        publish(tmp_path / "runs", tmp_path / "store", "strict")
+    assert done.path.read_bytes() == before
+    assert publish(tmp_path / "runs", tmp_path / "store", "my-trials").added == 3
+
+
+def test_pages_of_a_suite_for_verdicts_leave_the_others_out():
+    env = "CBO/ToyGraph-v0"
+    runs = [made_up_run("MCBO", seed, [0.5] * 100, env, "hard") for seed in (0, 1, 1000, 1001)]
+    suite = result_pages.load("mcbo2023")
+    assert {run.seed for run in result_pages.runs_of(suite, {"mcbo2023": runs})} == {0, 1, 1000, 1001}
+    strict = suite.model_copy(update={"verdict_seeds": "publication"})
+    assert {run.seed for run in result_pages.runs_of(strict, {"mcbo2023": runs})} == {1000, 1001}
+
+
+def test_rules_are_not_chosen_by_them(tmp_path, monkeypatch):
+    published.put(
+        tmp_path / "mine.parquet", [evaluate("Random", "CBO/Dropwave-v0", seed, horizon=2) for seed in (0, 1000)]
+    )
+    monkeypatch.setattr(choice_evidence, "own_store", lambda: tmp_path)
+    assert set(choice_evidence.published()["seed"]) == {0}
