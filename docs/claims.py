@@ -130,6 +130,28 @@ def together(judgements: Sequence[Judgement]) -> list[Judgement]:
     ]
 
 
+def none_dominates(
+    agents: Sequence[str], envs: Sequence[str], by: Regret, rules: Rules, runs: Sequence[Run]
+) -> Verdict:
+    """Whether no method is better than every other one on every environment.
+
+    It is refuted by a method that is, on all of them, and confirmed if each method is worse than another one somewhere,
+    all comparisons corrected together; without any pair it is not run.
+    """
+    ordered = [(one, other) for one in agents for other in agents if one != other]
+    judged = together([
+        judgement
+        for one, other in ordered
+        for judgement in judge(Claim(better=one, worse=other, envs=list(envs), rules=rules, by=by), runs)
+    ])  # fmt: skip
+    if not any(one.pairs for one in judged):
+        return "not run"
+    found = {agent: [one.corrected for one in judged if one.claim.better == agent] for agent in agents}
+    if any(set(verdicts) == {"confirmed"} for verdicts in found.values()):
+        return "refuted"
+    return "confirmed" if all("refuted" in verdicts for verdicts in found.values()) else "open"
+
+
 def _of(runs: Iterable[Run], agent: str, env: str) -> dict[Place, Run]:
     """An agent's runs on an environment or pattern."""
     fits = re.compile(re.escape(env).replace(r"\*", "(.*)"))

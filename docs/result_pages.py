@@ -17,7 +17,7 @@ import choice_evidence
 import method_choice
 import numpy as np
 import polars as pl
-from claims import Claim, Judgement, Pairs, Regret, Rules, judge, together
+from claims import Claim, Judgement, Pairs, Regret, Rules, judge, none_dominates, together
 from environment_pictures import dark, svg_of
 from paper_figures import Dot, curve_of, curves_svg, dots_svg
 from pydantic import Field, ValidationError
@@ -158,6 +158,7 @@ class Exhibit(StrictModel):
         rounds: after which; the last without any.
         theirs: printed numbers, agent -> one a column of our table.
         claims: what the paper says of it.
+        none_dominates: that no method is the best on all of the environments, by this regret.
         missing: why nothing of it is here, where nothing can be.
     """
 
@@ -172,6 +173,7 @@ class Exhibit(StrictModel):
     rounds: list[int] = []
     theirs: dict[str, list[str]] = {}
     claims: list[Said] = []
+    none_dominates: Regret | None = None
     missing: str = ""
 
     @property
@@ -676,11 +678,8 @@ def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[
         for whose, ours in (("The paper's claims", False), ("Claims of ours", True))
     }
     parts = [f"**{whose}: {_tally([one for _, one in own])}**" for whose, own in divisions.items() if own]
-    parts = [
-        "; ".join(parts) + f", each counted on each of its environments. {_judged_on(load(paper.suite))}",
-        paper.setting,
-        "## Claims",
-    ]
+    summary = f"{'; '.join(parts)}, each counted on each of its environments. {_judged_on(load(paper.suite))}"
+    parts = [summary, paper.setting, "## Claims", *_dominance(paper, runs)]
     header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
     for whose, own in divisions.items():
         if own:
@@ -688,6 +687,19 @@ def _claims(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[
             heading = [f"### {whose}"] if all(divisions.values()) else []
             parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, texts=5)}\n\n</div>']
     return [*parts, folded("How claims are judged", CLAIMS_NOTE)]
+
+
+def _dominance(paper: Paper, runs: Sequence[Run]) -> list[str]:
+    """Whether no method is the best everywhere, of the exhibits that are said to show it."""
+    lines = []
+    for exhibit in paper.exhibits:
+        if by := exhibit.none_dominates:
+            verdict = _verdict(none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs))
+            lines.append(f"* {exhibit.name}: {verdict}, by {REGRETS[by]}")
+    said = (
+        "The paper's claim that no method dominates, which one that is better than all others everywhere would refute:"
+    )
+    return [said, "\n".join(lines)] if lines else []
 
 
 def _tally(judged: Sequence[Judgement]) -> str:

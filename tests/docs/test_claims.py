@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from claims import Claim, Rules, judge, together
+from claims import Claim, Rules, judge, none_dominates, together
 from pydantic import ValidationError
 
 from cbo_gym.errors import ArgumentError
@@ -135,3 +135,21 @@ def test_over_time_a_claim_is_judged_by_the_gap_of_all_slices():
 def test_a_claim_by_another_number_cannot_be_made():
     with pytest.raises(ValidationError, match="by"):
         Claim(better="A", worse="B", envs=[ENV], by="reward")
+
+
+def test_that_no_method_dominates_is_refuted_by_one_that_does():
+    other = "CBO/Alpine2-v0"
+    mixed = [
+        run
+        for a, b, env in ((0.9, 0.5, ENV), (0.3, 0.6, other))
+        for run in runs("A", [a] * 10, env) + runs("B", [b] * 10, env)
+    ]
+    best = mixed + runs("C", [0.95] * 10, ENV) + runs("C", [0.9] * 10, other)
+
+    def verdict(agents, given):
+        return none_dominates(agents, [ENV, other], "average_regret", Rules(), given)
+
+    assert verdict(["A", "B"], mixed) == "confirmed"
+    assert verdict(["A", "B", "C"], best) == "refuted"
+    assert verdict(["A", "B", "C"], mixed) == "open", "nobody knows of C"
+    assert verdict(["A", "B"], []) == "not run"
