@@ -3,7 +3,8 @@
 Each target set that can be Pareto-optimal on the diagram is a problem of its own, with a GP from its values to each
 objective, a Matérn-5/2 kernel in the paper. A search finds the Pareto set of the posterior means; from it a batch is
 picked greedily, by what each point adds to the hypervolume of the set's front. The batch is played of the set whose
-hypervolume would grow most, relative to what it is. Reference points are the set's worst initial values.
+hypervolume would grow most, relative to what it is. Reference points are the set's worst initial values, so that the
+ends of a front that lie beyond these count for nothing.
 
 Departures:
 
@@ -14,7 +15,8 @@ Departures:
   evaluations that count only for the set that is chosen. Here, as in the paper, they are predicted.
 * There a round is the mean of 1,000 samples, so that the front is that of what was seen. Here it is one sample, and the
   front is of the posterior means of the actions played.
-* A set without any round is played once at random before it is modelled. The kernel is squared-exponential.
+* The program has five random rounds on each set beforehand. Here what the initial data lack of these is played first,
+  set by set in turns. The kernel is squared-exponential.
 * In soft mode the whole box is the one set.
 """
 
@@ -33,16 +35,17 @@ from cbo_gym.fronts import hypervolume, non_dominated, search_pareto_set
 from cbo_gym.task import Action, HardTask, Info, Observation
 
 MOST_IN_BATCH = 100
+FIRST = 5  # random rounds on each set before it is modelled
 GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120  # of the search
 
 
 @dataclass
 class _Local:
-    """One target set: where its values stand among the inputs, its GPs, and its reference point."""
+    """One target set: where its values stand among the inputs, its GPs, and the worst of its first rewards."""
 
     members: tuple[int, ...]
     surrogates: list[GaussianProcess]
-    reference: np.ndarray | None = None
+    worst: np.ndarray | None = None
 
     @property
     def count(self) -> int:
@@ -95,9 +98,8 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         local = self._locals[place]
         for surrogate, value in zip(local.surrogates, self.seen(observation).values(), strict=True):
             surrogate.add(_own(local, inputs), value)
-        if len(self.history) <= len(self.task.initial_data):
-            worst = reward if local.reference is None else np.minimum(local.reference, reward)
-            local.reference = np.array(worst, dtype=float)
+        if local.count <= FIRST:
+            local.worst = np.minimum(local.worst if local.worst is not None else np.inf, reward)
 
     def _place_of(self, inputs: torch.Tensor) -> int | None:
         """The place of the set that an action sets; None of one that is not explored."""
@@ -116,9 +118,9 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def _plan(self, rng: np.random.Generator) -> list[torch.Tensor]:
         """The batch of the set with the greatest relative gain, as search points."""
-        for local in self._locals:
-            if local.count == 0:
-                return [self._point(local, rng.random(len(local.members)))]
+        least = min(self._locals, key=lambda local: local.count)
+        if least.count < (FIRST if least.members else 1):
+            return [self._point(least, rng.random(len(least.members)))]
         gains, batches = zip(*[self._proposed(local, rng) for local in self._locals], strict=True)
         best = int(np.argmax(gains))
         return [self._point(self._locals[best], values) for values in batches[best]]
@@ -128,7 +130,8 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         dim = len(local.members)
         played = self._mean(local, local.surrogates[0].inputs[:, :dim].cpu().numpy())
         front = played[non_dominated(played)]
-        reference = played.min(axis=0) if local.reference is None else np.minimum(local.reference, front.min(axis=0))
+        assert local.worst is not None, "it was played before"
+        reference = np.minimum(local.worst, front.min(axis=0))
         found = search_pareto_set(
             [lambda points: self._mean(local, points)],
             [range(dim)],
