@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -35,6 +36,19 @@ def test_what_is_offered_is_documented():
         if callable(thing := getattr(import_module(module), name)) and not inspect.getdoc(thing)
     ]
     assert bare == []
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb():
+    """Not with a riddle: "What a round costs" is the cost of a round."""
+    things = [
+        thing
+        for module in surface.modules()
+        for one in map(partial(getattr, import_module(module)), surface.names(module))
+        for thing in (one, *(vars(one).values() if inspect.isclass(one) else ()))
+        if getattr(thing, "__module__", "").startswith("cbo_gym")
+    ]
+    assert things
+    assert [thing for thing in things if (inspect.getdoc(thing) or "").startswith("What ")] == []
 
 
 def test_the_guide_lists_the_modules():

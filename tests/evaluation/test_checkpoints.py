@@ -184,6 +184,6 @@ def test_a_state_that_cannot_be_read_leaves_the_agent_as_it_was():
     agent = GPUCB()
     evaluate(agent, ENV, 100, horizon=3)
     history = list(agent.history)
-    with pytest.raises(ArgumentError, match="no state of an agent"):
+    with pytest.raises(ArgumentError, match="not a state of an agent"):
         agent.restore(b"nothing", agent.task)
     assert agent.history == history

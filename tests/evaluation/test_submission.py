@@ -258,7 +258,7 @@ def test_the_whole_suite_is_required(file, said):
         (CARD.replace("suite: tiny\n", ""), "field suite: Field required"),
         (CARD + "hardwar: 1\n", "did you mean 'hardware'"),
         (CARD.replace(AGENT, "''"), "field agent"),
-        ("- a list", "no card of a submission"),
+        ("- a list", "not a card of a submission"),
         ("a: [", "cannot read"),
     ],
 )

@@ -124,7 +124,7 @@ def test_info_says_whether_an_action_is_feasible():
         (["X7 <= 1"], r"'X7' is unknown; choose from \['X0', 'X1'\]"),
         (["Y <= 1"], "'Y' is the reward"),
         (["X0 < 1"], "cannot read the constraint 'X0 < 1'"),
-        (["X0 <= one"], "no number: 'one'"),
+        (["X0 <= one"], "not a number: 'one'"),
         (["X0 <= nan"], "a finite threshold"),
         ("X0 <= 1", "must be a list of at most 100 texts"),
         ([3], "cannot read the constraint 3"),

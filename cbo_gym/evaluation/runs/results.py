@@ -182,7 +182,7 @@ class Run:
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
     plot = Later("cbo_gym.evaluation.report.display:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
-    _repr_html_ = Later("cbo_gym.evaluation.report.display:show_run", "What a notebook shows.")
+    _repr_html_ = Later("cbo_gym.evaluation.report.display:show_run", "HTML for a notebook.")
 
     @property
     def columns(self) -> Collection[str]:
