@@ -66,11 +66,15 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
     monkeypatch.setattr(
         "cbo_gym.evaluation.verify.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)])
     )
-    assert "2 runs: 1 identical, 1 agrees" in invoke("verify", "results")
+    assert "2 runs: 1 identical, 1 agrees" in (said := invoke("verify", "results", "--sample", "2"))
+    assert "1 groups: 1 agrees" in said
     found[1] = Replay(played[1], "differs", (), "from round 2 on")
-    assert "from round 2 on 2 runs: 1 identical, 1 differs" in invoke("verify", code=1)
+    said = invoke("verify", "--sample", "2", code=1)
+    assert "2 runs: 1 identical, 1 differs" in said
+    assert "1 groups: 1 differs" in said
     assert "1 runs: 1 identical" in invoke("verify", "--sample", "1")
-    assert as_json("verify", "--sample", "1")[0]["verdict"] == "identical"
+    (group,) = as_json("verify", "--sample", "1")
+    assert (group["agent"], group["verdict"], len(group["replays"])) == ("Random", "identical", 1)
     assert "no published results nowhere" in invoke("verify", "nowhere", code=2)
 
 

@@ -15,13 +15,14 @@ from cbo_gym.cli.output import JsonOption, print_json, print_table, say
 from cbo_gym.errors import printable
 
 if TYPE_CHECKING:
+    from cbo_gym.evaluation.verify.agreement import Agreement
     from cbo_gym.evaluation.verify.referee import Blind
     from cbo_gym.evaluation.verify.replay import Replay
     from cbo_gym.evaluation.verify.restamping import Look
 
 STORE = Path("results")
 MOST_DIFFERENCES = 10  # that are listed
-SampleOption = Annotated[int, typer.Option(min=1, help="How many runs to play again, chosen at random.")]
+SampleOption = Annotated[int, typer.Option(min=1, help="How many runs to play again at least, chosen at random.")]
 SampleSeed = Annotated[int, typer.Option(min=0, help="Seed of that choice.")]
 AllowOption = Annotated[
     list[str] | None,
@@ -119,28 +120,50 @@ def verify(
     in a file is followed unless you allow exactly that path.
 
     With the same libraries, threads, processor and code all curves must be the same, bit for bit as they are stored.
-    Elsewhere each round must agree to 0.001 of the gap between random play and the optimum; once two runs diverge,
-    their scores of play must agree to 0.1.
+    Elsewhere last digits lead to other actions, so groups of runs are compared, those of an agent on an environment: of
+    at least five replays the scores may not differ from the stored ones by more than chance gives at 1 %, corrected
+    over the groups.
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """
     if restamp:
         _restamp(store, seed, allow or (), as_json)
         return
+    from cbo_gym.evaluation.runs.code_now import Today
     from cbo_gym.evaluation.store.published import load_published
-    from cbo_gym.evaluation.verify.replay import replays, sample_of
+    from cbo_gym.evaluation.verify.agreement import agreements, sample_to_compare
+    from cbo_gym.evaluation.verify.replay import replays
     from cbo_gym.progress import progress_bar
 
-    chosen = sample_of(load_published(store), sample, seed)
+    stored = load_published(store)
+    chosen = sample_to_compare(stored, sample, seed, Today(stored).gives_every_bit)
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(chosen))
-        found = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
+        played = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
+    found = agreements(played, stored)
     if as_json:
-        print_json([_document(one) for one in found])
+        print_json([_agreement_document(one) for one in found])
     else:
-        _print_replays(found)
+        _print_replays(played)
+        _print_agreements(found)
     if any(one.verdict in ("differs", "skipped") for one in found):
         raise typer.Exit(1)
+
+
+def _agreement_document(one: Agreement) -> dict[str, object]:
+    named = {"agent": one.agent, "env": one.env, "horizon": one.horizon, "verdict": one.verdict, "why": one.why}
+    return {**named, "p_value": one.p_value, "replays": [_document(replay) for replay in one.replays]}
+
+
+def _print_agreements(found: Sequence[Agreement]) -> None:
+    header = ["agent", "environment", "replays", "verdict", "why"]
+    rows = [
+        [printable(one.agent), f"{printable(one.env)}, T={one.horizon}", str(len(one.replays)), one.verdict,
+         printable(one.why)]
+        for one in found
+    ]  # fmt: skip
+    print_table("Groups of runs", header, rows)
+    say(_counted((one.verdict for one in found), "groups"))
 
 
 def _restamp(store: Path, seed: int, allow: Sequence[str], as_json: bool) -> None:
@@ -219,12 +242,12 @@ def _print_replays(found: Sequence[Replay]) -> None:
         for one in found
     ]
     print_table("", header, rows)
-    say(_counted(one.verdict for one in found))
+    say(_counted((one.verdict for one in found), "runs"))
 
 
-def _counted(verdicts: Iterable[str]) -> str:
+def _counted(verdicts: Iterable[str], what: str) -> str:
     counts = Counter(verdicts)
-    return f"{sum(counts.values())} runs: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return f"{sum(counts.values())} {what}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
 @app.command("check-submission")
