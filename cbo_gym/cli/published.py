@@ -150,6 +150,34 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def replay(
+    run_id: Annotated[str, typer.Argument(metavar="ID", help="Of a published run, or its first characters.")],
+    store: Annotated[
+        Path | None, typer.Option(help="Published results: a folder or a file; the package's own by default.")
+    ] = None,
+    allow: AllowOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Play one published run again and compare: the status is 1 if it differs or cannot be played here.
+
+    On other hardware, or with other libraries or code, a run may part from what is stored without fault: see verify,
+    which plays groups of runs.
+
+    Example: [b]cbo-gym replay 5f2c1e0b9a77[/b]
+    """
+    from cbo_gym.evaluation.store.finding import find_published
+    from cbo_gym.evaluation.verify.replay import replays
+
+    (found,) = replays([find_published(run_id, store)], allow=allow or (), n_jobs=1)
+    if as_json:
+        print_json({"id": found.run.id, **_document(found)})
+    else:
+        _print_replays([found])
+    if found.verdict == "skipped" or (found.verdict == "differs" and not found.parted):
+        raise typer.Exit(1)
+
+
 def _agreement_document(one: Agreement) -> dict[str, object]:
     named = {"agent": one.agent, "env": one.env, "horizon": one.horizon, "verdict": one.verdict, "why": one.why}
     return {**named, "p_value": one.p_value, "replays": [_document(replay) for replay in one.replays]}
