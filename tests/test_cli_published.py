@@ -98,3 +98,20 @@ def test_a_submission_is_checked(here, played, monkeypatch):
     assert "Mean scores of play" in said
     assert not any(one.unverified for one in load_published(here / "results" / "random.parquet"))
     assert "cannot read none.yaml" in invoke(*words[:2], "--card", "none.yaml", code=2)
+
+
+def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
+    invoke("publish", "runs/mine")
+    run = next(run for run in load_published(here / "results") if run.seed == 2)
+    found = {
+        "identical": Replay(run, "identical", (), ""),
+        "parts": Replay(run, "differs", ("machine",), "from round 2 on", parted=True),
+        "differs": Replay(run, "differs", (), "from round 2 on"),
+    }
+    for verdict, one in found.items():
+        monkeypatch.setattr(
+            "cbo_gym.evaluation.verify.replay.replays", lambda runs, one=one, **_: iter([one] * (runs == [run]))
+        )
+        said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict == "differs"))
+        assert f"1 runs: 1 {verdict}" in said
+    assert "no published run has the id 0000000" in invoke("replay", "0000000", "--store", "results", code=2)

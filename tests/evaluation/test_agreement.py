@@ -119,11 +119,10 @@ def scores_of(kind, shared, count, stored, shift, rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "skewed", "two values", "few part"])
-@pytest.mark.parametrize("shared", [0.0, 0.5, 0.95])
-@pytest.mark.parametrize(("count", "stored"), [(5, 20), (10, 10), (12, 20)])
+@pytest.mark.parametrize(("shared", "count", "stored"), [(0.0, 5, 20), (0.0, 10, 10), (0.7, 12, 20)])
 def test_false_alarms_are_at_most_one_in_a_hundred(kind, shared, count, stored):
     """Of one group, whose p value is below the level; Holm makes no more of several."""
-    rng, looks = np.random.default_rng(11), 2000
+    rng, looks = np.random.default_rng(11), 1000
     alarms = sum(p_value_of(*scores_of(kind, shared, count, stored, 0.0, rng)) <= LEVEL for _ in range(looks))
     assert alarms / looks <= LEVEL + 3 * np.sqrt(LEVEL * (1 - LEVEL) / looks)
 
@@ -134,6 +133,6 @@ def test_false_alarms_are_at_most_one_in_a_hundred(kind, shared, count, stored):
     [(0.0, 5, 20, 2.0, 0.75), (0.5, 12, 20, 1.0, 0.5), (0.5, 12, 20, 2.0, 0.99), (0.95, 12, 20, 1.0, 0.95)],
 )
 def test_a_shifted_agent_is_found(shared, count, stored, shift, least):
-    rng, looks = np.random.default_rng(12), 300
+    rng, looks = np.random.default_rng(12), 200
     found = sum(p_value_of(*scores_of("normal", shared, count, stored, shift, rng)) <= LEVEL for _ in range(looks))
     assert found / looks >= least
