@@ -366,8 +366,8 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
         "Where its first answer is another one, the choice depends on what the task tells.",
         folded("How to read the tables", _reading()),
     ]
-    if earlier := [suite.name for suite in load_all() if suite.verdict_seeds == "any"]:
-        shown.append(f"Of {', '.join(earlier)}: {_judged_on(load(earlier[0]))}")
+    if earlier := [suite for suite in load_all() if suite.verdict_seeds == "any"]:
+        shown.append(f"Of {', '.join(suite.name for suite in earlier)}: {_judged_on(earlier[0])}")
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
         shown += _suite(suite, runs_of(suite, parts), others, pictures)

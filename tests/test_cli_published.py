@@ -66,11 +66,15 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
     monkeypatch.setattr(
         "cbo_gym.evaluation.verify.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)])
     )
-    assert "2 runs: 1 identical, 1 agrees" in invoke("verify", "results")
+    assert "2 runs: 1 identical, 1 agrees" in (said := invoke("verify", "results", "--sample", "2"))
+    assert "1 groups: 1 agrees" in said
     found[1] = Replay(played[1], "differs", (), "from round 2 on")
-    assert "from round 2 on 2 runs: 1 identical, 1 differs" in invoke("verify", code=1)
+    said = invoke("verify", "--sample", "2", code=1)
+    assert "2 runs: 1 identical, 1 differs" in said
+    assert "1 groups: 1 differs" in said
     assert "1 runs: 1 identical" in invoke("verify", "--sample", "1")
-    assert as_json("verify", "--sample", "1")[0]["verdict"] == "identical"
+    (group,) = as_json("verify", "--sample", "1")
+    assert (group["agent"], group["verdict"], len(group["replays"])) == ("Random", "identical", 1)
     assert "no published results nowhere" in invoke("verify", "nowhere", code=2)
 
 
@@ -94,3 +98,20 @@ def test_a_submission_is_checked(here, played, monkeypatch):
     assert "Mean scores of play" in said
     assert not any(one.unverified for one in load_published(here / "results" / "random.parquet"))
     assert "cannot read none.yaml" in invoke(*words[:2], "--card", "none.yaml", code=2)
+
+
+def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
+    invoke("publish", "runs/mine")
+    run = next(run for run in load_published(here / "results") if run.seed == 2)
+    found = {
+        "identical": Replay(run, "identical", (), ""),
+        "parts": Replay(run, "differs", ("machine",), "from round 2 on", parted=True),
+        "differs": Replay(run, "differs", (), "from round 2 on"),
+    }
+    for verdict, one in found.items():
+        monkeypatch.setattr(
+            "cbo_gym.evaluation.verify.replay.replays", lambda runs, one=one, **_: iter([one] * (runs == [run]))
+        )
+        said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict == "differs"))
+        assert f"1 runs: 1 {verdict}" in said
+    assert "no published run has the id 0000000" in invoke("replay", "0000000", "--store", "results", code=2)

@@ -12,7 +12,14 @@ import yaml
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "studies").glob("*.py")])
 #: examples of their kind that take longest, even if they are quick
-LONG = ("outside_optimisers", "reproduce_coca_bo", "reproduce_excbo", "reproduce_gpoo", "reproduce_mcbo")
+LONG = (
+    "outside_optimisers",
+    "reproduce_coca_bo",
+    "reproduce_excbo",
+    "reproduce_gpoo",
+    "reproduce_mcbo",
+    "submit_results",
+)
 
 
 @pytest.mark.parametrize(

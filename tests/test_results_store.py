@@ -17,6 +17,7 @@ from tests.evaluation.test_leaderboard import made_up_run
 
 ROOT = Path(__file__).parents[1]
 PARTS = sorted(own_store().glob("*.parquet"))
+MOST_OF_A_WHEEL = 12 * 2**20  # the results are in it
 OTHERS = {"showcase", "agents"}  # beside the suites
 
 
@@ -65,7 +66,7 @@ def test_every_file_is_of_a_suite_or_a_submission_and_can_be_read(path):
 
 def test_the_store_is_small():
     assert PARTS
-    assert sum(path.stat().st_size for path in PARTS) <= MOST_BYTES
+    assert sum(path.stat().st_size for path in PARTS) <= min(MOST_BYTES, MOST_OF_A_WHEEL)
 
 
 @pytest.mark.parametrize("path", PARTS, ids=lambda path: path.stem)

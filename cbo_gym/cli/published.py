@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,13 +16,14 @@ from cbo_gym.cli.output import JsonOption, print_json, print_table, say
 from cbo_gym.errors import printable
 
 if TYPE_CHECKING:
+    from cbo_gym.evaluation.verify.agreement import Agreement
     from cbo_gym.evaluation.verify.referee import Blind
     from cbo_gym.evaluation.verify.replay import Replay
     from cbo_gym.evaluation.verify.restamping import Look
 
 STORE = Path("results")
 MOST_DIFFERENCES = 10  # that are listed
-SampleOption = Annotated[int, typer.Option(min=1, help="How many runs to play again, chosen at random.")]
+SampleOption = Annotated[int, typer.Option(min=1, help="How many runs to play again at least, chosen at random.")]
 SampleSeed = Annotated[int, typer.Option(min=0, help="Seed of that choice.")]
 AllowOption = Annotated[
     list[str] | None,
@@ -119,28 +121,82 @@ def verify(
     in a file is followed unless you allow exactly that path.
 
     With the same libraries, threads, processor and code all curves must be the same, bit for bit as they are stored.
-    Elsewhere each round must agree to 0.001 of the gap between random play and the optimum; once two runs diverge,
-    their scores of play must agree to 0.1.
+    Elsewhere last digits lead to other actions, so groups of runs are compared, those of an agent on an environment: of
+    at least five replays the scores may not differ from the stored ones by more than chance gives at 1 %, corrected
+    over the groups.
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """
     if restamp:
         _restamp(store, seed, allow or (), as_json)
         return
+    from cbo_gym.evaluation.runs.code_now import Today
     from cbo_gym.evaluation.store.published import load_published
-    from cbo_gym.evaluation.verify.replay import replays, sample_of
+    from cbo_gym.evaluation.verify.agreement import agreements, sample_to_compare
+    from cbo_gym.evaluation.verify.replay import replays
     from cbo_gym.progress import progress_bar
 
-    chosen = sample_of(load_published(store), sample, seed)
+    stored = load_published(store)
+    chosen = sample_to_compare(stored, sample, seed, Today(stored).gives_every_bit)
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(chosen))
-        found = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
+        again = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
+    # how far a single run parts says nothing of hardware or code: what its group does counts
+    played = [replace(one, verdict="parts") if one.parted else one for one in again]
+    found = agreements(played, stored)
     if as_json:
-        print_json([_document(one) for one in found])
+        print_json([_agreement_document(one) for one in found])
     else:
-        _print_replays(found)
+        _print_replays(played)
+        _print_agreements(found)
     if any(one.verdict in ("differs", "skipped") for one in found):
         raise typer.Exit(1)
+
+
+@app.command()
+def replay(
+    run_id: Annotated[str, typer.Argument(metavar="ID", help="Of a published run, or its first characters.")],
+    store: Annotated[
+        Path | None, typer.Option(help="Published results: a folder or a file; the package's own by default.")
+    ] = None,
+    allow: AllowOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Play one published run again and compare: the status is 1 if it differs or cannot be played here.
+
+    On other hardware, or with other libraries or code, a run may part from what is stored without fault: see verify,
+    which plays groups of runs.
+
+    Example: [b]cbo-gym replay 5f2c1e0b9a77[/b]
+    """
+    from cbo_gym.evaluation.store.finding import find_published
+    from cbo_gym.evaluation.verify.replay import replays
+
+    (found,) = replays([find_published(run_id, store)], allow=allow or (), n_jobs=1)
+    if found.parted:
+        found = replace(found, verdict="parts")
+    if as_json:
+        print_json({"id": found.run.id, **_document(found)})
+    else:
+        _print_replays([found])
+    if found.verdict in ("skipped", "differs"):
+        raise typer.Exit(1)
+
+
+def _agreement_document(one: Agreement) -> dict[str, object]:
+    named = {"agent": one.agent, "env": one.env, "horizon": one.horizon, "verdict": one.verdict, "why": one.why}
+    return {**named, "p_value": one.p_value, "replays": [_document(replay) for replay in one.replays]}
+
+
+def _print_agreements(found: Sequence[Agreement]) -> None:
+    header = ["agent", "environment", "replays", "verdict", "why"]
+    rows = [
+        [printable(one.agent), f"{printable(one.env)}, T={one.horizon}", str(len(one.replays)), one.verdict,
+         printable(one.why)]
+        for one in found
+    ]  # fmt: skip
+    print_table("Groups of runs", header, rows)
+    say(_counted((one.verdict for one in found), "groups"))
 
 
 def _restamp(store: Path, seed: int, allow: Sequence[str], as_json: bool) -> None:
@@ -219,12 +275,12 @@ def _print_replays(found: Sequence[Replay]) -> None:
         for one in found
     ]
     print_table("", header, rows)
-    say(_counted(one.verdict for one in found))
+    say(_counted((one.verdict for one in found), "runs"))
 
 
-def _counted(verdicts: Iterable[str]) -> str:
+def _counted(verdicts: Iterable[str], what: str) -> str:
     counts = Counter(verdicts)
-    return f"{sum(counts.values())} runs: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return f"{sum(counts.values())} {what}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
 @app.command("check-submission")

@@ -13,6 +13,7 @@ from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_runs, publish
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, sealed
+from cbo_gym.evaluation.store.finding import find_published
 from cbo_gym.evaluation.store.published import is_published, own_store
 
 ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
@@ -196,18 +197,34 @@ def test_what_is_not_there_is_named(store, monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="no published results"):
         load_published(tmp_path / "none")
     assert own_store().name == "results"
-    monkeypatch.setattr(
-        "cbo_gym.evaluation.store.published.suites_path", lambda: own_store_of_a_wheel() / "suites.yaml"
-    )
-    with pytest.raises(OperationError, match="not part of the installed package"):
+    with pytest.raises(ValueError, match="no published results nowhere, neither here nor in the package, which has ag"):
+        load_published("nowhere")
+    monkeypatch.setattr("cbo_gym.evaluation.store.published.suites_path", lambda: tmp_path / "nowhere" / "suites.yaml")
+    with pytest.raises(OperationError, match="missing from this installation"):
         load_published()
 
 
-def own_store_of_a_wheel():
-    from importlib.resources import files
-    from pathlib import Path
+def test_results_of_the_package_are_loaded_by_name(tmp_path, monkeypatch):
+    runs = load_published("cbou2025")
+    assert runs == load_published(suite="cbou2025")
+    assert {run.env.partition("(")[0] for run in runs} <= {f"CBO/ErdosRenyi{size}-v0" for size in (10, 20, 100)}
+    found = find_published(runs[3].id[:12])
+    assert (found, len(found.id)) == (runs[3], 24)
+    assert len({run.id for run in runs}) == len(runs)
+    with pytest.raises(ValueError, match="no published run has the id 000000"):
+        find_published("000000")
+    with pytest.raises(ValueError, match="an id has 24 digits"):
+        find_published("5f")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cbou2025").mkdir()
+    assert load_published("cbou2025") == []  # what is here goes first
 
-    return Path(str(files("cbo_gym")))
+
+def test_an_id_is_of_what_was_run(played):
+    run = played[0]
+    assert replace(run, date="2026-01-01T00:00:00+00:00", machine="another", seed=run.seed).id == run.id
+    others = [replace(run, seed=9), replace(run, agent="A"), replace(run, sources={"a": "b"}), replace(run, horizon=21)]
+    assert len({one.id for one in [run, *others]}) == 5
 
 
 def test_a_store_that_grows_too_large_is_left_as_it_was(played, store, tmp_path, monkeypatch):

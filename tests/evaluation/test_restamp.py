@@ -10,7 +10,7 @@ from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.report.tables import mixtures
 from cbo_gym.evaluation.runs.code_now import Today, code_of
 from cbo_gym.evaluation.runs.results import sealed
-from cbo_gym.evaluation.store.published import key_of, put
+from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.store.restamping import write_restamps
 from cbo_gym.evaluation.verify import restamping
 from cbo_gym.evaluation.verify.replay import Replay
@@ -66,7 +66,7 @@ def test_a_group_whose_sample_comes_out_again_is_of_todays_code(looked_at, playe
     before, after, _, path = looked_at
     assert [replace(run, restamps=()) for run in after] == before
     assert [run.table.equals(other.table) for run, other in zip(after, before, strict=True)] == [True] * len(before)
-    assert list(map(key_of, after)) == list(map(key_of, before))
+    assert [run.id for run in after] == [run.id for run in before]
     for run in after:
         today = (run.agent, run.env) == ("Random", ENV)
         assert Today(after).gives(run) == today

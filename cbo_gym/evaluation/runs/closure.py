@@ -35,7 +35,7 @@ NOT_AT_PLAY = frozenset(
     for name in (
         "agent_cards", "agent_finder", "channel", "closed", "drawing", "envs.picture", "envs.rendering", "envs.vector",
         "errors", "evaluation", "exchange", "files", "labels", "later", "notebook", "plain", "player", "progress",
-        "registry", "specs", "suites", "validation", "version", "yaml_files", "agents.zoo",
+        "registry", "seed_ranges", "specs", "suites", "validation", "version", "yaml_files", "agents.zoo",
     )
 )  # fmt: skip
 FACADES = frozenset({PACKAGE, ROOM})

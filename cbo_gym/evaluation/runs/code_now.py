@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cbo_gym.evaluation.runs.closure import PACKAGE, ROOM
+from cbo_gym.evaluation.runs.machine import describe_machine
 from cbo_gym.evaluation.runs.provenance import is_id, is_of_package, library_versions, sources_now
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.labels import Spec
@@ -49,13 +50,17 @@ class Today:
     def __init__(self, runs: Iterable[Run]) -> None:
         names = {name for run in runs for name in code_of(run)}
         self._stamps = sources_now(sorted(name for name in names if is_of_package(name) or "." not in name))
-        self._libraries = _versions(library_versions())
+        self._libraries = library_versions()
 
     def gives(self, run: Run) -> bool:
         """Whether a run stands for what there is today, code and libraries."""
         code = code_of(run)
         same = all(self._stamps.get(name) == stamp for name, stamp in code.items())
-        return bool(code) and same and libraries_of(run) == self._libraries
+        return bool(code) and same and libraries_of(run) == _versions(self._libraries)
+
+    def gives_every_bit(self, run: Run) -> bool:
+        """Whether here is the very same, kernels and machine too, so that a run must come out as it was."""
+        return self.gives(run) and run.libraries == self._libraries and run.machine == describe_machine()
 
 
 def _versions(libraries: Mapping[str, str]) -> Mapping[str, str]:

@@ -185,6 +185,15 @@ class Run:
     _repr_html_ = Later("cbo_gym.evaluation.report.display:show_run", "HTML for a notebook.")
 
     @property
+    def id(self) -> str:
+        """24 digits and letters by which the run is known for good: a hash of what was run, and with which code.
+
+        That is its agent and environment with their parameters, seed, rounds, when recommendations were asked for, and
+        :attr:`sources`. ``cbo-gym replay ID`` plays a published run again.
+        """
+        return Path(name_of(self)).stem
+
+    @property
     def columns(self) -> Collection[str]:
         """Those of the table, which need not be made for them."""
         held = self.__dict__["table"]

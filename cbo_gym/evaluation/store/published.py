@@ -24,7 +24,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from types import UnionType
@@ -57,7 +56,6 @@ from cbo_gym.evaluation.runs.results import (
     from_json,
     held_elsewhere,
     last_line,
-    name_of,
     read_sealed,
     require_choices,
     run_of,
@@ -222,18 +220,18 @@ def _id(run: Run) -> str:
 def load_published(store: Path | str | None = None, suite: str | None = None) -> list[Run]:
     """The published runs, finished ones and others, with the tables that leaderboards and figures need.
 
-    ``leaderboard(load_published(suite="survey2026"))`` compares those of a suite.
+    ``leaderboard(load_published("survey2026"))`` compares those of a suite.
 
     Args:
-        store: a folder of published results, or one file of it; None for ``results`` of the checkout that the package
-            is imported from.
+        store: a folder of published results, or one file of it; or, as a text, the name of a file that the package has,
+            ``"mcbo2023"``; None for all that it has.
         suite: the file of this name alone.
 
     Raises:
         ArgumentError: if there is no such folder or file, or one is damaged or no published results.
-        OperationError: without a folder, if the package is installed from a wheel, which has no results in it.
+        OperationError: without a folder, if the package was installed without its results.
     """
-    path = own_store() if store is None else Path(store)
+    path = own_store() if store is None else _named(store)
     if suite is not None:
         path = path / f"{suite}.parquet"
     if not path.exists():
@@ -242,19 +240,32 @@ def load_published(store: Path | str | None = None, suite: str | None = None) ->
     return [run for part in parts(path) for run in read_part(part)]
 
 
+def _named(store: Path | str) -> Path:
+    """A path, or the file of the package's own that a text names."""
+    path = Path(store)
+    if isinstance(store, str) and NAME.fullmatch(store) and not path.exists():
+        own = own_store()
+        if (own / f"{store}.parquet").exists():
+            return own / f"{store}.parquet"
+        there = ", ".join(part.stem for part in parts(own))
+        raise ArgumentError(
+            f"there are no published results {store}, neither here nor in the package, which has {there}"
+        )
+    return path
+
+
 def own_store() -> Path:
-    """``results`` of the checkout that the package is imported from.
+    """``results`` of the package: within it where it is installed, beside it in a checkout.
 
     Raises:
-        OperationError: if it is not imported from a checkout.
+        OperationError: if it is not there.
     """
-    top = suites_path().parent
-    if top == Path(str(files("cbo_gym"))):
+    found = suites_path().parent / "results"
+    if not found.is_dir():
         raise OperationError(
-            "the published results are not part of the installed package; give the folder results of a checkout of "
-            "the repository"
+            f"the published results are missing from this installation ({found}); install cbo-gym anew"
         )
-    return top / "results"
+    return found
 
 
 def runs_in(path: Path | str) -> Iterable[Run]:
@@ -343,7 +354,7 @@ def _alike(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
 
 
 def _row(run: Run) -> dict[str, Any]:
-    row: dict[str, Any] = {"key": key_of(run)}
+    row: dict[str, Any] = {"key": run.id}
     for name in _HINTS:
         value = getattr(run, name)
         row[name] = as_json(value) if _is_json(name) else value
@@ -351,11 +362,6 @@ def _row(run: Run) -> dict[str, Any]:
         row |= {name: float(run.table[name].to_numpy().mean()) for name in SECONDS}
         row |= curves(run)
     return row
-
-
-def key_of(run: Run) -> str:
-    """The name by which a run is known, for good: a hash of what was run, with its code."""
-    return Path(name_of(run)).stem
 
 
 def _kind(name: str) -> Any:
@@ -476,7 +482,7 @@ def _runs(described: pl.DataFrame) -> list[Run]:
     runs = []
     for row in described.iter_rows(named=True):
         run = run_of({name: value(name, row[name]) for name in _HINTS if name in row}, _EMPTY)
-        if row["key"] != key_of(run):
+        if row["key"] != run.id:
             raise ArgumentError(f"the run of {run.agent} on {run.env}, seed {run.seed}, is not what its key says")
         runs.append(run)
     return runs

@@ -4,7 +4,8 @@ With the same libraries, threads and machine every curve must be the same, bit f
 Elsewhere floating-point sums differ in their last digits, which a method that searches may turn into another action.
 So there curves must agree to :data:`ROUND_TOLERANCE` in every round, or, from the round on in which the two runs part,
 the scores of play and of the last recommendation to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from
-random play to the optimum.
+random play to the optimum. That is of one run, as a referee needs it; what several that part say of the hardware or the
+code is in :mod:`cbo_gym.evaluation.verify.agreement`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.evaluation.play.grid import Cell, Job, Player, cells_of_strangers, job_of, player_of
 from cbo_gym.evaluation.play.processes import NO_LIMITS, Limits
 from cbo_gym.evaluation.play.sweep import run_jobs
+from cbo_gym.evaluation.runs.code_now import code_of
 from cbo_gym.evaluation.runs.results import Run, last_line, load_run
 from cbo_gym.evaluation.store.published import curves
 from cbo_gym.evaluation.verify.admission import admitted
@@ -47,6 +49,7 @@ class Replay:
         why: where they differ, or why it was skipped; empty if identical.
         gain: by how much the scores of play and of recommendation are higher as published than as played again, where
             runs part.
+        parted: whether the two runs play otherwise from some round on, as they may on other hardware.
         again: as it was played here; None if it was skipped.
     """
 
@@ -55,6 +58,7 @@ class Replay:
     elsewhere: tuple[str, ...]
     why: str
     gain: tuple[float, float] = (0.0, 0.0)
+    parted: bool = False
     again: Run | None = None
 
     @property
@@ -140,7 +144,7 @@ def compared(run: Run, again: Run) -> Replay:
             ("machine", run.machine == again.machine),
             ("libraries", run.libraries == again.libraries),
             ("threads", run.threads == again.threads),
-            ("code", run.sources == again.sources),
+            ("code", code_of(run) == again.sources),
         )
         if not same
     )
@@ -169,7 +173,7 @@ def compared(run: Run, again: Run) -> Replay:
     advice = (again.table["simple_regret"][-1] - run.table["simple_regret"][-1]) / gap
     said = f"from round {parted} on; scores of play differ by {abs(play):.2g}, of recommendation by {abs(advice):.2g}"
     verdict: Verdict = "parts" if max(abs(play), abs(advice)) <= SCORE_TOLERANCE else "differs"
-    return Replay(run, verdict, elsewhere, said, (play, advice))
+    return Replay(run, verdict, elsewhere, said, (play, advice), parted=True)
 
 
 def _distances(run: Run, again: Run) -> np.ndarray:

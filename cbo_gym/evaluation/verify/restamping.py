@@ -20,7 +20,7 @@ import numpy as np
 from cbo_gym.evaluation.runs.code_now import Today, code_of
 from cbo_gym.evaluation.runs.restamp import Restamp
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.evaluation.store.published import key_of, parts, read_part
+from cbo_gym.evaluation.store.published import parts, read_part
 from cbo_gym.evaluation.store.restamping import write_restamps
 from cbo_gym.evaluation.verify.replay import Replay, replays
 
@@ -108,7 +108,7 @@ def restamp(
         looks = [_look(group, replayed) for group, replayed in found]
         for path in dict.fromkeys(group.path for group in batch):
             new = {
-                key_of(run): _restamp(group, replayed)
+                run.id: _restamp(group, replayed)
                 for (group, replayed), look in zip(found, looks, strict=True)
                 if group.path == path and look.outcome == "restamped"
                 for run in group.runs
@@ -133,7 +133,7 @@ def _groups(runs: Iterable[Run]) -> list[list[Run]]:
 
 def _sample(runs: Sequence[Run], seed: int) -> list[Run]:
     """One in ten of a group, at least one, at random; which depends on nothing but the group and the seed."""
-    key = zlib.crc32(" ".join(map(key_of, runs)).encode())
+    key = zlib.crc32(" ".join(run.id for run in runs).encode())
     chosen = np.random.default_rng([seed, key]).permutation(len(runs))[: math.ceil(len(runs) / ONE_IN)]
     return [runs[place] for place in sorted(chosen)]
 

@@ -1,0 +1,32 @@
+"""One published run by its id."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.published import load_published
+
+ID = re.compile(r"[0-9a-f]{6,24}")
+
+
+def find_published(run_id: str, store: Path | str | None = None) -> Run:
+    """The published run of an id, see :attr:`cbo_gym.evaluation.Run.id`.
+
+    Args:
+        run_id: the id, or at least six characters that begin no other one's.
+        store: as :func:`cbo_gym.evaluation.load_published` takes it; None for what the package has.
+
+    Raises:
+        ArgumentError: if the text is no id, or if there is no such run, or several.
+        OperationError: without a store, if the package has none.
+    """
+    if not ID.fullmatch(run_id):
+        raise ArgumentError(f"an id has 24 digits and letters a to f, of which 6 may do; given {shown(run_id)}")
+    found = {run.id: run for run in load_published(store) if run.id.startswith(run_id)}
+    if len(found) != 1:
+        which = f"the ids of {len(found)} published runs begin with" if found else "no published run has the id"
+        raise ArgumentError(f"{which} {run_id}; load_published() has them all, as run.id")
+    return next(iter(found.values()))

@@ -1,0 +1,73 @@
+"""Results of your own method on somebody else's leaderboard: play a suite, publish, be checked, be ranked.
+
+The method is in this file, as it might be in a package of yours. It takes some minutes: every number is worked out
+anew, every run is played again, and the method plays instances that nobody has seen.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from cbo_gym import Agent, Mode, leaderboard, sweep
+from cbo_gym.evaluation import load_published, publish
+from cbo_gym.evaluation.report.page import write_report
+from cbo_gym.evaluation.verify.submission import check_submission, enter
+from cbo_gym.suites import load
+
+AGENT, SUITE = "submit_results:Nearby", "cbo2020"  # this file, so that other processes find the method
+CARD = f"""
+agent: {AGENT}
+suite: {SUITE}
+paper: none, an example
+code: examples/submit_results.py
+contact: me@example.org
+hardware: a laptop
+installed_by: nothing to install
+"""
+
+
+class Nearby(Agent):
+    """Jumps around the best intervention so far, and now and then somewhere else.
+
+    Args:
+        step: standard deviation of a jump, in units of the action box.
+        elsewhere: how often it plays at random instead, from 0 to 1.
+    """
+
+    modes = frozenset({Mode.HARD})
+
+    def __init__(self, step: float = 0.1, elsewhere: float = 0.3) -> None:
+        self.step, self.elsewhere = step, elsewhere
+
+    def act(self, observation):
+        count = len(self.task.manipulable)
+        if not self.history or self.rng.random() < self.elsewhere:
+            return {"target": self.rng.integers(len(self.task.targets)), "values": self.rng.random(count)}
+        best = self.recommend()
+        jump = self.step * self.rng.standard_normal(count)
+        return {"target": best["target"], "values": np.clip(np.nan_to_num(best["values"], nan=0.5) + jump, 0.0, 1.0)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="2 blind seeds on each environment instead of 5")
+    parser.add_argument("--out", type=Path, default=Path("runs/submit_results"), help="folder of everything")
+    arguments = parser.parse_args()
+    out = arguments.out
+
+    print(sweep([AGENT], load(SUITE), None, out / "runs"))
+    file = publish(out / "runs", out / "submitted", submission=True).path
+    (out / "card.yaml").write_text(CARD, encoding="utf-8")
+
+    # whoever keeps the store does the rest, on a machine of their own
+    found = check_submission(file, out / "card.yaml", blind=2 if arguments.quick else 5, allow=[AGENT])
+    print(found.standing, *found.remarks, *found.problems, sep="\n  ")
+    entered = enter(found, out / "store" / "nearby.parquet")
+    board = leaderboard([*load_published(entered.path), *load_published(SUITE)])
+    page = write_report(board, out / "report", formats=())
+    print(f"{entered.path} has {entered.added} runs; {page} shows them beside the others")
+
+
+if __name__ == "__main__":
+    main()
