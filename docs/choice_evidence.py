@@ -37,6 +37,7 @@ from cbo_gym.specs import Spec, make_env
 PAGE = Path(__file__).parent / "methods" / "Auto.md"
 COLUMNS = ("mode", "agent", "seed", "score", "seconds", "env", "rounds")
 SHOWCASE = "showcase"  # the file of the README's table
+OF_SEVERAL = "gd_plus"  # a column of runs with several objectives
 LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be called a rival
 
 Scores = dict[str, dict[int, float]]  # agent -> seed -> score
@@ -67,8 +68,12 @@ def published() -> pl.DataFrame:
 
 
 def table_of(given: Iterable[Run]) -> pl.DataFrame:
-    """A row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds."""
-    runs = [run for run in newest(given) if run.status == "finished" and not run.unverified]
+    """A row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds.
+
+    Runs with several objectives have none: Auto does not play these.
+    """
+    finished = (run for run in newest(given) if run.status == "finished" and not run.unverified)
+    runs = [run for run in finished if OF_SEVERAL not in run.columns]
     if not runs:
         return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
     table = final_numbers(runs).select("mode", "agent", "seed", "score", "seconds")
