@@ -100,8 +100,8 @@ def test_workers_with_several_threads_are_refused(tmp_path):
 
 
 def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance_module, "__version__", "0.0.0")
-    with pytest.raises(RuntimeError, match=r"cbo_gym is .*, here it is 0\.0\.0\+.* \(on tcp://.*, tcp://.*\)"):
+    monkeypatch.setattr(provenance_module, "BY_TREE", "other")
+    with pytest.raises(RuntimeError, match=r"Dropwave-v0 is tree\+.*, here it is other\+.* \(on tcp://.*, tcp://.*\)"):
         sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address=cluster.scheduler_address)
 
 

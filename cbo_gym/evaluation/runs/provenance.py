@@ -109,6 +109,11 @@ def stamps_of(modules: Iterable[str]) -> dict[str, str]:
     return {name: _stamp_of(name) for name in sorted(others)}
 
 
+def stamps_here(names: Iterable[str]) -> dict[str, str]:
+    """The stamps of parts of this package, or of packages, that are there."""
+    return {name: _stamp_of(name) for name in names}
+
+
 def sources_now(names: Iterable[str]) -> dict[str, str | None]:
     """The answer of :func:`sources` in this process for the code of some names; None for what is not there."""
     forget_sources()
