@@ -261,7 +261,7 @@ def test_the_registry_is_package_data(tmp_path):
         f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); import cbo_gym, gymnasium as gym;"
         f"assert cbo_gym.__file__.startswith({str(tmp_path)!r}), cbo_gym.__file__;"
         "from cbo_gym.registry import registry_path; print(registry_path());"
-        "from cbo_gym.evaluation import load_published; assert len(load_published('cbou2025')) > 100;"
+        "from cbo_gym.evaluation import load_published; assert len(load_published('mcbo2023')) > 100;"
         "[gym.make(name).reset(seed=0) for name in ('CBO/ToyGraph-v0', 'CBO/Chemostat-v0', 'CBO/TrainDelay-v0')]"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
