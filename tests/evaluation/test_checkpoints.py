@@ -136,7 +136,7 @@ def test_a_checkpoint_is_of_one_run(tmp_path):
     with pytest.raises(ArgumentError, match="checkpoint_every must be at least 1"):
         evaluate("Random", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=0)
     path.write_bytes(b"something else")
-    with pytest.raises(ArgumentError, match=r"this is no state"):
+    with pytest.raises(ArgumentError, match=r"this is not a state"):
         evaluate("Random", ENV, 100, horizon=6, checkpoint=path)
 
 
@@ -176,7 +176,7 @@ def test_a_state_names_no_class_of_another_package_and_holds_no_pickle():
         forged = BytesIO()
         state["things"][0] = thing
         np.savez(forged, state=np.frombuffer(json.dumps(state).encode(), dtype=np.uint8), **others)
-        with pytest.raises(ArgumentError, match=r"of a package that the agent is not from|this is no state"):
+        with pytest.raises(ArgumentError, match=r"of a package that the agent is not from|this is not a state"):
             unpack(forged.getvalue())
 
 
