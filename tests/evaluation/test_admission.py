@@ -39,7 +39,7 @@ MAKERS = {
     "exec": "scm.straight_line",
     "eval": "problems.own.expression",
     "loads": "agent_state player plain.messages evaluation.play.processes evaluation.store.published "
-    "evaluation.runs.results agents.zoo agent_cards study.log",
+    "evaluation.runs.results evaluation.runs.source_texts agents.zoo agent_cards study.log",
     "literal_eval": "labels",
     "cell_of": "evaluation.play.grid",
     "cells_of_strangers": "evaluation.verify.referee evaluation.verify.replay",

@@ -116,9 +116,9 @@ def test_publishing_again_changes_nothing_and_newer_runs_take_the_place_of_older
 
 def test_of_a_suite_only_its_environments_are_taken(played, tmp_path):
     folder = folder_of(tmp_path / "mine", played)
-    done = publish(folder, tmp_path, "gpoo2022")
-    assert (done.path.name, done.added, done.left_out) == ("gpoo2022.parquet", 2, len(played) - 2)
-    assert {run.env for run in load_published(tmp_path, "gpoo2022")} == {"CBO/GPBandit1-v0"}
+    done = publish(folder, tmp_path, "cocabo2023")
+    assert (done.path.name, done.added, done.left_out) == ("cocabo2023.parquet", 2, len(played) - 2)
+    assert {run.env for run in load_published(tmp_path, "cocabo2023")} == {"CBO/CoCaFig1-v0"}
     with pytest.raises(ValueError, match=r"environments that the suite survey2026 has not"):
         publish(folder_of(tmp_path / "other", played[:2]), tmp_path, "survey2026")
     with pytest.raises(ValueError, match=r"lower case letters"):
