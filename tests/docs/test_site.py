@@ -25,6 +25,7 @@ PAGES = [
     "leaderboard.html",
     "papers/mcbo2023.html",
     "papers/excbo2024.html",
+    "papers/mocbo2025.html",
     "environments.html",
     "environments/gallery.html",
     "agents/index.html",
