@@ -371,8 +371,8 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
         shown += _suite(suite, runs_of(suite, parts), others, pictures)
-    shown += ["## Papers", "Each paper's figures and claims beside our runs:"]
-    shown.append("\n".join(f"* [{_short(paper)}]({paper.page})" for paper in papers()))
+    listed = "; ".join(f"[{_short(paper)}]({paper.page})" for paper in papers())
+    shown += ["## Papers", f"Each paper's figures and claims beside our runs: {listed}."]
     return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
 
 
@@ -529,7 +529,7 @@ def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures:
         if partial:
             said = f"These have not played all {of}, so their numbers are of other environments."
             folds[f"Not ranked in {mode} mode: {len(partial)}"] = [said, _scores_table(partial, others, with_envs=True)]
-    folds["How soon scores were reached"] = _targets(suite, board, pictures)
+    folds["How soon"] = _targets(suite, board, pictures)
     folds["GAP and PA-GAP"] = _gap_parts(board, others) if suite.metric == "gap" else []
     folds["Lost without the true graph"] = _lost_parts(board, others)
     folds["Not run"] = [not_run(suite, runs, others)]
