@@ -11,13 +11,14 @@ open files, and functions without a name cannot be kept.
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from io import BytesIO
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType
@@ -195,7 +196,7 @@ class _Writer:
         slots = sorted(name for name in _slots(type(thing)) if hasattr(thing, name))
         if held is None and not slots:
             raise StateError(f"{where} is of {named}, which cannot be kept")
-        attributes = dict(held or {}) | {name: getattr(thing, name) for name in slots}
+        attributes = _own_of(thing, held or {}) | {name: getattr(thing, name) for name in slots}
         return ["object", named, {name: self.write(value, f"{where}.{name}") for name, value in attributes.items()}]
 
     _KINDS: Mapping[Any, Callable[..., Any]] = {
@@ -391,6 +392,15 @@ class _Reader:
 def _keeps_itself(kind: type) -> bool:
     """Whether a class of this package says what of it is kept: parts that follow from others need not be."""
     return kind.__module__.startswith("cbo_gym.") and "__setstate__" in dir(kind)
+
+
+def _own_of(thing: Any, held: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of an object; of a graph of NetworkX without its views, which hold it by weak references."""
+    if not type(thing).__module__.startswith("networkx."):
+        return dict(held)
+    kind = type(thing)
+    views = {name for name in held if isinstance(inspect.getattr_static(kind, name, None), cached_property)}
+    return {name: value for name, value in held.items() if name not in views}
 
 
 def _slots(kind: type) -> set[str]:

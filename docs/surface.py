@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def _methods(kind: type) -> set[str]:
 
 def _parameters(thing: Any) -> str:
     """``(agent, env, seed, *, horizon)``; empty for what is not called."""
-    if not callable(thing):
+    if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, Enum)):  # Python's own differ by version
         return ""
     try:
         given = [one for one in inspect.signature(thing).parameters.values() if one.name not in ("self", "cls")]
