@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 from cbo_gym.files import write_text
@@ -63,7 +64,8 @@ def _methods(kind: type) -> set[str]:
 
 def _parameters(thing: Any) -> str:
     """``(agent, env, seed, *, horizon)``; empty for what is not called."""
-    if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, Enum)):  # Python's own differ by version
+    pythons = isinstance(thing, GenericAlias) or (inspect.isclass(thing) and issubclass(thing, Enum))
+    if not callable(thing) or pythons:  # whose signatures differ by version
         return ""
     try:
         given = [one for one in inspect.signature(thing).parameters.values() if one.name not in ("self", "cls")]

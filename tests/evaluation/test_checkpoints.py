@@ -87,7 +87,7 @@ def test_what_cannot_be_kept_is_named(name, tmp_path):
         evaluate(name, ENV, 100, horizon=3, checkpoint=tmp_path / "kept")
     agent = Centre()
     agent.lock = Lock()
-    with pytest.raises(StateError, match="lock is a function or a class without a name, _thread:lock"):
+    with pytest.raises(StateError, match=r"lock is .*_thread:lock"):
         evaluate(agent, ENV, 100, horizon=3, checkpoint=tmp_path / "kept")
     assert list(tmp_path.iterdir()) == []
 

@@ -3,6 +3,7 @@
 import random
 import sqlite3
 from collections import Counter
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -69,7 +70,7 @@ def test_an_upgrade_that_fails_changes_nothing(study, tmp_path, monkeypatch):
 
 def test_a_newer_version_is_refused(study, tmp_path):
     path = tmp_path / "f.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE cbo_gym_schema SET version = 99")
     connection.close()
     before = path.read_bytes()
@@ -142,7 +143,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path, data)
 
 
 def edit(path, text):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(text)
     connection.close()
 
