@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Literal
 
@@ -114,12 +114,3 @@ def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
 
         limits.append(brentq(over, 1.0, 10.0, xtol=1e-4))
     return tuple(float(2.0 * norm.sf(limit)) for limit in limits)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values of claims that are judged together (Holm 1979), in their order."""
-    order = np.argsort(p_values, kind="stable")
-    left = len(p_values) - np.arange(len(p_values))
-    found = np.empty(len(p_values))
-    found[order] = np.minimum(1.0, np.maximum.accumulate(left * np.asarray(p_values, dtype=float)[order]))
-    return found.tolist()

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy.stats import t
-from verdicts import LEVEL, decided, holm, interval, levels, p_value
+from verdicts import LEVEL, decided, interval, levels, p_value
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.compare.holm import holm
 
 RUNS = 4_000
 

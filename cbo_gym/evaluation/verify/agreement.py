@@ -30,6 +30,7 @@ from typing import Literal
 
 import numpy as np
 
+from cbo_gym.evaluation.compare.holm import holm
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.verify.referee import scores
 from cbo_gym.evaluation.verify.replay import Replay, sample_of
@@ -102,7 +103,7 @@ def agreements(replays: Iterable[Replay], stored: Sequence[Run]) -> list[Agreeme
     all_stored = _grouped(run for run in stored if run.status == "finished")
     judged = [_judged(group, played, all_stored.get(group, [])) for group, played in found.items()]
     tested = {one: one.p_value for one in judged if one.p_value is not None}
-    rejected = dict(zip(tested, _holm(list(tested.values())), strict=True))
+    rejected = {one: p <= LEVEL for one, p in zip(tested, holm(list(tested.values())), strict=True)}
     counts = {one: len(all_stored[_group(one.replays[0].run)]) for one in tested}
     return [_with_verdict(one, counts[one], rejected[one], len(tested)) if one in tested else one for one in judged]
 
@@ -151,16 +152,6 @@ def _with_verdict(one: Agreement, stored: int, rejected: bool, tested: int) -> A
     if rarest(len(one.replays), stored) > LEVEL / tested:
         return replace(one, verdict="too few", why=f"{said}, and could not be below {LEVEL / tested:.2g}")
     return replace(one, verdict="agrees", why=said)
-
-
-def _holm(p_values: Sequence[float]) -> list[bool]:
-    """Which of several hypotheses are rejected, with at most :data:`LEVEL` of any true one being so."""
-    rejected = [False] * len(p_values)
-    for rank, place in enumerate(np.argsort(p_values)):
-        if p_values[place] > LEVEL / (len(p_values) - rank):
-            break
-        rejected[place] = True
-    return rejected
 
 
 def _paired(differences: np.ndarray) -> float:
