@@ -23,7 +23,8 @@ Departures:
   leaves unexplored is looked for once the action that it plays teaches nothing
   (:mod:`cbo_gym.agents.networks.exploration`). On noisy networks, where that is late, every second of the first twenty
   rounds looks around, and one in five of the next forty where there are no target sets, or latent causes
-  (:mod:`cbo_gym.agents.networks.early_looks`). A constant beta is the paper's method.
+  (:mod:`cbo_gym.agents.networks.early_looks`). A node that shares latent causes with all that hear of it is heard of by
+  its signal (:class:`~cbo_gym.agents.surrogates.causal.gp_network.GPNetwork`). A constant beta is the paper's method.
 * The output of a network goes through tanh, which maps to (-1, 1).
 * Constraints, of which the paper knows none, are met pessimistically: see
   :mod:`cbo_gym.agents.networks.pessimism`. The default beta is then 0.5, without the exploration above, which does not
@@ -49,7 +50,7 @@ from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, maximise, screen
 from cbo_gym.arguments import require_not_negative, whole_number
-from cbo_gym.task import Action
+from cbo_gym.task import Action, Info, Observation
 
 MOST_RESTARTS = 1024
 GREEDY = 0.05  # the default's beta
@@ -113,17 +114,33 @@ class MCBO(NetworkAgent):
 
     def setup(self, seed: int) -> None:
         constraints = self.task.constraints
-        self.network = GPNetwork(self.task, self.device, [one.node for one in constraints], self.make_surrogate)
+        explores = self.beta is None and not constraints
+        limited = [one.node for one in constraints]
+        self.network = GPNetwork(self.task, self.device, limited, self.make_surrogate, signals=explores)
         self._pessimism = Pessimism(self.network, constraints) if constraints else None
         free = [node for node in self.network.nodes if node != self.task.reward]
         self.search_points = WithEta(self.network.features, free)
         usual = CONSTRAINED if constraints else GREEDY
         self._width = usual if self.beta is None else self.beta
-        explores = self.beta is None and not constraints
+        self._looked_by = self._network_of_looks() if explores else self.network
         looks = explores and self.network.noisy
-        self.early = EarlyLooks(self.network, len(self.initial_rounds()), self.device) if looks else None
+        self.early = EarlyLooks(self._looked_by, len(self.initial_rounds()), self.device) if looks else None
         also = [self.early.wide_optimum] if self.early else []
-        self.exploration = Exploration(self.network, seed, self.device, also) if explores else None
+        self.exploration = Exploration(self._looked_by, seed, self.device, also) if explores else None
+
+    def _network_of_looks(self) -> GPNetwork:
+        """What looks elsewhere go by: where there are signals, these alone.
+
+        A function beside them is unknown wherever nothing was played, mostly in corners.
+        """
+        if not self.network.signals:
+            return self.network
+        return GPNetwork(self.task, self.device, make=self.make_surrogate, signals=True, beside=False)
+
+    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+        super().update(action, observation, reward, info)
+        if self._looked_by is not self.network:
+            self._looked_by.add(action, observation)
 
     def estimate(self) -> Tensor:
         return self.network.expected_rewards(self.network.inputs, self.network.draw_noise(MEAN_SAMPLES, seed=0))

@@ -9,7 +9,7 @@ import torch
 from cbo_gym.agents.networks.exploration import RATE, Exploration
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.toolbox.search import best_first
@@ -17,7 +17,10 @@ from tests.agents.helpers import flat, make, play, started
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-@pytest.mark.parametrize("covariance", [SquaredExponential, partial(MechanismKernel, parents=1), AdditiveKernel])
+@pytest.mark.parametrize(
+    "covariance",
+    [SquaredExponential, partial(MechanismKernel, parents=1), AdditiveKernel, partial(TwoPartKernel, first=1)],
+)
 def test_drawn_functions_have_the_posteriors_moments(covariance, noise) -> None:
     rng = np.random.default_rng(0)
     gp = GaussianProcess("X", 2, covariance=covariance, noise_std=noise)

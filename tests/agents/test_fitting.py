@@ -13,7 +13,7 @@ from cbo_gym.agents.networks.exogenous import DecoderKernel
 from cbo_gym.agents.networks.heteroscedastic import BumpyNoise
 from cbo_gym.agents.surrogates.causal.causal_prior import CausalKernel
 from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
 from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern52, SquaredExponential
 from cbo_gym.agents.surrogates.gp.noise import KnownNoise, NoiseLevel
@@ -31,6 +31,7 @@ KERNELS = {
     "mechanism": partial(MechanismKernel, parents=1),
     "mechanism about zero": mechanism_about_zero,
     "additive": AdditiveKernel,
+    "two parts": partial(TwoPartKernel, first=2),
     "parents alone": partial(MechanismKernel, parents=3),
     "decoder": partial(DecoderKernel, mechanism=partial(MechanismKernel, parents=1)),
     "decoder of a root": partial(DecoderKernel, mechanism=SquaredExponential),

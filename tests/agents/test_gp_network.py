@@ -8,7 +8,7 @@ import torch
 from cbo_gym import Agent, Round, Task, agents, make_task
 from cbo_gym.actions import ChoiceCodec
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, SurrogateError
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import Problem
@@ -344,3 +344,71 @@ def test_a_failed_factorisation_names_the_node(monkeypatch: pytest.MonkeyPatch) 
     gp.schedule.every_time, gp.schedule.growth = 0, 100.0
     with pytest.raises(SurrogateError, match="node X3"):
         network.rollout(torch.rand(1, 6, dtype=torch.float64), posterior_mean, {})
+
+
+def confounded_chain() -> Problem:
+    """a0 -> P -> Q -> Y and a1 -> Q, a latent cause of P and Q and one of Q and Y."""
+    variables = [
+        Variable("U", noise_itself, noise=Normal(0.0, 0.3), observed=False),
+        Variable("V", noise_itself, noise=Normal(0.0, 0.3), observed=False),
+        Variable("P", lambda u, a, noise: np.sin(3.0 * a) + u, ("U",), (0,)),
+        Variable("Q", lambda p, u, v, a, noise: p - u + a + v, ("P", "U", "V"), (1,)),
+        Variable("Y", lambda q, v, noise: np.cos(4.0 * (q - v)) + noise, ("Q", "V"), noise=Normal(0.0, 0.1)),
+    ]
+    scm = StructuralCausalModel(variables, reward="Y")
+    return Problem(name="Chain", scm=scm, description="Latent.", citation="None.", action_domains=[(0.0, 1.0)] * 2)
+
+
+def noise_itself(noise):
+    return noise
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_children_hear_of_signals_as_they_are_taken_for_now(beside) -> None:
+    env = CausalBanditEnv(confounded_chain())
+    network = GPNetwork(make_task(env, seed=0, horizon=12), signals=True, beside=beside)
+    env.reset(seed=1)
+    assert network.signals == ("P", "Q")
+    assert network.noisy == ("Y",)  # nothing hears of the others' noise
+    env.action_space.seed(2)
+    for _ in range(12):
+        action = env.action_space.sample()
+        network.add(action, env.step(action)[0])
+    p, q, y = (network.surrogates[node] for node in ("P", "Q", "Y"))
+    torch.testing.assert_close(q.inputs[:, 0], p.mean(p.inputs))
+    torch.testing.assert_close(y.inputs[:, 0], q.mean(q.inputs))
+    torch.testing.assert_close(q.inputs[:, 1], network.inputs[:, 1])  # its own action, then P's
+    assert q.inputs.shape[1] == (3 if beside else 2)
+    assert y.inputs.shape[1] == (3 if beside else 1)  # Q, and what Q is given: P's signal, the action
+    assert isinstance(q.kernel, TwoPartKernel) == beside
+    means = network.expected_rewards(network.inputs, {})
+    torch.testing.assert_close(means, y.mean(y.inputs))
+
+
+def test_there_are_signals_in_soft_mode_alone_where_all_children_share_the_noise() -> None:
+    for env_id in ("CBO/CompleteGraph-v0", "CBO/Dropwave-Noisy-v0"):
+        assert GPNetwork(make(env_id, 0, 1)[1], signals=True).signals == ()
+    task = make("CBO/Dropwave-NoisyPublished-v0", 0, 1)[1]
+    assert GPNetwork(task).signals == ()
+    assert GPNetwork(task, signals=True).signals == ("X0",)
+
+
+def test_signals_tell_what_the_noise_of_a_confounded_parent_smears() -> None:
+    """Y is expected to be cos(4 (sin 3 a0 + a1)); as a function of Q as it was seen it is all but constant."""
+    env = CausalBanditEnv(confounded_chain())
+    task = make_task(env, seed=0, horizon=60)
+    networks = GPNetwork(task), GPNetwork(task, signals=True)
+    env.reset(seed=1)
+    env.action_space.seed(2)
+    for _ in range(60):
+        action = env.action_space.sample()
+        observation = env.step(action)[0]
+        for network in networks:
+            network.add(action, observation)
+    actions = torch.rand(400, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    truth = (4.0 * ((3.0 * actions[:, 0]).sin() + actions[:, 1])).cos()
+    plain, heard = (
+        float((network.expected_rewards(actions, network.draw_noise(64, seed=0)) - truth).square().mean().sqrt())
+        for network in networks
+    )
+    assert heard < 0.5 * plain

@@ -21,7 +21,7 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agents.surrogates.causal.novelty import gap, ignorance, information, plausible_beyond
-from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.closed_form import (
     Against,
     CompositeCovariances,
@@ -55,10 +55,16 @@ class GPNetwork:
         device: torch device.
         limited: nodes under constraints, which are modelled with their ancestors as the reward is.
         make: makes the surrogate of a node.
+        signals: whether there are any: see the attribute.
+        beside: whether the children of signals are given what these depend on, too.
 
     Attributes:
         nodes: the modelled nodes, the reward and its ancestors, in topological order.
         surrogates: node -> its GP.
+        signals: soft mode: nodes each of whose modelled children has latent causes in common with it. Their noise then
+            tells of a child's, and a function of what was seen of the node would smear both. What the child is expected
+            to be depends on the node's function without noise, its signal: that is what the child's GP is given, as the
+            node's GP has it. Since that errs, a function of what the signal depends on is added, beside it.
         minimal: hard mode: the minimal target sets, which searches run over.
         features: of the task's actions.
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
@@ -78,6 +84,8 @@ class GPNetwork:
         device: str = "cpu",
         limited: Collection[str] = (),
         make: MakeNodeSurrogate = GaussianProcess,
+        signals: bool = False,
+        beside: bool = True,
     ) -> None:
         self.task = task
         self.device = device
@@ -89,6 +97,9 @@ class GPNetwork:
         self.nodes = tuple(node for node in task.nodes if node in needed)
         self.parents = {node: task.diagram.parents(node) for node in self.nodes}
         self.actions = {node: actions.get(node, ()) for node in self.nodes}
+        heard = signals and isinstance(task, SoftTask) and make is GaussianProcess  # whose data can be replaced
+        self.signals = self._signals() if heard else ()
+        self._columns = {node: self._columns_of(node, beside) for node in self.nodes}
         self.surrogates = {node: self._surrogate(node) for node in self.nodes}
         self._groups = self._by_depth()
         self._stacks = {own: Stack([self.surrogates[node] for node in own]) for own in self._groups if len(own) > 1}
@@ -96,17 +107,37 @@ class GPNetwork:
         self.minimal = tuple(t for t in self._targets if is_minimal(task.diagram, task.reward, t, limited))
         self.features = features_of(task, self.minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
+        self._seen = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in these rounds
+
+    def _signals(self) -> tuple[str, ...]:
+        linked = self.task.diagram.bidirected
+        children = {node: [child for child in self.nodes if node in self.parents[child]] for node in self.nodes}
+        return tuple(
+            node for node, own in children.items() if own and all(frozenset({node, child}) in linked for child in own)
+        )
+
+    def _columns_of(self, node: str, beside: bool) -> tuple[str | int, ...]:
+        """What a node's GP is given: parents by their names, actions by their places, then what signals depend on."""
+        signals = [parent for parent in self.parents[node] if beside and parent in self.signals]
+        given: dict[str | int, None] = {}  # whose order is that of first mention
+        for name in (node, *signals):
+            given |= dict.fromkeys([*self.parents[name], *self.actions[name]])
+        return tuple(given)
 
     def _surrogate(self, node: str) -> NodeSurrogate:
-        parents, actions = self.parents[node], self.actions[node]
+        columns = self._columns[node]
         noise = None if self.task.noise is None else self.task.noise[node]
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
         surrogate = self._make(
             node,
-            max(1, len(parents) + len(actions)),  # a root has a constant input: its GP learns a constant
+            max(1, len(columns)),  # a root has a constant input: its GP learns a constant
             noise_std=None if noise is None or confounded else noise.std,
             covariance=self._mechanism_kernel(node),
-            rescale=[column for column, name in enumerate(parents) if name not in self._settable.names],
+            rescale=[
+                place
+                for place, name in enumerate(columns)
+                if isinstance(name, str) and name not in self._settable.names
+            ],
             condense=self.condense and bool(self.noisy),
             device=self.device,
         )
@@ -122,6 +153,9 @@ class GPNetwork:
         parents = len(self.parents[node])
         if not parents:
             return SquaredExponential
+        if self._hears_signals(node):
+            own = parents + len(self.actions[node])
+            return partial(TwoPartKernel, first=own) if own < len(self._columns[node]) else SquaredExponential
         noisy = self.additive and self.confounded and node in self.noisy
         additive = noisy and parents > 1 and not self.actions[node]
         return AdditiveKernel if additive else partial(MechanismKernel, parents=parents)
@@ -138,9 +172,10 @@ class GPNetwork:
 
     @property
     def noisy(self) -> tuple[str, ...]:
-        """The modelled nodes that are, or may be, noisy."""
+        """The modelled nodes that are, or may be, noisy, and whose noise other nodes hear of."""
         known = self.task.noise
-        return tuple(node for node in self.nodes if known is None or not isinstance(known[node], Zero))
+        may_be = [node for node in self.nodes if known is None or not isinstance(known[node], Zero)]
+        return tuple(node for node in may_be if node not in self.signals)
 
     @property
     def confounded(self) -> bool:
@@ -154,11 +189,33 @@ class GPNetwork:
         values = observation["nodes"]
         target = self._targets[int(action["target"])] if self._targets else frozenset()
         for node in self.nodes:
-            measured = not np.isnan([values[self._place[name]] for name in (node, *self.parents[node])]).any()
+            inputs = [
+                self._in_domain(name, values[self._place[name]]) if isinstance(name, str) else action[name]
+                for name in self._columns[node]
+            ]
+            measured = not np.isnan([*inputs, values[self._place[node]]]).any()
             if node not in target and measured:
-                inputs = [self._in_domain(parent, values[self._place[parent]]) for parent in self.parents[node]]
-                inputs += [action[index] for index in self.actions[node]]
                 self.surrogates[node].add(inputs or [0.0], values[self._place[node]])
+        if self.signals:
+            seen = self.inputs.new_tensor([[values[self._place[node]] for node in self.nodes]])
+            self._seen = torch.cat([self._seen, seen])
+            self._hear_signals()
+
+    def _hears_signals(self, node: str) -> bool:
+        return any(parent in self.signals for parent in self.parents[node])
+
+    def _hear_signals(self) -> None:
+        """Put what signals are taken for now in the place of what they were seen as, in the data of their children."""
+        values = dict(zip(self.nodes, self._seen.split(1, -1), strict=True))
+        with torch.no_grad():
+            for node in self.nodes:
+                points, outputs = self._points(node, values, self.inputs), self._seen[:, self.nodes.index(node)]
+                surrogate = self.surrogates[node]
+                if self._hears_signals(node) and isinstance(surrogate, GaussianProcess):
+                    known = points[:, 0].isfinite().all(-1) & outputs.isfinite()
+                    surrogate.replace(points[known, 0], outputs[known])
+                if node in self.signals:
+                    values[node] = self._mean(node, points)
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
         """Each modelled node under an action, pushed through the posterior means without noise."""
@@ -410,8 +467,10 @@ class GPNetwork:
 
     def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         """The inputs of a node's GP, ``b x s x d``: its parents, then its own actions."""
-        columns = [self._in_domain(parent, values[parent]) for parent in self.parents[node]]
-        columns += [inputs[:, [index]] for index in self.actions[node]]
+        columns = [
+            self._in_domain(name, values[name]) if isinstance(name, str) else inputs[:, [name]]
+            for name in self._columns[node]
+        ]
         columns = columns or [torch.zeros_like(inputs[:, :1])]
         return torch.stack(torch.broadcast_tensors(*columns), -1)
 

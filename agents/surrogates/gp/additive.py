@@ -1,4 +1,4 @@
-"""AdditiveKernel: a function of all inputs, plus one of each input alone."""
+"""Kernels of sums of functions, each of some of the inputs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from cbo_gym.agents.surrogates.gp.closed_form import (
     Against,
     CompositeCovariances,
+    Covariances,
     Function,
     Prior,
     Pullback,
@@ -104,9 +105,11 @@ class AdditiveKernel(VarianceKernel):
 
         return function
 
-    def closed_form(self, points: np.ndarray) -> AdditiveCovariances:
+    def closed_form(self, points: np.ndarray) -> SumCovariances:
         """Its covariances of points ``n x d``."""
-        return AdditiveCovariances(self, points)
+        columns = np.split(points, points.shape[1], axis=1)
+        alone = [one.closed_form(own) for one, own in zip(self.alone, columns, strict=True)]
+        return SumCovariances(self, [self.whole.closed_form(points), *alone])
 
 
 def _side_by_side(points: Tensor) -> Tensor:
@@ -114,19 +117,95 @@ def _side_by_side(points: Tensor) -> Tensor:
     return points.movedim(-1, 0).unsqueeze(-1)
 
 
-class AdditiveCovariances(CompositeCovariances):
-    """Covariances of points under an :class:`AdditiveKernel`.
+class TwoPartKernel(VarianceKernel):
+    """``k = v RBF(x_1 ... x_f) + w RBF(x_f+1 ... x_d)``: a function of the first inputs, plus one of the others.
+
+    The variances have Gamma(2, 1) priors, the lengthscales BoTorch's for their numbers of inputs.
 
     Args:
-        kernel: whose hyper-parameters they are.
-        points: ``n x d``.
+        dim: number of inputs d, at least 2.
+        first: number f of inputs of the first function, from 1 to ``dim - 1``.
     """
 
-    def __init__(self, kernel: AdditiveKernel, points: np.ndarray) -> None:
-        columns = np.split(points, points.shape[1], axis=1)
-        alone = [one.closed_form(own) for one, own in zip(kernel.alone, columns, strict=True)]
-        self._terms = [kernel.whole.closed_form(points), *alone]
-        super().__init__(LogVariances(kernel), *self._terms)
+    def __init__(self, dim: int, first: int) -> None:
+        super().__init__(terms=2)
+        self._first = first
+        self.near, self.far = SquaredExponential(first), SquaredExponential(dim - first)
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        prior = self.against(x2)(x1)
+        return prior.variance if diag else prior.cross
+
+    def against(self, data: Tensor) -> Against:
+        """Its prior beside ``data``."""
+        return self.against_of(self.numbers(), data)
+
+    def numbers(self) -> tuple[Tensor, ...]:
+        """The variances, ``(2,)``, and the lengthscales of both functions."""
+        return self.variances.detach(), *self.near.numbers(), *self.far.numbers()
+
+    @classmethod
+    def against_of(cls, numbers: Sequence[Tensor], data: Tensor) -> Against:
+        """The prior of one kernel, or of g of them at once, beside data ``n x d`` or ``g x n x d``.
+
+        Args:
+            numbers: of :meth:`numbers`, or g of these stacked.
+            data: as said.
+        """
+        variances, *lengths = numbers
+        first = lengths[0].shape[-1]
+        parts = [
+            SquaredExponential.against_of([length], columns, variances[..., place, None, None])
+            for place, (length, columns) in enumerate(zip(lengths, _in_two(data, first), strict=True))
+        ]
+
+        def prior(points: Tensor) -> Prior:
+            near, far = (part(columns) for part, columns in zip(parts, _in_two(points, first), strict=True))
+
+            def pullback(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
+                return torch.cat([part.pullback(cross_gradient, variance_gradient) for part in (near, far)], -1)
+
+            return Prior(near.cross + far.cross, near.variance + far.variance, pullback)
+
+        return prior
+
+    def among(self, points: Tensor) -> Tensor:
+        """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
+        variances, (near, far) = self.variances.detach(), _in_two(points, self._first)
+        return variances[0] * self.near.among(near) + variances[1] * self.far.among(far)
+
+    def draw(self, generator: torch.Generator) -> Function:
+        """A function drawn from its prior."""
+        near_deviation, far_deviation = self.variances.detach().sqrt()
+        near, far = self.near.draw(generator), self.far.draw(generator)
+
+        def function(points: Tensor) -> Tensor:
+            first, others = _in_two(points, self._first)
+            return near_deviation * near(first) + far_deviation * far(others)
+
+        return function
+
+    def closed_form(self, points: np.ndarray) -> SumCovariances:
+        """Its covariances of points ``n x d``."""
+        near, far = np.split(points, [self._first], axis=1)
+        return SumCovariances(self, [self.near.closed_form(near), self.far.closed_form(far)])
+
+
+def _in_two(points: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    return points[..., :first], points[..., first:]
+
+
+class SumCovariances(CompositeCovariances):
+    """Sums of covariances, each times a variance.
+
+    Args:
+        kernel: whose variances they are.
+        terms: the covariances.
+    """
+
+    def __init__(self, kernel: VarianceKernel, terms: Sequence[Covariances]) -> None:
+        self._terms = terms
+        super().__init__(LogVariances(kernel), *terms)
 
     def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
         logs, *own = self.split(values)
