@@ -50,6 +50,7 @@ class CBOU(CBO):
     posterior: ParentPosterior
 
     learns_from_interventions = True
+    in_common = False
 
     def __init__(
         self,
