@@ -53,7 +53,7 @@ class HCBO(CBO):
     """
 
     learns_from_interventions = True
-    in_common = False
+    in_common = False  # sets are compared by their own rewards
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
         super().__init__(device=device)
