@@ -68,11 +68,18 @@ class UnrolledModel(ObservationalModel):
         known = len(self._network.surrogates[reward]) > 0 and can_be_simulated(self._task.diagram, target, reward)
         return "simulation" if known else "none"
 
+    def informs(self, target: frozenset[str]) -> bool:
+        """Whether the series tell anything about the effects of ``target``, a set of the slice's variables."""
+        return super().informs(self._own(target))
+
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """As of the base class, for a target set of the slice's own variables, by their bare names."""
-        own = frozenset(f"{name}_{self._place_of_slice}" for name in target)
         held = self._before.expand(len(values), -1)
-        return super().effect(self._held | own, torch.cat([held, values], -1))
+        return super().effect(self._own(target), torch.cat([held, values], -1))
+
+    def _own(self, target: frozenset[str]) -> frozenset[str]:
+        """With what is held, and by the names that the unrolled diagram has."""
+        return self._held | {f"{name}_{self._place_of_slice}" for name in target}
 
 
 def _around(value: float, data: np.ndarray) -> Interval:

@@ -102,6 +102,10 @@ class CandidateGraphs:
             self._explained[key] = explain(rows[:, places], rows[:, self._task.nodes.index(name)])
         return self._explained[key]
 
+    def informs(self, target: frozenset[str]) -> bool:
+        """Whether the observations tell anything about the effects of ``target``, by a graph that is likely."""
+        return any(self._model(index).informs(target) for index, _ in self._likely())
+
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """E[Y | do(x)] over the graphs, and its standard deviation, that between the graphs included.
 

@@ -50,6 +50,7 @@ class CBOU(CBO):
     posterior: ParentPosterior
 
     learns_from_interventions = True
+    in_common = False  # a prior of linear functions may be wrong anywhere, and then misleads about every set
 
     def __init__(
         self,

@@ -67,6 +67,8 @@ class CCBO(CBO):
         HiddenGraphError: by :meth:`reset` if the task tells no diagram.
     """
 
+    in_common = False  # each set has GPs of all outcomes
+
     def __init__(
         self,
         multi_task: bool = False,
@@ -168,6 +170,10 @@ class OutcomeEffects:
             value = float(observation["nodes"][self._task.nodes.index(node)])
             self._sums[node] += value
             model.add(action, observation, value)
+
+    def informs(self, target: frozenset[str]) -> bool:
+        """Whether the observations tell anything about the effects of ``target`` on the reward."""
+        return self._informed and self._models[self._task.reward].informs(target)
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """E[Y | do(x)] and the standard deviation of that estimate."""

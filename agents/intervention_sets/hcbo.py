@@ -53,6 +53,7 @@ class HCBO(CBO):
     """
 
     learns_from_interventions = True
+    in_common = False  # sets are compared by their own rewards
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
         super().__init__(device=device)
@@ -156,6 +157,10 @@ class FlatEffects:
         """The mean of the rewards, without uncertainty, for each of the values."""
         mean = float(np.mean(self._rewards)) if self._rewards else 0.0
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
+
+    def informs(self, target: frozenset[str]) -> bool:
+        """False: nothing was observed."""
+        return False
 
 
 def relative_weights(best: Mapping[str, float]) -> dict[str, float]:

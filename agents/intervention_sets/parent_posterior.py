@@ -78,6 +78,10 @@ class ParentPosterior:
         """The variables in a set that is not negligible."""
         return frozenset().union(*self.weights)
 
+    def informs(self, target: frozenset[str]) -> bool:
+        """True: whatever the parents, the rewards follow from them."""
+        return True
+
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """E[Y | do(x)] over the sets of parents, and the standard deviation of that estimate.
 

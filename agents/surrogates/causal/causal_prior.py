@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -44,6 +44,9 @@ class EffectModel(Protocol):
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """E[Y | do(x)] of points ``n x d`` in [0, 1], and the standard deviation of that estimate: both ``(n,)``."""
+
+    def informs(self, target: frozenset[str]) -> bool:
+        """Whether the observations tell anything about the effects of ``target``."""
 
 
 class ObservationalModel:
@@ -101,6 +104,10 @@ class ObservationalModel:
             self._adjustments[target] = adjustment_set(diagram, target, reward)
         return "none" if self._adjustments[target] is None else "adjustment"
 
+    def informs(self, target: frozenset[str]) -> bool:
+        """Whether the observations tell anything about the effects of ``target``."""
+        return self.rule(target) != "none"
+
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """E[Y | do(x)] and the standard deviation of that estimate, in the reward's units.
 
@@ -145,7 +152,7 @@ class ObservationalModel:
             self._regressions[target] = GaussianProcess(
                 self._task.reward,
                 len(covariates),
-                covariance=lambda dim: MechanismKernel(dim, parents=dim),
+                covariance=_of_parents,
                 rescale=range(len(covariates)),
                 device=self._device,
             )
@@ -169,6 +176,10 @@ class ObservationalModel:
         self._regressions[target].add(rows[:, columns].cpu(), rewards.cpu())
 
 
+def _of_parents(dim: int) -> MechanismKernel:
+    return MechanismKernel(dim, parents=dim)
+
+
 class EffectNetwork(GPNetwork):
     """A network for many values of one target set, in which nothing is computed twice.
 
@@ -184,13 +195,71 @@ class EffectNetwork(GPNetwork):
         return inputs.new_zeros((1, 1, 1)) if root else super()._points(node, values, inputs)
 
 
-class CausalGP(GaussianProcess):
+class RewardGP(GaussianProcess):
+    """GP of rewards about a causal prior, of which it models the residuals, with mean zero.
+
+    One reward carries the noise of every variable that is not set, so the prior of the noise is centred at a third of
+    the variance of all rewards, not at BoTorch's fiftieth, with which a few lucky rewards are taken for a peak. Where
+    observations tell how much noise there is, its most probable variance is that.
+
+    Args:
+        name: of what is modelled, for error messages.
+        dim: number of inputs.
+        covariance: makes the kernel for them.
+        device: torch device.
+        noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
+
+    Attributes:
+        unit: of the rewards, above 0; the priors of all variances are relative to it. Taking it from all rewards keeps
+            two similar ones from making the model sure.
+        expected_noise: standard deviation that rewards have by the observations, in their units; None if unknown.
+    """
+
+    centred = True
+    deviation: int  # the input that is a standard deviation of the prior, in units of the rewards
+
+    def __init__(
+        self, name: str, dim: int, covariance: Callable[[int], Any], device: str, noise_std: float | None
+    ) -> None:
+        super().__init__(name, dim, noise_std=noise_std, covariance=covariance, device=device)
+        self.unit = 1.0
+        self.expected_noise: float | None = None
+        self._rewards = self.outputs
+
+    @property
+    def noise_of_rewards(self) -> float:
+        """Standard deviation of the rewards' noise, in their units; without data what is usual."""
+        if len(self):
+            return float(self.noise_scale)
+        if self.noise_std is not None:
+            return self.noise_std
+        return math.sqrt(USUAL_NOISE) * self.unit if self.expected_noise is None else self.expected_noise
+
+    def rescaled(self, points: Tensor) -> Tensor:
+        """Points with the prior's standard deviation in units of the rewards."""
+        return points / self._span
+
+    def _standardise(self) -> None:
+        self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
+        self._span[self.deviation] = self.unit
+        if (share := self._expected_share) is not None and isinstance(self._noise, NoiseLevel):
+            self._noise.expect(share, TRUST)
+
+    @property
+    def _expected_share(self) -> float | None:
+        """Of the rewards' variance, that is noise by the observations."""
+        if self.expected_noise is None:
+            return None
+        return min(max((self.expected_noise / self.unit) ** 2, LEAST_VARIANCE), 1.0)
+
+    def _make_noise(self) -> Noise:
+        return super()._make_noise() if self.noise_std is not None else usual_noise()
+
+
+class CausalGP(RewardGP):
     """GP of the reward under do(x): prior mean m(x), prior covariance ``v RBF(x, x') + sigma(x) sigma(x')``.
 
-    The base class models the residuals ``y - m(x)``, with mean zero; sigma(x) is its last input. One reward carries
-    the noise of every variable that is not set, so the prior of the noise is centred at a third of the variance of
-    all rewards, not at BoTorch's fiftieth, with which a few lucky rewards are taken for a peak. Where observations tell
-    how much noise there is, its most probable variance is that.
+    The last input is sigma(x).
 
     Args:
         name: of the target set, for error messages.
@@ -199,26 +268,18 @@ class CausalGP(GaussianProcess):
         device: torch device.
         noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
 
-    Attributes:
-        unit: of the rewards, above 0; the priors of the variances v and of the noise are relative to it. Taking it
-            from all rewards, not only from those of this set, keeps two similar rewards from making the model sure.
-        expected_noise: standard deviation that rewards have by the observations, in their units; None if unknown.
-
     References:
         Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization, sec. 3.1.
     """
 
-    centred = True
+    deviation = -1
 
     def __init__(
         self, name: str, dim: int, effect: Effect, device: str = "cpu", noise_std: float | None = None
     ) -> None:
-        super().__init__(name, dim + 1, noise_std=noise_std, covariance=CausalKernel, device=device)
-        self.unit = 1.0
-        self.expected_noise: float | None = None
+        super().__init__(name, dim + 1, CausalKernel, device, noise_std)
         self._effect = effect
         self._values = self.inputs[:, :dim]
-        self._rewards = self.outputs
 
     def observe(self, values: Tensor, reward: float) -> None:
         """Add the reward of do(values), ``values`` in [0, 1] of shape ``(d,)``."""
@@ -249,15 +310,6 @@ class CausalGP(GaussianProcess):
         residual, spread = self.posterior(torch.cat([values, std[:, None]], -1))
         return mean + residual, spread
 
-    @property
-    def noise_of_rewards(self) -> float:
-        """Standard deviation of the rewards' noise, in their units; without data what is usual."""
-        if len(self):
-            return float(self.noise_scale)
-        if self.noise_std is not None:
-            return self.noise_std
-        return math.sqrt(USUAL_NOISE) * self.unit if self.expected_noise is None else self.expected_noise
-
     def prior_means(self) -> Tensor:
         """Of the data, shape ``(n,)``."""
         return self._rewards - self.outputs
@@ -270,22 +322,6 @@ class CausalGP(GaussianProcess):
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         return self._rewards - self.outputs + self.posterior(self.inputs)[0]
-
-    def _standardise(self) -> None:
-        self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
-        self._span[-1] = self.unit
-        if self.expected_noise is not None and isinstance(self._noise, NoiseLevel):
-            share = min(max((self.expected_noise / self.unit) ** 2, LEAST_VARIANCE), 1.0)
-            self._noise.expect(share, TRUST)
-
-    def rescaled(self, points: Tensor) -> Tensor:
-        """Points with sigma in units of the rewards."""
-        return points / self._span
-
-    def _make_noise(self) -> Noise:
-        if self.noise_std is not None:
-            return super()._make_noise()
-        return usual_noise()
 
 
 class CausalKernel(VarianceKernel):

@@ -1,0 +1,225 @@
+"""One GP of the rewards of all target sets, which starts from what observations tell about each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from gpytorch.priors import LogNormalPrior
+from torch import Tensor
+
+from cbo_gym.agents.surrogates.causal.causal_prior import RewardGP
+from cbo_gym.agents.surrogates.gp.closed_form import CompositeCovariances, Pullback
+from cbo_gym.agents.surrogates.gp.kernels import LARGEST, LogVariances, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.noise import log_lognormal
+from cbo_gym.sums import add_up
+
+LEAST_SHARE = 0.1  # of the rewards' variance that is expected not to be noise
+# Modes of logarithms, and their standard deviations; lengths are in units of the domains.
+ERROR = (-2.0, 1.5)  # variance, in units of the rewards', that the causal prior misses where there were observations
+BEYOND = (0.3, 0.4)  # likewise besides where there were none, in units of what is not noise
+LENGTH = (-1.3, 0.7)  # of a variable's values
+SETTING = (-0.3, 0.7)  # likewise of setting it or not
+REACH = 0.1  # of an observation: standard deviation, as a share of a domain, over which it tells of its neighbours
+
+Lognormal = tuple[float, float]
+
+
+class SetsGP(RewardGP):
+    """GP of the reward under do(x) for all sets together, about a causal prior with mean m and standard deviation s.
+
+    An action's inputs are the values of all variables in [0, 1], for each whether it is set, s, and how novel x is,
+    from 0 amid the observations to 1 where there were none. The prior covariance of two actions is
+    ``RBF (v + s s' + w n n')``: errors of the causal prior are alike for like values and for sets with most variables
+    in common, and they may be large where it extrapolates. Noise and scales are learned from the rewards of all sets.
+
+    Args:
+        name: of the reward, for error messages.
+        variables: number of variables that can be set.
+        device: torch device.
+        noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
+
+    References:
+        Aglietti, Damoulas, Alvarez & Gonzalez (2020), Multi-task causal learning with Gaussian processes: one model of
+        all target sets, there by a kernel that follows the graph.
+    """
+
+    deviation = -2
+
+    def __init__(self, name: str, variables: int, device: str = "cpu", noise_std: float | None = None) -> None:
+        super().__init__(name, 2 * variables + 2, SetsKernel, device, noise_std)
+        self._owners = torch.empty(0, dtype=torch.int64, device=device)
+
+    def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float) -> None:
+        """Add a reward of a set's.
+
+        Args:
+            owner: number of the set.
+            inputs: of the action, ``1 x d``.
+            mean: m there, ``(1,)``.
+            reward: what was seen.
+        """
+        self._owners = torch.cat([self._owners, self._owners.new_tensor([owner])])
+        self._rewards = torch.cat([self._rewards, mean.new_tensor([reward])])
+        self.add(inputs.cpu(), reward - mean.cpu())
+
+    def revise(self, owner: int, inputs: Tensor, means: Tensor) -> None:
+        """Give a set's data, n in number, the inputs ``n x d`` and prior means ``(n,)`` that they have by now."""
+        own = self._owners == owner
+        self.inputs[own], self.outputs[own] = inputs, self._rewards[own] - means
+        self._points = self._points[:0]
+
+    def predict(self, inputs: Tensor, means: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of E[Y | do(x)] at inputs ``n x d`` with prior means ``(n,)``, each ``(n,)``.
+
+        Raises:
+            SurrogateError: if the covariance matrix cannot be factorised.
+        """
+        if not len(self):
+            self._span[self.deviation] = self.unit
+            points = self.rescaled(inputs)
+            return means, self.unit * self.kernel.forward(points, points, diag=True).sqrt()
+        residual, spread = self.posterior(inputs)
+        return means + residual, spread
+
+    def prior_means(self, owner: int) -> Tensor:
+        """Of a set's data, shape ``(n,)``."""
+        return (self._rewards - self.outputs)[self._owners == owner]
+
+    def fitted(self, owner: int) -> Tensor:
+        """Posterior means at a set's data, shape ``(n,)``; none without data.
+
+        Raises:
+            SurrogateError: if the covariance matrix cannot be factorised.
+        """
+        own = self._owners == owner
+        return self.prior_means(owner) + self.mean(self.inputs[own]) if own.any() else self._rewards[own]
+
+    def _standardise(self) -> None:
+        super()._standardise()
+        if self.noise_std is None and (share := self._expected_share) is not None:
+            self.kernel.share = max(1.0 - share, LEAST_SHARE)
+
+
+class SetsKernel(VarianceKernel):
+    """``RBF (v + s s' + w n n')`` of inputs (values, whether set, s, n); v and w have lognormal priors.
+
+    Args:
+        dim: number of inputs, 2 more than twice that of the variables.
+
+    Attributes:
+        share: of the rewards' variance that is not noise, above 0; the prior of w is relative to it.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(terms=2)
+        self.share = 1.0
+        self.smooth = SetsShape(dim - 2)
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
+        error, beyond = self.variances
+        if diag:
+            return error + x1[..., -2].square() + beyond * x1[..., -1].square()
+        known = x1[..., -2].unsqueeze(-1) * x2[..., -2].unsqueeze(-2)
+        novel = x1[..., -1].unsqueeze(-1) * x2[..., -1].unsqueeze(-2)
+        return self.smooth.forward(x1[..., :-2], x2[..., :-2]) * (error + known + beyond * novel)
+
+    def closed_form(self, points: np.ndarray) -> SetsCovariances:
+        """Its covariances of points ``n x d``."""
+        return SetsCovariances(self, points)
+
+
+class SetsShape(SquaredExponential):
+    """A squared exponential of values and of what is set, whose lengthscales have priors of their own.
+
+    Args:
+        dim: number of inputs, twice that of the variables.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim)
+        location, scale = torch.tensor([LENGTH, SETTING], dtype=torch.float64).repeat_interleave(dim // 2, 0).T
+        prior = LogNormalPrior(location + scale.square(), scale)
+        self.register_prior("lengthscale_prior", prior, _lengthscales, _set_lengthscales)
+        self.lengthscale = location.exp()
+
+    def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_modes(logs, [LENGTH, SETTING])
+
+
+def _lengthscales(kernel: SetsShape) -> Tensor:
+    return kernel.lengthscale
+
+
+def _set_lengthscales(kernel: SetsShape, value: Tensor) -> None:
+    kernel.lengthscale = value
+
+
+class SetsVariances(LogVariances):
+    """The logarithms of v and w; what the rewards' noise leaves of their variance is the scale of w."""
+
+    def __init__(self, kernel: SetsKernel) -> None:
+        super().__init__(kernel)
+        self._beyond = BEYOND[0] + math.log(kernel.share), BEYOND[1]
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_modes(values, [ERROR, self._beyond])
+
+
+class SetsCovariances(CompositeCovariances):
+    """Covariances under a :class:`SetsKernel`.
+
+    Args:
+        kernel: under which.
+        points: shape ``n x d``.
+    """
+
+    def __init__(self, kernel: SetsKernel, points: np.ndarray) -> None:
+        self._shape = kernel.smooth.closed_form(points[:, :-2])
+        super().__init__(SetsVariances(kernel), self._shape)
+        self._known, self._novel = (np.outer(column, column) for column in points[:, -2:].T)
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        logs, own = self.split(values)
+        error, beyond = np.exp(np.minimum(logs, LARGEST))
+        shape, pull = self._shape.matrix(own)
+        heights = error + self._known + beyond * self._novel
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            weighted = gradient * shape
+            slopes = [error * weighted.sum(), beyond * np.vdot(weighted, self._novel)]
+            return np.concatenate([slopes, pull(gradient * heights)])
+
+        return shape * heights, pullback
+
+
+def log_modes(logs: np.ndarray, priors: Sequence[Lognormal]) -> tuple[float, np.ndarray]:
+    """The summed log density of lognormal variables, and its gradient with respect to their logarithms.
+
+    Args:
+        logs: as many for each prior, one after the other.
+        priors: modes of the logarithms, and their standard deviations.
+    """
+    parts = [
+        log_lognormal(own, mode + scale**2, scale)
+        for own, (mode, scale) in zip(np.split(logs, len(priors)), priors, strict=True)
+    ]
+    return add_up(density for density, _ in parts), np.concatenate([slope for _, slope in parts])
+
+
+def novelty(points: Tensor, seen: Tensor) -> Tensor:
+    """How far points are from all that was seen, by the variable in which that is most: ``n x d`` to ``(n,)``.
+
+    Args:
+        points: in [0, 1].
+        seen: values of the same variables, ``m x d``; without any all is novel.
+
+    Returns:
+        numbers in [0, 1].
+    """
+    if not len(seen):
+        return torch.ones_like(points[:, 0])
+    nearest = torch.stack([(own[:, None] - data).abs().amin(-1) for own, data in zip(points.T, seen.T, strict=True)])
+    return 1.0 - (-0.5 * (nearest.amax(0) / REACH).square()).exp()
