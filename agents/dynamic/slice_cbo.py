@@ -22,10 +22,9 @@ class SliceCBO(CBO):
         device: torch device.
     """
 
-    in_common = False  # with so few trials a slice what is learned of one set misleads about others
-
     def __init__(self, model: EffectModel | None = None, device: str = "cpu") -> None:
-        super().__init__(device=device)
+        # with so few trials a slice what is learned of one set would mislead about others
+        super().__init__(in_common=False, device=device)
         self._given = model
 
     def make_model(self) -> EffectModel:

@@ -30,6 +30,7 @@ class CaBO(Agent):
     Args:
         max_observations: as for CBO; 1 to 10,000.
         scaling: "divide" or "multiply" the coverage by N / N_max.
+        in_common: as for CBO; False for one GP a set, the paper's method.
         device: torch device.
 
     Attributes:
@@ -43,8 +44,14 @@ class CaBO(Agent):
     modes = frozenset({Mode.CONTEXTUAL})
     task: ContextualTask
 
-    def __init__(self, max_observations: int = 60, scaling: Scaling = "divide", device: str = "cpu") -> None:
-        self.cbo = CBO(max_observations=max_observations, scaling=scaling, device=device)
+    def __init__(
+        self,
+        max_observations: int = 60,
+        scaling: Scaling = "divide",
+        in_common: bool = True,
+        device: str = "cpu",
+    ) -> None:
+        self.cbo = CBO(max_observations=max_observations, scaling=scaling, in_common=in_common, device=device)
 
     def setup(self, seed: int) -> None:
         task = self.task

@@ -39,8 +39,8 @@ Departures:
   one sign; here ``RBF (v + s s' + w n n')`` lets it change with the distance. The last term is large where nothing was
   observed: there a regression falls back on its mean with an error that knows of the observed range alone, and sets
   that it thought poor were never tried. The constants were chosen on CBO/SurveySynthetic-v0, CBO/SurveyEcology-v0,
-  CBO/SurveyToyGraph-v0 and CBO/SurveySynthetic2-v0, seeds 100 to 103, for CBO and CEO. Other methods after CBO, and
-  those that restart it in each slice of time, have a GP a set.
+  CBO/SurveyToyGraph-v0 and CBO/SurveySynthetic2-v0, seeds 100 to 103, for CBO and CEO. ``CBO(in_common=False)``, other
+  methods after CBO, and those that restart it in each slice of time, have a GP a set.
 * Hyper-parameters are those of greatest posterior density; the priors of noise and signal variance are relative to
   the variance of all rewards seen, and the noise is expected to be a good part of it: as much as observations leave
   unexplained by the variables of the sets, where there are enough. Else a few lucky rewards are taken for a peak, and
@@ -70,7 +70,7 @@ from cbo_gym.agents.surrogates.causal.unexplained import unexplained
 from cbo_gym.agents.surrogates.gp.model import is_noiseless
 from cbo_gym.agents.toolbox.initial import few_observations
 from cbo_gym.agents.toolbox.limits import require_device
-from cbo_gym.arguments import require_positive, require_word, whole_number
+from cbo_gym.arguments import require_positive, require_truth_value, require_word, whole_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shortened, shown
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round
@@ -138,6 +138,7 @@ class CBO(Agent):
         max_observations: N_max, the number of observations, the initial ones included, after which there are no
             more; 1 to 10,000.
         scaling: "divide" or "multiply" the coverage by N / N_max.
+        in_common: whether all sets have one GP; False for one a set, the paper's method.
         device: torch device.
 
     Raises:
@@ -148,7 +149,6 @@ class CBO(Agent):
     modes = frozenset({Mode.HARD})
     task: HardTask
     learns_from_interventions = False  # whether they move the priors of all sets
-    in_common = True  # whether the sets have one GP
 
     def __init__(
         self,
@@ -156,16 +156,19 @@ class CBO(Agent):
         costs: GivenCosts | None = None,
         max_observations: int = 60,
         scaling: Scaling = "divide",
+        in_common: bool = True,
         device: str = "cpu",
     ) -> None:
         self.costs = None if costs is None else _read_costs(costs)
         require_word("scaling", scaling, SCALINGS)
+        require_truth_value("in_common", in_common)
         require_device(device)
         self.targets = _read_targets(targets)
         self.max_observations = whole_number(
             "max_observations", max_observations, at_least=1, at_most=MOST_OBSERVATIONS
         )
         self.scaling: Scaling = scaling
+        self.in_common = in_common
         self.device = device
 
     def setup(self, seed: int) -> None:

@@ -50,7 +50,6 @@ class CBOU(CBO):
     posterior: ParentPosterior
 
     learns_from_interventions = True
-    in_common = False  # a prior of linear functions may be wrong anywhere, and then misleads about every set
 
     def __init__(
         self,
@@ -59,7 +58,8 @@ class CBOU(CBO):
         costs: GivenCosts | None = None,
         device: str = "cpu",
     ) -> None:
-        super().__init__(costs=costs, device=device)
+        # a prior of linear functions may be wrong anywhere, and would then mislead about every set
+        super().__init__(costs=costs, in_common=False, device=device)
         require_truth_value("nonlinear", nonlinear)
         self.nonlinear = nonlinear
         self.most_parents = whole_number("most_parents", most_parents, at_least=1, at_most=MOST_PARENTS)

@@ -67,8 +67,6 @@ class CCBO(CBO):
         HiddenGraphError: by :meth:`reset` if the task tells no diagram.
     """
 
-    in_common = False  # each set has GPs of all outcomes
-
     def __init__(
         self,
         multi_task: bool = False,
@@ -76,7 +74,7 @@ class CCBO(CBO):
         costs: GivenCosts | None = None,
         device: str = "cpu",
     ) -> None:
-        super().__init__(costs=costs, device=device)
+        super().__init__(costs=costs, in_common=False, device=device)  # each set has GPs of all outcomes
         require_truth_value("multi_task", multi_task)
         require_truth_value("causal_prior", causal_prior)
         self.multi_task = multi_task

@@ -37,6 +37,7 @@ class CEO(CBO):
 
     Args:
         costs: as for CBO.
+        in_common: as for CBO; False for the paper's method.
         device: torch device.
 
     Attributes:
@@ -50,8 +51,8 @@ class CEO(CBO):
 
     graphs: CandidateGraphs
 
-    def __init__(self, costs: GivenCosts | None = None, device: str = "cpu") -> None:
-        super().__init__(costs=costs, device=device)
+    def __init__(self, costs: GivenCosts | None = None, in_common: bool = True, device: str = "cpu") -> None:
+        super().__init__(costs=costs, in_common=in_common, device=device)
 
     def make_model(self) -> CandidateGraphs:
         self.graphs = CandidateGraphs(self.task, self.device)

@@ -53,10 +53,9 @@ class HCBO(CBO):
     """
 
     learns_from_interventions = True
-    in_common = False  # sets are compared by their own rewards
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:
-        super().__init__(device=device)
+        super().__init__(in_common=False, device=device)  # sets are compared by their own rewards
         self.weighing = whole_number("weighing", weighing, at_least=1, at_most=MOST_ROUNDS)
         self.starts = whole_number("starts", starts, at_least=1, at_most=MOST_ROUNDS)
 

@@ -84,6 +84,7 @@ def test_unsupported_mode() -> None:
         ({"max_observations": 0}, "max_observations must be a whole number from 1 to 10000; given 0"),
         ({"max_observations": 2.5}, "max_observations must be"),
         ({"scaling": "divided"}, r"scaling must be one of .*; given 'divided'; did you mean 'divide'"),
+        ({"in_common": 1}, "in_common must be True or False; given 1"),
         ({"targets": "pomi"}, r"given 'pomi'; did you mean 'POMIS'"),
     ],
 )
