@@ -129,7 +129,7 @@ class MCBO(NetworkAgent):
         self.exploration = Exploration(self._looked_by, seed, self.device, also) if explores else None
 
     def _network_of_looks(self) -> GPNetwork:
-        """What looks elsewhere go by: where there are signals, these alone.
+        """The network that looks elsewhere go by: where there are signals, by these alone.
 
         A function beside them is unknown wherever nothing was played, mostly in corners.
         """

@@ -114,7 +114,7 @@ def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
 
 
 def test_claims_are_judged_and_open_ones_named():
-    values = {"MCBO(beta=0.05)": 0.9, "MCBO": 0.8, "CBO": 0.6, "GP-UCB(beta=0.5)": 0.895}
+    values = {"MCBO(beta=0.05)": 0.9, "MCBO": 0.8, "CBO": 0.6, "CBO(in_common=False)": 0.6, "GP-UCB(beta=0.5)": 0.895}
     runs = [
         made_up_run(agent, seed, [value + seed / 100] * 100, TOY, "hard")
         for agent, value in values.items()
@@ -136,7 +136,7 @@ def test_claims_are_judged_and_open_ones_named():
         (env, re.sub(r"<.*", "", one), re.sub(r"<.*", "", two)): (verdict, difference, pairs)
         for verdict, env, one, two, difference, pairs in re.findall(row, page)
     }
-    assert found["ToyGraph-v0", "MCBO(beta=0.05)", "CBO"] == ("confirmed", "0.300", "20")
+    assert found["ToyGraph-v0", "MCBO(beta=0.05)", "CBO(in_common=False)"] == ("confirmed", "0.300", "20")
     assert found["ToyGraph-v0", "MCBO(beta=0.05)", "GP-UCB(beta=0.5)"] == ("equivalent", "0.005", "20")
     assert found["ToyGraph-v0", "MCBO", "CBO"] == ("confirmed", "0.200", "20"), "ours, on the defaults"
     assert found["PSAGraph-v0", "MCBO", "CBO"][0] == "not run"
