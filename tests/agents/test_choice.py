@@ -24,7 +24,7 @@ from tests.registered import EVERY_ID, FIRST_OF_MODE
 
 CHOSEN = {
     "CBO/Alpine2-v0": "MCBO",
-    "CBO/Dropwave-NoisyPublished-v0": "EXCBO",
+    "CBO/Dropwave-NoisyPublished-v0": "MCBO",
     "CBO/Dropwave-v0(graph='hidden')": "GP-UCB",
     "CBO/PSAGraph-v0": "MCBO",
     "CBO/CompleteGraph-v0": "EXCBO",
