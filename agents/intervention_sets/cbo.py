@@ -218,7 +218,7 @@ class CBO(Agent):
         """The belief about another of the task's target sets; ``seed`` is that of its search."""
         if self.in_common:
             return SharingArm(self.task, index, self._model, self._common, self.believed_costs, seed, self.device)
-        return SetArm(self.task, index, self._model, self.believed_costs, seed, self.device)
+        return OwnArm(self.task, index, self._model, self.believed_costs, seed, self.device)
 
     def explore(self, targets: Collection[frozenset[str]]) -> None:
         """From now on maximise the improvement in these target sets."""
@@ -446,7 +446,9 @@ class EmptySetArm(Arm):
 
 
 class SetArm(Arm):
-    """A set of variables with a GP of its own, and the search of the values with the highest expected improvement."""
+    """A set of variables, and the search of the values with the highest expected improvement."""
+
+    _prior: tuple[Tensor, Tensor]  # what :meth:`_predict` is given at the candidates
 
     def __init__(
         self,
@@ -466,35 +468,19 @@ class SetArm(Arm):
         self._covariates = [task.nodes.index(name) for name in self._domains]
         self._reward_column = task.nodes.index(task.reward)
         dim = len(self._members)
-        known = 0.0 if is_noiseless(task, task.reward) else None
-        self._gp = CausalGP(f"{task.reward} | do({', '.join(sorted(target))})", dim, self._effect, device, known)
         engine = SobolEngine(dim, scramble=True, seed=seed)
         self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
 
-    def observe(self, action: Action, reward: float) -> None:
-        values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
-        self._gp.observe(values, reward)
-
-    def adjust(self, mean: float, unit: float) -> None:
-        self._gp.unit = unit
-
-    def refresh(self) -> None:
-        self._prior = self._effect(self._candidates)
-        rows = self._observing.observations
-        self._gp.expected_noise = unexplained(rows[:, self._covariates], rows[:, self._reward_column])
-        if len(self._gp):
-            self._gp.refresh()
-
-    def estimates(self) -> np.ndarray:
-        with torch.no_grad():
-            return self._gp.fitted().cpu().numpy()
+    @abstractmethod
+    def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of E[Y | do(values)]; ``prior`` is of the causal prior there, if known."""
 
     def belief(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        own = points.to(self._candidates)
-        return self._gp.predict(own, self._effect(own))
+        return self._predict(points.to(self._candidates))
 
-    def expectations(self) -> np.ndarray:
-        return self._gp.prior_means().cpu().numpy()
+    def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
+        with torch.no_grad():
+            return self._candidates, *self._predict(self._candidates, self._prior)
 
     def maximise(self, best: float, rng: np.random.Generator) -> tuple[Action, float]:
         points, values = self._candidates, self._log_worth(self._candidates, best, self._prior)
@@ -507,14 +493,6 @@ class SetArm(Arm):
         winner = values.argmax()
         return self.action(points[winner].cpu().numpy()), float(values[winner]) - math.log(self.cost)
 
-    def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
-        with torch.no_grad():
-            return self._candidates, *self._gp.predict(self._candidates, self._prior)
-
-    @property
-    def noise(self) -> float:
-        return self._gp.noise_of_rewards
-
     def log_surcharge(self, values: Tensor) -> Tensor:
         if not any(name in self._costs.per_unit for name in self._domains):
             return super().log_surcharge(values)
@@ -522,14 +500,67 @@ class SetArm(Arm):
         native = {name: (True, low + (high - low) * column) for (name, (low, high)), column in pairs}
         return (self._costs.of(native) / self.cost).log()
 
+    def _played(self, action: Action) -> Tensor:
+        """The values that an action gives the set's variables, ``(d,)``."""
+        return torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
+
+    def _unexplained(self) -> float | None:
+        """Standard deviation that rewards have by the observations; None if unknown."""
+        rows = self._observing.observations
+        return unexplained(rows[:, self._covariates], rows[:, self._reward_column])
+
     def _log_worth(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """log(EI / cost), but for the part of the cost that all values have in common."""
         return self._log_improvement(values, best, prior) - self.log_surcharge(values)
 
     def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None) -> Tensor:
         with torch.no_grad():
-            mean, std = self._gp.predict(values, prior)
+            mean, std = self._predict(values, prior)
         return log_expected_improvement(mean, std, best)
+
+
+class OwnArm(SetArm):
+    """A set of variables with a GP of its own."""
+
+    def __init__(
+        self,
+        task: HardTask,
+        index: int,
+        model: EffectModel,
+        costs: Costs,
+        seed: int,
+        device: str,
+    ) -> None:
+        super().__init__(task, index, model, costs, seed, device)
+        known = 0.0 if is_noiseless(task, task.reward) else None
+        name = f"{task.reward} | do({', '.join(sorted(task.targets[index]))})"
+        self._gp = CausalGP(name, len(self._members), self._effect, device, known)
+
+    def observe(self, action: Action, reward: float) -> None:
+        self._gp.observe(self._played(action), reward)
+
+    def adjust(self, mean: float, unit: float) -> None:
+        self._gp.unit = unit
+
+    def refresh(self) -> None:
+        self._prior = self._effect(self._candidates)
+        self._gp.expected_noise = self._unexplained()
+        if len(self._gp):
+            self._gp.refresh()
+
+    def estimates(self) -> np.ndarray:
+        with torch.no_grad():
+            return self._gp.fitted().cpu().numpy()
+
+    def expectations(self) -> np.ndarray:
+        return self._gp.prior_means().cpu().numpy()
+
+    @property
+    def noise(self) -> float:
+        return self._gp.noise_of_rewards
+
+    def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        return self._gp.predict(values, prior)
 
 
 class SharingArm(SetArm):
@@ -553,17 +584,16 @@ class SharingArm(SetArm):
         self._values = self._candidates[:0]  # those played
 
     def observe(self, action: Action, reward: float) -> None:
-        values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
-        self._values = torch.cat([self._values, values[None]])
-        self._common.observe(self.index, *self._beforehand(values[None]), reward)
+        values = self._played(action)[None]
+        self._values = torch.cat([self._values, values])
+        self._common.observe(self.index, *self._beforehand(values), reward)
 
     def adjust(self, mean: float, unit: float) -> None:
         self._common.unit = unit
 
     def refresh(self) -> None:
         self._prior = self._beforehand(self._candidates)
-        rows = self._observing.observations
-        self.expected_noise = unexplained(rows[:, self._covariates], rows[:, self._reward_column])
+        self.expected_noise = self._unexplained()
         if len(self._values):
             self._common.revise(self.index, *self._beforehand(self._values))
 
@@ -583,24 +613,15 @@ class SharingArm(SetArm):
         with torch.no_grad():
             return self._common.fitted(self.index).cpu().numpy()
 
-    def belief(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        return self._common.predict(*self._beforehand(points.to(self._candidates)))
-
     def expectations(self) -> np.ndarray:
         return self._common.prior_means(self.index).cpu().numpy()
-
-    def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
-        with torch.no_grad():
-            return self._candidates, *self._common.predict(*self._prior)
 
     @property
     def noise(self) -> float:
         return self._common.noise_of_rewards
 
-    def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None) -> Tensor:
-        with torch.no_grad():
-            mean, std = self._common.predict(*(prior or self._beforehand(values)))
-        return log_expected_improvement(mean, std, best)
+    def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        return self._common.predict(*(prior or self._beforehand(values)))
 
 
 def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:

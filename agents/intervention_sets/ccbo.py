@@ -40,7 +40,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Costs
-from cbo_gym.agents.intervention_sets.cbo import CBO, EmptySetArm, GivenCosts, SetArm, log_expected_improvement
+from cbo_gym.agents.intervention_sets.cbo import CBO, EmptySetArm, GivenCosts, OwnArm, SetArm, log_expected_improvement
 from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, OutcomeModel, Priors, SeparateGPs
 from cbo_gym.agents.surrogates.causal.causal_prior import Effect, ObservationalModel
 from cbo_gym.agents.toolbox.feasibility import CAUTION, log_feasibility, standardised_slack, violations
@@ -244,7 +244,7 @@ class ConstrainedEmptySetArm(EmptySetArm):
         return action, improvement + feasible
 
 
-class ConstrainedSetArm(SetArm):
+class ConstrainedSetArm(OwnArm):
     """A set of variables: the models of the reward and of the constrained nodes that it affects."""
 
     _model: OutcomeEffects
@@ -277,7 +277,7 @@ class ConstrainedSetArm(SetArm):
 
     def see(self, action: Action, observation: Observation) -> None:
         """Learn from a round in which the set was played."""
-        values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64)[self._members]).to(self._candidates)
+        values = self._played(action)
         self._seen = torch.cat([self._seen, values[None]])
         self._joint.observe(values, [float(observation["nodes"][column]) for column in self._columns])
 
@@ -307,15 +307,12 @@ class ConstrainedSetArm(SetArm):
         fixed = natural_violation(self._limits.natural, self._model, caution)
         return (modelled + self._limits.beyond(self._seen)).cpu().numpy() + fixed
 
-    def belief(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        own = points.to(self._candidates)
-        mean, root = self._joint.predict(own, [effect(own) for effect in self._effects])
+    def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        mean, root = self._predict_outcomes(values, prior)
         return mean[:, -1], root[:, -1].square().sum(-1).sqrt()
 
-    def beliefs(self) -> tuple[Tensor, Tensor, Tensor]:
-        with torch.no_grad():
-            mean, root = self._joint.predict(self._candidates, self._priors)
-        return self._candidates, mean[:, -1], root[:, -1].square().sum(-1).sqrt()
+    def _predict_outcomes(self, values: Tensor, prior: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+        return self._joint.predict(values, None if prior is None else self._priors)
 
     def _at_data(self) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
@@ -323,7 +320,7 @@ class ConstrainedSetArm(SetArm):
 
     def _log_improvement(self, values: Tensor, best: float, prior: tuple[Tensor, Tensor] | None) -> Tensor:
         with torch.no_grad():
-            mean, root = self._joint.predict(values, None if prior is None else self._priors)
+            mean, root = self._predict_outcomes(values, prior)
         found = log_constrained_improvement(mean, root, self._limits.modelled, best, self._draws)
         beyond = self._limits.beyond(values)
         fixed = natural_log_feasibility(self._limits.natural, self._model)

@@ -31,10 +31,11 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
     Prior,
     Pullback,
 )
-from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.kernels import LogVariances, ScaledCovariances, SquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import usual_noise
 from cbo_gym.agents.surrogates.gp.stack import Stack, kind
+from cbo_gym.agents.surrogates.gp.stackable import StackableKernel
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
 from cbo_gym.scm.noise import Zero
@@ -209,13 +210,13 @@ class GPNetwork:
         values = dict(zip(self.nodes, self._seen.split(1, -1), strict=True))
         with torch.no_grad():
             for node in self.nodes:
-                points, outputs = self._points(node, values, self.inputs), self._seen[:, self.nodes.index(node)]
                 surrogate = self.surrogates[node]
                 if self._hears_signals(node) and isinstance(surrogate, GaussianProcess):
-                    known = points[:, 0].isfinite().all(-1) & outputs.isfinite()
-                    surrogate.replace(points[known, 0], outputs[known])
+                    points, outputs = self._points(node, values, self.inputs)[:, 0], values[node][:, 0]
+                    known = points.isfinite().all(-1) & outputs.isfinite()
+                    surrogate.replace(points[known], outputs[known])
                 if node in self.signals:
-                    values[node] = self._mean(node, points)
+                    values[node] = self._mean(node, self._points(node, values, self.inputs))
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
         """Each modelled node under an action, pushed through the posterior means without noise."""
@@ -466,7 +467,7 @@ class GPNetwork:
         return values
 
     def _points(self, node: str, values: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-        """The inputs of a node's GP, ``b x s x d``: its parents, then its own actions."""
+        """The inputs of a node's GP, ``b x s x d``: its parents, its own actions, then what signals depend on."""
         columns = [
             self._in_domain(name, values[name]) if isinstance(name, str) else inputs[:, [name]]
             for name in self._columns[node]
@@ -490,7 +491,7 @@ class GPNetwork:
         return forced
 
 
-class MechanismKernel(VarianceKernel):
+class MechanismKernel(StackableKernel):
     """Prior of a mechanism: a smooth function of everything, plus one that is affine in the parents.
 
     ``k = v RBF(parents, actions) + (w_0 + sum_i w_i x_i x_i') RBF'(actions)`` with BoTorch's dimension-scaled prior
@@ -519,14 +520,6 @@ class MechanismKernel(VarianceKernel):
         self.smooth = SquaredExponential(dim)
         if dim > parents:
             self.modulation = SquaredExponential(dim - parents)
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        prior = self.against(x2)(x1)
-        return prior.variance if diag else prior.cross
-
-    def against(self, data: Tensor) -> Against:
-        """Its prior beside ``data``."""
-        return self.against_of(self.numbers(), data)
 
     def count_from(self, zeros: Tensor) -> None:
         """Native zeros of the inputs among points whose data fill [0, 1], ``(dim,)``."""

@@ -18,10 +18,11 @@ from cbo_gym.agents.surrogates.gp.closed_form import (
     Pullback,
 )
 from cbo_gym.agents.surrogates.gp.kernels import LogVariances, SquaredExponential, VarianceKernel
+from cbo_gym.agents.surrogates.gp.stackable import StackableKernel
 from cbo_gym.sums import add_up
 
 
-class AdditiveKernel(VarianceKernel):
+class AdditiveKernel(StackableKernel):
     """``k = v RBF(x) + sum_i w_i RBF_i(x_i)``, the first two orders that matter of Duvenaud et al. (2011).
 
     Structural equations are often sums of functions of one parent each. What such a function is then follows from all
@@ -44,14 +45,6 @@ class AdditiveKernel(VarianceKernel):
     def alone(self) -> list[SquaredExponential]:
         """Of the functions of one input each."""
         return cast("list[SquaredExponential]", list(self._alone))
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        prior = self.against(x2)(x1)
-        return prior.variance if diag else prior.cross
-
-    def against(self, data: Tensor) -> Against:
-        """Its prior beside ``data``."""
-        return self.against_of(self.numbers(), data)
 
     def numbers(self) -> tuple[Tensor, ...]:
         """The variances, ``(1 + dim,)``, the lengthscales of the function of all inputs, and each of the others."""
@@ -117,7 +110,7 @@ def _side_by_side(points: Tensor) -> Tensor:
     return points.movedim(-1, 0).unsqueeze(-1)
 
 
-class TwoPartKernel(VarianceKernel):
+class TwoPartKernel(StackableKernel):
     """``k = v RBF(x_1 ... x_f) + w RBF(x_f+1 ... x_d)``: a function of the first inputs, plus one of the others.
 
     The variances have Gamma(2, 1) priors, the lengthscales BoTorch's for their numbers of inputs.
@@ -131,14 +124,6 @@ class TwoPartKernel(VarianceKernel):
         super().__init__(terms=2)
         self._first = first
         self.near, self.far = SquaredExponential(first), SquaredExponential(dim - first)
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
-        prior = self.against(x2)(x1)
-        return prior.variance if diag else prior.cross
-
-    def against(self, data: Tensor) -> Against:
-        """Its prior beside ``data``."""
-        return self.against_of(self.numbers(), data)
 
     def numbers(self) -> tuple[Tensor, ...]:
         """The variances, ``(2,)``, and the lengthscales of both functions."""
