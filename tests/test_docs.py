@@ -47,17 +47,16 @@ def test_the_code_of_a_page_runs(page, tmp_path):
         printed = ", ".join(line for one in shown for line in one.text.splitlines())
         said = re.findall(r"print\(.*\)  # (?:.*: )?(.*)$", page.read_text(), re.MULTILINE)
         assert len(said) == 4
-        assert [text for text in said if not is_about(text, printed)] == []
+        assert re.split(NUMBER, ", ".join(said)) == re.split(NUMBER, printed)
+        # but for a twentieth: another processor's kernels lead a search elsewhere
+        assert numbers_in(", ".join(said)) == pytest.approx(numbers_in(printed), rel=0.05, abs=0.05)
 
 
 NUMBER = r"-?\d+(?:\.\d+)?"
 
 
-def is_about(said: str, printed: str) -> bool:
-    """Whether it is printed with these numbers, but for a twentieth: another processor plays on otherwise."""
-    found = re.search(f"({NUMBER})".join(map(re.escape, re.split(NUMBER, said))), printed)
-    numbers = [float(number) for number in re.findall(NUMBER, said)]
-    return found is not None and [float(number) for number in found.groups()] == pytest.approx(numbers, 0.05, 0.05)
+def numbers_in(text):
+    return [float(number) for number in re.findall(NUMBER, text)]
 
 
 def test_blocks_that_are_not_run_say_why_and_are_counted():
