@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 from environment_pictures import svg_of
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cbo_gym.evaluation.report.labels import for_figure, shortened
-from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.palette import Look, looks, of_place
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.runs.results import Run
 
@@ -28,9 +29,21 @@ def curve_of(run: Run, quantity: str) -> np.ndarray:
     return run.table[quantity].to_numpy()
 
 
+class Printed(NamedTuple):
+    """A number that a paper prints: after so many rounds, with half of what it gives for its spread, 0 if none."""
+
+    rounds: int
+    mean: float
+    half: float
+
+
 @on_paper
 def curves_svg(
-    played: Mapping[tuple[str, str], Sequence[Run]], quantity: str, title: str, names: Mapping[str, str]
+    played: Mapping[tuple[str, str], Sequence[Run]],
+    quantity: str,
+    title: str,
+    names: Mapping[str, str],
+    printed: Mapping[tuple[str, str], Sequence[Printed]],
 ) -> str:
     """The picture of one exhibit.
 
@@ -39,6 +52,7 @@ def curves_svg(
         quantity: a column of runs' tables, or ``best_reward``.
         title: of all vertical axes.
         names: environment -> title of its panel; of one that has none its label, shortened.
+        printed: method and environment -> the paper's own numbers, which stand beside our curves as hollow marks.
     """
     envs = list(dict.fromkeys(env for (_, env), runs in played.items() if runs))
     agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
@@ -52,12 +66,54 @@ def curves_svg(
         for agent in agents:
             if runs := played.get((agent, env)):
                 mean_curve(axis, thinned(np.stack([curve_of(run, quantity) for run in runs])), agent, styles[agent])
+        for agent in agents:
+            _mark(axis, printed.get((agent, env), ()), agent, styles[agent])
         scale_to_lines(axis)
         axis.set_title(for_figure(names.get(env, short[env.removeprefix("CBO/")])))
         round_axis(axis)
     figure.supylabel(textwrap.fill(title, LETTERS * rows), fontsize=8)
     shared_legend(figure)
     return svg_of(figure)
+
+
+@on_paper
+def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
+    """How often each target set or scope had been chosen up to a round, as a share: a panel for each method.
+
+    Args:
+        played: method -> finished runs on one environment, at least one, with the same choices and number of rounds.
+    """
+    columns = min(len(played), COLUMNS)
+    rows = -(-len(played) // columns)
+    figure = Figure(figsize=(0.6 + 2.5 * columns, 2.1 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat[len(played) :]:
+        axis.axis("off")
+    for axis, (agent, runs) in zip(axes.flat, played.items(), strict=False):
+        shares = np.stack([shares_chosen(run) for run in runs])
+        for place, choice in enumerate(runs[0].choices):
+            mean_curve(axis, thinned(shares[:, place]), choice, of_place(place))
+        axis.set_title(for_figure(agent))
+        axis.set_ylim(-0.03, 1.03)
+        round_axis(axis)
+    figure.supylabel("Share of the rounds so far", fontsize=8)
+    shared_legend(figure)
+    return svg_of(figure)
+
+
+def shares_chosen(run: Run) -> np.ndarray:
+    """The share of rounds so far in which each choice was made, shape ``(choices, rounds)``."""
+    chosen = run.table["choice"].to_numpy() == np.arange(len(run.choices))[:, None]
+    return chosen.cumsum(axis=1) / np.arange(1, chosen.shape[1] + 1)
+
+
+def _mark(axis: Axes, printed: Sequence[Printed], agent: str, look: Look) -> None:
+    if printed:
+        rounds, means, halves = zip(*printed, strict=True)
+        axis.errorbar(
+            rounds, means, halves, fmt=look.marker, color=look.colour, markerfacecolor="none", markersize=5.0,
+            linestyle="none", elinewidth=0.8, capsize=2.0, label=for_figure(f"{agent}, published"),
+        )  # fmt: skip
 
 
 def thinned(curves: np.ndarray) -> np.ndarray:

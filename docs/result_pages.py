@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from claims import Claim, Judgement, Pairs, Regret, Rules, judge, none_dominates, together
 from environment_pictures import dark, svg_of
-from paper_figures import Dot, curve_of, curves_svg, dots_svg
+from paper_figures import Dot, Printed, chosen_svg, curve_of, curves_svg, dots_svg
 from pydantic import Field, ValidationError
 from verdicts import Kind
 
@@ -158,6 +158,7 @@ class Exhibit(StrictModel):
         rounds: after which; the last without any.
         theirs: printed numbers, agent -> one a column of our table.
         claims: what the paper says of it.
+        chosen: whether it shows what was chosen too, on its one environment.
         none_dominates: that no method is the best on all of the environments, by this regret.
         missing: why nothing of it is here, where nothing can be.
     """
@@ -173,6 +174,7 @@ class Exhibit(StrictModel):
     rounds: list[int] = []
     theirs: dict[str, list[str]] = {}
     claims: list[Said] = []
+    chosen: bool = False
     none_dominates: Regret | None = None
     missing: str = ""
 
@@ -315,9 +317,9 @@ def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> d
     for paper in papers():
         found[paper.page] = paper_page(paper, parts, others)
         for exhibit in paper.exhibits:
-            if svg := picture(exhibit, _own_runs(paper, parts)):
-                found[picture_path(paper, exhibit)] = svg
-                found[picture_path(paper, exhibit, "-dark")] = dark(svg)
+            for ending, svg in pictures(exhibit, _own_runs(paper, parts)).items():
+                found[picture_path(paper, exhibit, ending)] = svg
+                found[picture_path(paper, exhibit, f"{ending}-dark")] = dark(svg)
     return found
 
 
@@ -714,6 +716,7 @@ def _tally(judged: Sequence[Judgement]) -> str:
     )
 
 
+CHOSEN = "-chosen"  # ends the name of a picture's file
 FOR_PUBLICATION = f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1}"
 VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
 
@@ -766,7 +769,9 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
     missing = [pair for pair, found in played.items() if not found and pair not in skipped]
     parts += [f"{title} (seeds).", table(header, rows)]
     if _is_drawn(exhibit, played):
-        parts.append("".join(_image(paper, exhibit, *kind) for kind in (("", "light"), ("-dark", "dark"))))
+        parts.append(_image(paper, exhibit))
+    if _choosing(exhibit, played):
+        parts += ["How often each was chosen up to a round, of all rounds so far:", _image(paper, exhibit, CHOSEN)]
     if len(missing) == len(played):
         return [*parts[: None if exhibit.theirs else -2], "**Not run**: the store has no run of it."]
     if missing:
@@ -794,22 +799,45 @@ def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]])
     return any(np.isfinite(curve_of(run, quantity)).sum() > 1 for found in played.values() for run in found[:1])
 
 
-def picture(exhibit: Exhibit, runs: Sequence[Run]) -> str | None:
-    """The curves of an exhibit as SVG; None where there are none."""
-    played = _played(exhibit, runs)
-    if not _is_drawn(exhibit, played):
-        return None
-    assert exhibit.quantity is not None  # else nothing is drawn
-    return curves_svg(played, exhibit.quantity, QUANTITIES[exhibit.quantity].replace("\\*", "*"), exhibit.names)
+def _choosing(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> dict[str, Sequence[Run]]:
+    """The methods with several choices and their runs, where an exhibit shows what was chosen."""
+    if not exhibit.chosen:
+        return {}
+    return {agent: runs for (agent, _), runs in played.items() if runs and len(np.unique(runs[0].table["choice"])) > 1}
+
+
+def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
+    """End of the file's name -> SVG: the curves of an exhibit, and what was chosen; nothing of what is not there."""
+    played, found = _played(exhibit, runs), {}
+    if _is_drawn(exhibit, played):
+        assert exhibit.quantity is not None  # else nothing is drawn
+        title = QUANTITIES[exhibit.quantity].replace("\\*", "*")
+        found[""] = curves_svg(played, exhibit.quantity, title, exhibit.names, printed(exhibit))
+    if choosing := _choosing(exhibit, played):
+        found[CHOSEN] = chosen_svg(choosing)
+    return found
+
+
+def printed(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
+    """Method and environment -> the numbers that the paper prints of a curve; nothing where it has them of its end."""
+    places = [(env, after) for env in exhibit.environments for after in exhibit.rounds]
+    found: dict[tuple[str, str], list[Printed]] = defaultdict(list)
+    for agent, cells in exhibit.theirs.items():
+        for (env, after), cell in zip(places, cells, strict=False):
+            mean, _, half = cell.partition("±")
+            found[agent, env].append(Printed(after, float(mean), float(half or 0.0)))
+    return found
 
 
 def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
     return f"papers/pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}.svg"
 
 
-def _image(paper: Paper, exhibit: Exhibit, ending: str, scheme: str) -> str:
-    path = picture_path(paper, exhibit, ending).removeprefix("papers/")
-    return f"![{exhibit.name}: ours]({path}#only-{scheme})"
+def _image(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
+    """What shows a picture on light pages and on dark ones."""
+    kinds = {"light": ending, "dark": f"{ending}-dark"}
+    paths = {kind: picture_path(paper, exhibit, end).removeprefix("papers/") for kind, end in kinds.items()}
+    return "".join(f"![{exhibit.name}: ours]({path}#only-{kind})" for kind, path in paths.items())
 
 
 def _is_on(run: Run, env: str) -> bool:

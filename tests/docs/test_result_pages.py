@@ -6,8 +6,10 @@ import re
 import xml.etree.ElementTree as ET
 from typing import get_args
 
+import numpy as np
 import pytest
 import result_pages
+from paper_figures import shares_chosen
 from result_pages import TOLD, papers, runs_of, told
 
 import cbo_gym.evaluation.play.runner as runner
@@ -263,6 +265,30 @@ def test_what_is_known_after_the_last_round_alone_is_not_drawn():
     at_end, each_round = (
         evaluate("Random", "CBO/GPBandit1-v0", 0, horizon=4, recommend=when) for when in ("end", "every")
     )
-    assert result_pages.picture(exhibit, [at_end]) is None
-    assert result_pages.picture(exhibit, [each_round]) is not None
-    assert result_pages.picture(exhibit, []) is None
+    assert not result_pages.pictures(exhibit, [at_end])
+    assert result_pages.pictures(exhibit, [each_round]).keys() == {""}
+    assert not result_pages.pictures(exhibit, [])
+
+
+def test_what_was_chosen_is_drawn_where_there_is_a_choice():
+    run = evaluate("Random", "CBO/CoCaFig1-v0", 0, horizon=6)
+    fields = {"name": "Figure", "shows": "Choices.", "quantity": "average_regret", "environments": [run.env]}
+    exhibit = result_pages.Exhibit(**fields, agents=["Random"], chosen=True)
+    assert result_pages.pictures(exhibit, [run]).keys() == {"", result_pages.CHOSEN}
+    shares = shares_chosen(run)
+    assert shares.shape == (len(run.choices), 6)
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+    assert shares[run.table["choice"][0], 0] == 1.0
+    one_choice = evaluate("CoBO", "CBO/CoCaFig1-v0", 0, horizon=6)
+    exhibit = result_pages.Exhibit(**fields, agents=["CoBO"], chosen=True)
+    assert result_pages.CHOSEN not in result_pages.pictures(exhibit, [one_choice])
+
+
+def test_numbers_that_a_paper_prints_of_a_curve_are_marked_beside_ours():
+    paper = next(paper for paper in result_pages.papers() if paper.suite == "excbo2024")
+    table = next(exhibit for exhibit in paper.exhibits if exhibit.name == "Table 2")
+    marks = result_pages.printed(table)["MCBO", "CBO/Dropwave-NoisyPublished-v0"]
+    assert [mark.rounds for mark in marks] == [20, 40, 60, 80, 100]
+    assert marks[0] == (20, 0.78, 0.05)
+    minutes = next(exhibit for exhibit in paper.exhibits if exhibit.name == "Table 1")
+    assert not result_pages.printed(minutes)
