@@ -71,9 +71,15 @@ def test_a_group_whose_sample_comes_out_again_is_of_todays_code(looked_at, playe
         today = (run.agent, run.env) == ("Random", ENV)
         assert Today(after).gives(run) == today
         assert code_of(run) == (played[0].sources if today else OLD)
-        assert [(look.replayed, look.runs) for look in run.restamps] == [(2, 12)] * today
+        other = (run.agent, run.env) == ("Random", OTHER)
+        assert [(look.replayed, look.runs) for look in run.restamps] == [(2, 12)] * today + [(1, 2)] * other
+        assert [bool(look.why) for look in run.restamps] == [False] * today + [True] * other
     left = {(group.runs[0].agent, group.runs[0].env, len(group.runs), len(group.sample)) for group in outdated(path)}
-    assert left == {("Random", OTHER, 2, 1), ("Gone", ENV, 2, 1)}
+    assert left == {("Random", OTHER, 2, 0), ("Gone", ENV, 2, 1)}  # what is known to differ is not played again
+    known = next(group for group in outdated(path) if group.known)
+    (look,) = restamp([known])
+    assert look.outcome == "differs"
+    assert look.why == known.runs[0].restamps[-1].why
 
 
 def test_the_command_names_what_is_to_be_played_anew(looked_at):
@@ -84,6 +90,27 @@ def test_the_command_names_what_is_to_be_played_anew(looked_at):
     assert f"Random {OTHER}, T=3 2 1 differs seed" in said
     assert "Gone" in said
     assert "not installed here" in said
+
+
+def test_nothing_follows_from_a_difference_on_another_processors_kernels(path, played, monkeypatch):
+    blas = played[0].libraries["blas"]
+    library = " ".join(blas.split()[:2])
+
+    def looks(kernel):
+        elsewhere = [replace(run, libraries=run.libraries | {"blas": kernel}) for run in played[:2]]
+        monkeypatch.setattr(
+            restamping,
+            "replays",
+            lambda runs, **how: (Replay(run, "parts", (), "later", again=played[0]) for run in runs),
+        )
+        return list(restamp([restamping.Group(path, tuple(elsewhere), tuple(elsewhere))]))
+
+    before = path.read_bytes()
+    (look,) = looks(f"{library} Haswell" if "Haswell" not in blas else f"{library} SkylakeX")
+    assert look.outcome == "skipped"
+    assert "OPENBLAS_CORETYPE=" in look.why
+    assert "that nobody recorded" in looks(library)[0].why
+    assert path.read_bytes() == before
 
 
 def test_an_interrupted_look_is_taken_up(path, monkeypatch, faked):

@@ -13,7 +13,7 @@ from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
 from cbo_gym.evaluation.metrics.registry import METRICS
-from cbo_gym.evaluation.runs.code_now import parts_of
+from cbo_gym.evaluation.runs.code_now import alike, parts_of
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.files import csv_text
@@ -389,11 +389,12 @@ def _mixed_codes(runs: Iterable[Run]) -> Iterator[str]:
 
 def _restamped(runs: Iterable[Run]) -> list[str]:
     """How many runs are of earlier code than they stand for."""
-    if not (earlier := [run for run in runs if run.restamps]):
+    looks = [known[-1] for run in runs if (known := alike(run))]
+    if not looks:
         return []
-    days = sorted({run.restamps[-1].date.partition("T")[0] for run in earlier})
+    days = sorted({look.date.partition("T")[0] for look in looks})
     return [
-        f"{len(earlier)} runs are of earlier code; of each agent on each environment some were played again, the last "
+        f"{len(looks)} runs are of earlier code; of each agent on each environment some were played again, the last "
         f"on {days[-1]}, and came out identical with the code that they are counted as"
     ]
 

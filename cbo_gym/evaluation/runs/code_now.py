@@ -7,20 +7,26 @@ from collections.abc import Iterable, Mapping
 from cbo_gym.evaluation.runs.closure import PACKAGE, ROOM
 from cbo_gym.evaluation.runs.machine import describe_machine
 from cbo_gym.evaluation.runs.provenance import is_id, is_of_package, library_versions, sources_now
+from cbo_gym.evaluation.runs.restamp import Restamp
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.labels import Spec
 
 NO_CODE = "code that nobody recorded"
 
 
+def alike(run: Run) -> list[Restamp]:
+    """The looks at a run's group that found it played alike, the oldest first."""
+    return [look for look in run.restamps if not look.why]
+
+
 def code_of(run: Run) -> Mapping[str, str]:
     """Stamps of the latest code that a run stands for, by the names that ``Run.sources`` has."""
-    return run.restamps[-1].sources if run.restamps else run.sources
+    return known[-1].sources if (known := alike(run)) else run.sources
 
 
 def libraries_of(run: Run) -> Mapping[str, str]:
     """Versions of the libraries of that code, without the processor whose kernels they ran."""
-    return _versions(run.restamps[-1].libraries if run.restamps else run.libraries)
+    return _versions(known[-1].libraries if (known := alike(run)) else run.libraries)
 
 
 def parts_of(run: Run) -> dict[tuple[str, str], str]:
@@ -48,7 +54,9 @@ class Today:
     """
 
     def __init__(self, runs: Iterable[Run]) -> None:
-        names = {name for run in runs for name in code_of(run)}
+        names = {
+            name for run in runs for code in (run.sources, *(look.sources for look in run.restamps)) for name in code
+        }
         self._stamps = sources_now(sorted(name for name in names if is_of_package(name) or "." not in name))
         self._libraries = library_versions()
 
@@ -57,6 +65,14 @@ class Today:
         code = code_of(run)
         same = all(self._stamps.get(name) == stamp for name, stamp in code.items())
         return bool(code) and same and libraries_of(run) == _versions(self._libraries)
+
+    def differs(self, run: Run) -> str:
+        """Where a look at the run's group saw that what there is today, kernels too, plays otherwise; empty if none."""
+        for look in run.restamps:
+            same = all(self._stamps.get(name) == stamp for name, stamp in look.sources.items())
+            if look.why and same and look.libraries == self._libraries:
+                return look.why
+        return ""
 
     def gives_every_bit(self, run: Run) -> bool:
         """Whether here is the very same, kernels and machine too, so that a run must come out as it was."""

@@ -1,8 +1,9 @@
 """Whether today's code still gives what is published: a sample of each group of runs is played again.
 
 A group is what one agent played on one environment with one code. Where every replay comes out identical, the store is
-told that today's code gives the group too (:class:`cbo_gym.evaluation.runs.restamp.Restamp`); where one does not, the
-group is named, to be played anew. Nothing is said of the runs that were not in the sample but this.
+told that today's code gives the group too (:class:`cbo_gym.evaluation.runs.restamp.Restamp`); where one does not, it is
+told that, and the group is named, to be played anew. Nothing is said of the runs that were not in the sample but this.
+On another processor's kernels runs may differ with any code, so that nothing follows from a difference there.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from cbo_gym.evaluation.verify.replay import Replay, replays
 
 ONE_IN = 10  # runs of a group is played again, and at least one
 BATCH_SECONDS = 120.0  # of agents' time, as stored, that an interruption costs at most, beside the longest group
+#: what chooses the kernels of a kind of processor, OpenBLAS's and torch's, where the processor has them
+KERNELS = {
+    "Haswell": "OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=avx2",
+    "SkylakeX": "OPENBLAS_CORETYPE=SkylakeX ATEN_CPU_CAPABILITY=avx512",
+}
 Outcome = Literal["restamped", "differs", "skipped"]
 
 
@@ -36,12 +42,14 @@ class Group:
     Attributes:
         path: of the file that they are in.
         runs: all of them.
-        sample: those that are played again.
+        sample: those that are played again; none where it is known to differ.
+        known: where an earlier look saw that today's code plays otherwise; empty if none did.
     """
 
     path: Path
     runs: tuple[Run, ...]
     sample: tuple[Run, ...]
+    known: str = ""
 
     @property
     def seconds(self) -> float:
@@ -56,7 +64,7 @@ class Look:
     Attributes:
         group: of runs.
         outcome: ``"restamped"`` if every replay came out identical; ``"differs"`` if one did not; ``"skipped"`` if
-            one cannot be played here.
+            one cannot be played here, or only on other kernels, and did not.
         why: of the first replay that was not identical, with its seed; empty if all were.
     """
 
@@ -78,9 +86,10 @@ def outdated(store: Path, seed: int = 0) -> list[Group]:
     held = {path: read_part(path) for path in parts(store)}
     today = Today(run for runs in held.values() for run in runs)
     return [
-        Group(path, tuple(runs), tuple(_sample(runs, seed)))
+        Group(path, tuple(runs), () if known else tuple(_sample(runs, seed)), known)
         for path, part in held.items()
         for runs in _groups(run for run in part if not today.gives(run))
+        for known in [today.differs(runs[0])]
     ]
 
 
@@ -91,10 +100,10 @@ def restamp(
     n_jobs: int = -1,
     on_run: Callable[[Run], None] | None = None,
 ) -> Iterator[Look]:
-    """Play the samples of some groups again, and write of those that come out identical that today's code gives them.
+    """Play the samples of some groups again, and write whether they come out identical with today's code.
 
     The files are written every few minutes, each time as a whole, so that an interrupted look is taken up by the next:
-    what was restamped is not :func:`outdated` any more.
+    what was restamped is not :func:`outdated` any more, and what is known to differ is not played.
 
     Args:
         groups: what :func:`outdated` found.
@@ -108,9 +117,9 @@ def restamp(
         looks = [_look(group, replayed) for group, replayed in found]
         for path in dict.fromkeys(group.path for group in batch):
             new = {
-                run.id: _restamp(group, replayed)
+                run.id: _restamp(look, replayed[0].again)
                 for (group, replayed), look in zip(found, looks, strict=True)
-                if group.path == path and look.outcome == "restamped"
+                if group.path == path and look.outcome != "skipped" and replayed and replayed[0].again
                 for run in group.runs
             }
             if new:
@@ -150,21 +159,32 @@ def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
 
 
 def _look(group: Group, replayed: Sequence[Replay]) -> Look:
+    if group.known:
+        return Look(group, "differs", group.known)
     for one in replayed:
         again_as_before = one.verdict == "agrees" and one.run.status != "finished"  # it failed, or was skipped, again
         if one.verdict != "identical" and not again_as_before:
-            outcome: Outcome = "skipped" if one.verdict == "skipped" else "differs"
-            return Look(group, outcome, f"seed {one.run.seed}: {one.why}")
+            told = _on_other_kernels(one)
+            outcome: Outcome = "skipped" if told or one.verdict == "skipped" else "differs"
+            return Look(group, outcome, f"seed {one.run.seed}: {one.why}{told}")
     return Look(group, "restamped", "")
 
 
-def _restamp(group: Group, replayed: Sequence[Replay]) -> Restamp:
-    again = replayed[0].again
-    assert again is not None  # it is identical, so it was played
+def _on_other_kernels(one: Replay) -> str:
+    """That a run was played with the kernels of another processor, and how to have them; empty if it was not."""
+    if one.again is None or one.again.libraries.get("blas") == (blas := one.run.libraries.get("blas", "")):
+        return ""
+    kernel = "".join(blas.split()[2:])
+    how = f"; {KERNELS[kernel]} chooses them" if kernel in KERNELS else ""
+    return f", on the kernels of another processor: it was played with {kernel or 'some that nobody recorded'}{how}"
+
+
+def _restamp(look: Look, again: Run) -> Restamp:
     return Restamp(
         sources=again.sources,
         libraries=again.libraries,
-        replayed=len(replayed),
-        runs=len(group.runs),
+        replayed=len(look.group.sample),
+        runs=len(look.group.runs),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
+        why=look.why,
     )
