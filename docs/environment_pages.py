@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import agent_pages
-import result_pages
 import yaml
 from environment_pictures import Pictures, dark, pictures_of, size_of
 from equations import Equation, equations_html, equations_of
+from paper_contents import papers
 
 from cbo_gym.actions.sets import to_text
 from cbo_gym.feedback import Feedback, make_feedback
@@ -418,7 +418,7 @@ def published() -> list[dict[str, Any]]:
             "columns": [f"{rounds} rounds" for rounds in exhibit.rounds] or ["published"],
             "rows": exhibit.theirs,
         }
-        for paper in result_pages.papers()
+        for paper in papers()
         for exhibit in paper.exhibits
         if exhibit.theirs and len(exhibit.environments) == 1
     ]

@@ -24,8 +24,9 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import result_pages
 import showcase
+from paper_contents import papers
+from paper_figures import curve_of
 
 from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.evaluation import load_published
@@ -106,7 +107,7 @@ def curves(path: Path) -> None:
 @on_paper
 def paper(path: Path) -> None:
     """Printed numbers with their standard deviations beside our means with 95 % intervals."""
-    (about,) = (one for one in result_pages.papers() if one.suite == PAPER)
+    (about,) = (one for one in papers() if one.suite == PAPER)
     exhibits = [exhibit for exhibit in about.exhibits if exhibit.name in TABLES]
     runs = [run for run in load_published() if run.status == "finished"]
     figure = Figure(figsize=(8.0, 2.6), layout="constrained")
@@ -121,7 +122,7 @@ def paper(path: Path) -> None:
                 marker=styles[agent].marker, linestyle="none", capsize=3,
             )  # fmt: skip
             own = [run for run in runs if (run.agent, run.env, run.horizon) == (agent, env, about.rounds)]
-            seeds = {run.seed: result_pages.curve_of(run, "best_reward") for run in own}
+            seeds = {run.seed: curve_of(run, "best_reward") for run in own}
             mean_curve(axis, np.stack(list(seeds.values())), f"{agent}, ours", styles[agent])
         axis.set_title(f"{exhibit.name}: {env.removeprefix('CBO/').removesuffix('-v0')}", fontsize=8)
         axis.set_ylabel("Best expected reward so far")

@@ -6,16 +6,21 @@ import re
 import xml.etree.ElementTree as ET
 from typing import get_args
 
+import leaderboard_page
 import numpy as np
+import paper_contents
+import paper_page
 import pytest
 import result_pages
+from leaderboard_page import runs_of
+from page_parts import TOLD, told
+from paper_contents import papers
 from paper_figures import shares_chosen
-from result_pages import TOLD, papers, runs_of, told
 
 import cbo_gym.evaluation.play.runner as runner
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import CBOGymError
-from cbo_gym.evaluation import evaluate
+from cbo_gym.evaluation import evaluate, leaderboard
 from cbo_gym.evaluation.verify.submission import Told
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, create_agent, find_agent, modes_of
@@ -64,7 +69,7 @@ def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
 
 def test_gap_is_shown_where_a_suite_is_compared_by_it():
     runs = [made_up_run("CBO", 0, [0.5] * 100, "CBO/SurveyToyGraph-v0", "hard", initial_expected=0.0)]
-    page = result_pages.leaderboard_pages({"survey2026": runs})["leaderboard.md"]
+    page = leaderboard_page.leaderboard_pages({"survey2026": runs})["leaderboard.md"]
     assert "**Hard, over environments: expected**" in page
     assert "| agent | GAP at 20 | GAP at 50 | GAP at 100 | PA-GAP at 20" in page
 
@@ -77,10 +82,10 @@ def test_what_is_lost_without_the_true_graph_is_shown_where_it_was_played():
         for seed in range(2)
         for env, value in ((system, 0.9), (wrong, 0.4))
     ]
-    page = result_pages.leaderboard_pages({"ceo2023": given})["leaderboard.md"]
+    page = leaderboard_page.leaderboard_pages({"ceo2023": given})["leaderboard.md"]
     assert "<summary>Lost without the true graph</summary>" in page
     assert re.search(r"\| CBO(<sup>n</sup>)? \| wrong.*\| 2 \| 0\.5[0 ±.]* \|", page)
-    alone = result_pages.leaderboard_pages({"ceo2023": given[::2]})["leaderboard.md"]
+    alone = leaderboard_page.leaderboard_pages({"ceo2023": given[::2]})["leaderboard.md"]
     assert "Lost without the true graph" not in alone
 
 
@@ -92,10 +97,10 @@ def test_who_has_not_played_everything_is_never_ranked_among_those_who_have():
         for env in envs
         for seed in range(5)
     ]
-    whole, partial = result_pages.scores_of(result_pages.leaderboard(runs), "hard")
+    whole, partial = leaderboard_page.scores_of(leaderboard(runs), "hard")
     assert [row["agent"] for row in whole] == ["CBO", "Random"]
     assert [(row["agent"], row["envs"]) for row in partial] == [("MCBO", 1)]
-    page = result_pages.leaderboard_pages({"mcbo2023": runs})["leaderboard.md"]
+    page = leaderboard_page.leaderboard_pages({"mcbo2023": runs})["leaderboard.md"]
     ranked, _, apart = page.partition("<summary>Not ranked in hard mode: 1</summary>")
     assert "| CBO<sup>n</sup> | 5 | 0.500 |" in ranked
     assert "| MCBO<sup>n</sup> | 1 of 2 | 5 | 0.900 |" in apart.partition("</details>")[0]
@@ -131,8 +136,8 @@ def test_claims_are_judged_and_open_ones_named():
         "envs": [TOY, "CBO/PSAGraph-v0"],
         "ours": True,
     }
-    exhibit = paper.exhibits[0].model_copy(update={"claims": [*paper.exhibits[0].claims, result_pages.Said(**said)]})
-    page = result_pages.paper_page(paper.model_copy(update={"exhibits": [exhibit]}), {"mcbo2023": runs})
+    exhibit = paper.exhibits[0].model_copy(update={"claims": [*paper.exhibits[0].claims, paper_contents.Said(**said)]})
+    page = paper_page.paper_page(paper.model_copy(update={"exhibits": [exhibit]}), {"mcbo2023": runs})
     row = r'"verdict [\w-]+">(.*?)</span> \| ([\w-]+) \| (\S+) over (\S+) \| average regret \| (.*?) \| (.*?) \| .* \|'
     found = {
         (env, re.sub(r"<.*", "", one), re.sub(r"<.*", "", two)): (verdict, difference, pairs)
@@ -145,7 +150,7 @@ def test_claims_are_judged_and_open_ones_named():
     top = page.partition("## Claims")[0]
     assert "The paper's claims: 1 <span" in top
     assert "Claims of ours: 2 <span" in top
-    few = result_pages.paper_page(paper, {"mcbo2023": [run for run in runs if run.seed < 4]})
+    few = paper_page.paper_page(paper, {"mcbo2023": [run for run in runs if run.seed < 4]})
     assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 20 \|', few)
     assert "some of them may have chosen defaults that are judged here" in top
 
@@ -219,7 +224,7 @@ ENVS = {
 
 def test_marks_are_those_of_cards():
     assert set(TOLD) == set(get_args(Told))
-    assert set(read_yaml(result_pages.DOCS / "told.yaml")) <= set(zoo())
+    assert set(read_yaml(paper_contents.DOCS / "told.yaml")) <= set(zoo())
     assert len({mark for mark, _ in TOLD.values()}) == len(TOLD)
 
 
@@ -252,43 +257,43 @@ def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
 
 def test_a_quantity_of_recommendations_is_unknown_before_the_first_one():
     run = evaluate("Random", "CBO/GPBandit1-v0", 0, horizon=4, recommend="end")
-    known = [result_pages.quantity_of(run, "simple_regret", rounds) for rounds in (2, 4)]
+    known = [paper_contents.quantity_of(run, "simple_regret", rounds) for rounds in (2, 4)]
     assert str(known[0]) == "nan"
     assert known[1] == run.table["simple_regret"][-1]
-    assert result_pages.quantity_of(run, "average_regret", 2) == run.table["average_regret"][1]
+    assert paper_contents.quantity_of(run, "average_regret", 2) == run.table["average_regret"][1]
 
 
 def test_what_is_known_after_the_last_round_alone_is_not_drawn():
-    exhibit = result_pages.Exhibit(
+    exhibit = paper_contents.Exhibit(
         name="Figure", shows="Regret.", quantity="simple_regret", environments=["CBO/GPBandit1-v0"], agents=["Random"]
     )
     at_end, each_round = (
         evaluate("Random", "CBO/GPBandit1-v0", 0, horizon=4, recommend=when) for when in ("end", "every")
     )
-    assert not result_pages.pictures(exhibit, [at_end])
-    assert result_pages.pictures(exhibit, [each_round]).keys() == {""}
-    assert not result_pages.pictures(exhibit, [])
+    assert not paper_page.pictures(exhibit, [at_end])
+    assert paper_page.pictures(exhibit, [each_round]).keys() == {""}
+    assert not paper_page.pictures(exhibit, [])
 
 
 def test_what_was_chosen_is_drawn_where_there_is_a_choice():
     run = evaluate("Random", "CBO/CoCaFig1-v0", 0, horizon=6)
     fields = {"name": "Figure", "shows": "Choices.", "quantity": "average_regret", "environments": [run.env]}
-    exhibit = result_pages.Exhibit(**fields, agents=["Random"], chosen=True)
-    assert result_pages.pictures(exhibit, [run]).keys() == {"", result_pages.CHOSEN}
+    exhibit = paper_contents.Exhibit(**fields, agents=["Random"], chosen=True)
+    assert paper_page.pictures(exhibit, [run]).keys() == {"", paper_page.CHOSEN}
     shares = shares_chosen(run)
     assert shares.shape == (len(run.choices), 6)
     np.testing.assert_allclose(shares.sum(axis=0), 1.0)
     assert shares[run.table["choice"][0], 0] == 1.0
     one_choice = evaluate("CoBO", "CBO/CoCaFig1-v0", 0, horizon=6)
-    exhibit = result_pages.Exhibit(**fields, agents=["CoBO"], chosen=True)
-    assert result_pages.CHOSEN not in result_pages.pictures(exhibit, [one_choice])
+    exhibit = paper_contents.Exhibit(**fields, agents=["CoBO"], chosen=True)
+    assert paper_page.CHOSEN not in paper_page.pictures(exhibit, [one_choice])
 
 
 def test_numbers_that_a_paper_prints_of_a_curve_are_marked_beside_ours():
-    paper = next(paper for paper in result_pages.papers() if paper.suite == "excbo2024")
+    paper = next(paper for paper in paper_contents.papers() if paper.suite == "excbo2024")
     table = next(exhibit for exhibit in paper.exhibits if exhibit.name == "Table 2")
-    marks = result_pages.printed(table)["MCBO", "CBO/Dropwave-NoisyPublished-v0"]
+    marks = paper_page.printed(table)["MCBO", "CBO/Dropwave-NoisyPublished-v0"]
     assert [mark.rounds for mark in marks] == [20, 40, 60, 80, 100]
     assert marks[0] == (20, 0.78, 0.05)
     minutes = next(exhibit for exhibit in paper.exhibits if exhibit.name == "Table 1")
-    assert not result_pages.printed(minutes)
+    assert not paper_page.printed(minutes)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import choice_evidence
 import pytest
-import result_pages
+from leaderboard_page import runs_of
 
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published, publish
@@ -14,7 +14,7 @@ from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.evaluation.runs.suite_runs import differences
 from cbo_gym.evaluation.store import published
 from cbo_gym.seed_ranges import PUBLICATION, TUNING, TUNING_INSTANCES, is_for_publication
-from cbo_gym.suites import Suite
+from cbo_gym.suites import Suite, load
 from tests.evaluation.test_leaderboard import made_up_run
 
 ROOT = Path(__file__).parents[2]
@@ -100,10 +100,10 @@ def test_a_suite_for_verdicts_plays_and_takes_these_alone(tmp_path, monkeypatch)
 def test_pages_of_a_suite_for_verdicts_leave_the_others_out():
     env = "CBO/ToyGraph-v0"
     runs = [made_up_run("MCBO", seed, [0.5] * 100, env, "hard") for seed in (0, 1, 1000, 1001)]
-    suite = result_pages.load("mcbo2023")
-    assert {run.seed for run in result_pages.runs_of(suite, {"mcbo2023": runs})} == {0, 1, 1000, 1001}
+    suite = load("mcbo2023")
+    assert {run.seed for run in runs_of(suite, {"mcbo2023": runs})} == {0, 1, 1000, 1001}
     strict = suite.model_copy(update={"verdict_seeds": "publication"})
-    assert {run.seed for run in result_pages.runs_of(strict, {"mcbo2023": runs})} == {1000, 1001}
+    assert {run.seed for run in runs_of(strict, {"mcbo2023": runs})} == {1000, 1001}
 
 
 def test_rules_are_not_chosen_by_them(tmp_path, monkeypatch):

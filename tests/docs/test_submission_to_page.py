@@ -2,8 +2,9 @@
 
 import re
 
+import claim_tables
+import leaderboard_page
 import pytest
-import result_pages
 from typer.testing import CliRunner
 
 from cbo_gym.agents.zoo import zoo
@@ -31,8 +32,8 @@ def call(*words):
 def test_a_submission_goes_the_whole_way_to_the_page(tmp_path, monkeypatch):
     for place in ("evaluation.verify.submission.load", "cli.suites.load"):
         monkeypatch.setattr(f"cbo_gym.{place}", {"tiny": TINY}.__getitem__)
-    monkeypatch.setattr(result_pages, "load_all", lambda: (TINY,))
-    monkeypatch.setattr(result_pages, "papers", lambda: ())
+    monkeypatch.setattr(leaderboard_page, "load_all", lambda: (TINY,))
+    monkeypatch.setattr(claim_tables, "papers", lambda: ())
     check_here(monkeypatch)
     runs, store = tmp_path / "runs" / "centre", tmp_path / "store"
     call("sweep", runs, "--suite", "tiny", "-a", AGENT)
@@ -43,7 +44,7 @@ def test_a_submission_goes_the_whole_way_to_the_page(tmp_path, monkeypatch):
     assert "can enter, verified." in call(*words, "--into", store / "centre.parquet")
     put(store / "tiny.parquet", played_here(["Random"], TINY.environments, 2, horizon=4))
     parts = {path.stem: load_published(path) for path in store.glob("*.parquet")}
-    page = result_pages.leaderboard_pages(parts, {f"agents/{name}.md" for name in zoo()})["leaderboard.md"]
+    page = leaderboard_page.leaderboard_pages(parts, {f"agents/{name}.md" for name in zoo()})["leaderboard.md"]
     ranked = page.partition("## tiny")[2].partition("<details")[0]
     assert re.search(r"\| tests\.helpers:Centre\S* \| 2 ", ranked)
     assert "[Random]" in ranked

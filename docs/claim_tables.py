@@ -1,0 +1,144 @@
+"""The claims of a paper's page: how many hold, and each with its verdict and interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from claims import Judgement, Regret, judge, none_dominates, together
+from page_parts import agent_link, env_link, folded, judged_on, own_runs, table
+from paper_contents import Paper, papers
+from verdicts import Kind
+
+from cbo_gym.evaluation.report.markdown import escape
+from cbo_gym.evaluation.report.tables import MISSING
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.suites import load
+
+REGRETS: dict[Regret, str] = {
+    "average_regret": "average regret",
+    "best_so_far_regret": "regret of the best action so far",
+    "simple_regret": "regret of the recommendation",
+    "average_pseudo_regret": "mean of mu\\* - y",
+    "missing_gap_over_time": "what G_t lacks of 1",
+}
+CLAIMS_NOTE = (
+    "Differences are of regrets, the second method's minus the first one's, over the same seeds, as shares of what "
+    "lies between the optimum and a random action, with 95 % intervals: the wider of Student's and of Johnson's for "
+    "skewed differences. Those of G_t are differences of it. What a claim says, by which number, on how many pairs and "
+    "with which margin was written before its runs. *Better* is confirmed by an interval above 0 and refuted by one "
+    "below 0, and the methods are equivalent if it lies within the margin; *as good* is confirmed by an interval above "
+    "minus the margin. It is open otherwise, and with fewer pairs than it asks for; not run says that there is no "
+    "pair. Corrected counts are those of claims that hold if all of the page are to be right together (Holm)."
+)
+WHOSE = {"The paper's claims": False, "Claims of ours": True}
+VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
+SAID_OF: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
+
+
+class JudgedClaim(NamedTuple):
+    """What is said in an exhibit of two methods, on one environment, and its judgement."""
+
+    text: str
+    judgement: Judgement
+
+
+def judged_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
+    """Whose claims -> all of them; those of a page are corrected together, the paper's and ours."""
+    said = [
+        (f"{escape(one.said)} ({exhibit.name})", one.ours, judgement)
+        for exhibit in paper.exhibits
+        for one in exhibit.claims
+        for claim in one.claims(paper.rules)
+        for judgement in judge(claim, runs)
+    ]
+    judged = together([judgement for *_, judgement in said])
+    return {
+        whose: [JudgedClaim(text, one) for (text, own, _), one in zip(said, judged, strict=True) if own is ours]
+        for whose, ours in WHOSE.items()
+    }
+
+
+def tallies(parts: Mapping[str, Sequence[Run]]) -> str:
+    """A table of how many claims of each paper have which verdict."""
+    rows = []
+    for paper in papers():
+        found = judged_claims(paper, own_runs(paper, parts))
+        cells = [_tally([one.judgement for one in found[whose]]) or MISSING for whose in WHOSE]
+        rows.append(
+            [
+                f"[{paper.title}]({paper.page})",
+                *cells,
+                "for publication" if load(paper.suite).verdict_seeds == "publication" else "earlier",
+            ]
+        )
+    return table(["paper", *(whose.lower() for whose in WHOSE), "seeds"], rows, texts=4)
+
+
+def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[str]:
+    """How many claims hold, the setting, and every claim on each of its environments, with verdict and interval."""
+    divisions = judged_claims(paper, runs)
+    if not any(divisions.values()):
+        return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
+    parts = [f"**{whose}: {_tally([one.judgement for one in own])}**" for whose, own in divisions.items() if own]
+    summary = f"{'; '.join(parts)}, each counted on each of its environments. {judged_on(load(paper.suite))}"
+    parts = [summary, paper.setting, "## Claims", *_dominance(paper, runs)]
+    header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
+    for whose, own in divisions.items():
+        if own:
+            rows = [[one.text, *_judged(one.judgement, others)] for one in own]
+            heading = [f"### {whose}"] if all(divisions.values()) else []
+            parts += [*heading, f'<div class="claims" markdown>\n\n{table(header, rows, texts=5)}\n\n</div>']
+    return [*parts, folded("How claims are judged", CLAIMS_NOTE)]
+
+
+def _dominance(paper: Paper, runs: Sequence[Run]) -> list[str]:
+    """Whether no method is the best everywhere, of the exhibits that are said to show it."""
+    lines = []
+    for exhibit in paper.exhibits:
+        if by := exhibit.none_dominates:
+            verdict = _verdict(none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs))
+            lines.append(f"* {exhibit.name}: {verdict}, by {REGRETS[by]}")
+    said = (
+        "The paper's claim that no method dominates, which one that is better than all others everywhere would refute:"
+    )
+    return [said, "\n".join(lines)] if lines else []
+
+
+def _tally(judged: Sequence[Judgement]) -> str:
+    """How many have each verdict, and how many of these keep it when all claims are judged together."""
+    counts = Counter(one.verdict for one in judged)
+    kept = Counter(one.verdict for one in judged if one.corrected == one.verdict)
+    return ", ".join(
+        f"{counts[verdict]} {_verdict(verdict)}"
+        + (f" ({kept[verdict]} corrected)" if kept[verdict] < counts[verdict] else "")
+        for verdict in VERDICTS
+        if counts[verdict]
+    )
+
+
+def _verdict(verdict: str) -> str:
+    """In words and in colour."""
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
+
+
+def _judged(one: Judgement, others: Collection[str]) -> list[str]:
+    claim = one.claim
+    methods = (
+        f"{agent_link(claim.better, '../', others)} {SAID_OF[claim.kind]} {agent_link(claim.worse, '../', others)}"
+    )
+    if claim.worse_env:
+        methods += f" on {env_link(claim.worse_env, '../', others)}"
+    cells = [_verdict(one.verdict), env_link(one.env, "../", others), methods, REGRETS[claim.by]]
+    if one.verdict == "not run":
+        return [*cells, MISSING, "0", MISSING]
+    interval = f"{one.difference:.3f}"
+    low, high = f"{one.low:.3f}", f"{one.high:.3f}"
+    if np.isfinite([one.low, one.high]).all() and low != high:
+        interval += f" [{low},&nbsp;{high}]"
+    needed = claim.looks[0]
+    pairs = str(one.pairs) if one.pairs >= needed else f"{one.pairs} of {needed}"
+    rounds = str(one.rounds) if claim.after in (None, one.rounds) else f"{one.rounds} of {claim.after}"
+    return [*cells, interval, pairs, rounds]

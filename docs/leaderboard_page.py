@@ -1,0 +1,295 @@
+"""The leaderboard: who is best in each mode, and every suite with all agents that have played it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import agent_pages
+import choice_evidence
+import method_choice
+import polars as pl
+from claim_tables import tallies
+from environment_pictures import dark, svg_of
+from page_parts import (
+    LEAST_SEEDS,
+    agent_link,
+    env_link,
+    folded,
+    grouped,
+    judged_on,
+    marks_note,
+    pairs_of,
+    sweep_command,
+    table,
+    taken,
+)
+from paper_figures import Dot, dots_svg
+
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
+from cbo_gym.evaluation.metrics.targets import has_targets
+from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
+from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
+from cbo_gym.evaluation.report.markdown import escape
+from cbo_gym.evaluation.report.tables import HEADS, MISSING, SCORE_NOTE, SECONDS_NOTE, provenance, with_interval
+from cbo_gym.evaluation.report.targets import draw_targets
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.registry import find_entry
+from cbo_gym.specs import Spec, modes_of
+from cbo_gym.suites import Suite, load_all
+from cbo_gym.task import Mode
+
+LEADERBOARD = "leaderboard.md"
+TARGETS_NOTE = (
+    "The share of runs whose best action so far had the score, each environment counting alike, against rounds and "
+    "against the agent's own seconds."
+)
+PAPERS_NOTE = (
+    "Each paper's figures and claims are beside our runs on a page of its own. Its claims are judged on its own "
+    "settings of the methods, claims of ours on the defaults; corrected counts hold together. Seeds for publication "
+    "chose nothing; of others some may have chosen defaults."
+)
+LOST_NOTE = (
+    "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
+    "recommendation after the last round, and of play."
+)
+
+
+def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
+    """The page and its pictures: who is best in each mode, and every suite with all agents that have played it."""
+    pictures: dict[str, str] = {}
+    runs = [run for found in parts.values() for run in found]
+    shown = [
+        "---\nhide: [toc]\n---",
+        "# Leaderboard",
+        "## Who is best at what",
+        answers(choice_evidence.table_of(runs), others),
+        "Scores of the recommendation on the environments that all methods compared have played, each counting once. "
+        "[Which method should I use?](which_method.md) says more: without a graph, with noise, with few rounds. "
+        "Where its first answer is another one, the choice depends on what the task tells.",
+        folded("How to read the tables", _reading()),
+    ]
+    if earlier := [suite for suite in load_all() if suite.verdict_seeds == "any"]:
+        shown.append(f"Of {', '.join(suite.name for suite in earlier)}: {judged_on(earlier[0])}")
+    for suite in load_all():
+        shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
+        shown += _suite(suite, runs_of(suite, parts), others, pictures)
+    shown += ["## Papers", PAPERS_NOTE, tallies(parts)]
+    return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
+
+
+def answers(table_of_runs: pl.DataFrame, others: Collection[str]) -> str:
+    """Mode -> the best method with its score and seconds, and the next one; what ``Auto`` says where no two compare."""
+    rows = []
+    for mode in Mode:
+        found = method_choice.comparisons(mode, table_of_runs)["all tasks"]
+        link = f"[why](which_method.md#{mode}-mode)"
+        if found.means:
+            best, second = found.means[:2]
+            next_best = f"{agent_link(second.agent, '', others)} {second.score:.3f}"
+            known = [f"{best.score:.3f}", next_best, f"{best.seconds:.2g}", f"{found.compared} of {found.envs}"]
+        else:
+            best = method_choice.answer(mode, table_of_runs)
+            known = [f"{best.score:.3f}" if best else MISSING, MISSING, f"{best.seconds:.2g}" if best else MISSING, "1"]
+        rows.append([mode, agent_link(best.agent, "", others) if best else "not known", *known, link])
+    header = ["mode", "best method", "mean score", "next", _head("seconds a round"), "environments", "evidence"]
+    return table(header, rows, texts=2)
+
+
+def _reading() -> str:
+    return (
+        f"{SCORE_NOTE} {SECONDS_NOTE} Agents that have played every environment of a suite's mode are ranked; others "
+        f"stand apart, since their numbers are of other environments. Intervals are 95 %, and are not shown below "
+        f"{LEAST_SEEDS} seeds.\n\n{marks_note()}"
+    )
+
+
+def _head(title: str) -> str:
+    return f'<abbr title="{HEADS[title]}">{title}</abbr>' if title in HEADS else title
+
+
+def scores_of(board: Leaderboard, mode: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of agents that have played all environments of a mode, the best first, and those of all others."""
+    rows = board.overall.filter(pl.col("group") == mode).to_dicts()
+    for row in rows:
+        if row["fewest_seeds"] < LEAST_SEEDS:
+            row |= {f"{name}_{end}": None for name in ("iqm", "average_score") for end in ("low", "high")}
+    rows.sort(key=lambda row: -row["iqm"])
+    return [row for row in rows if row["envs"] == row["of"]], [row for row in rows if row["envs"] < row["of"]]
+
+
+def _scores_table(rows: Sequence[Mapping[str, Any]], others: Collection[str], with_envs: bool) -> str:
+    names = ("iqm", "average_score")
+    header = ["agent", *(["environments"] if with_envs else []), "seeds"]
+    header += [_head("interquartile mean"), _head("score of play"), _head("seconds a round")]
+    body = [
+        [
+            agent_link(row["agent"], "", others),
+            *([f"{row['envs']} of {row['of']}"] if with_envs else []),
+            _seed_range(row["fewest_seeds"], row["most_seeds"]),
+            *(escape(str(with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"]))) for name in names),
+            f"{row['seconds']:.2g}",
+        ]
+        for row in rows
+    ]
+    return table(header, body)
+
+
+def _seed_range(fewest: int, most: int) -> str:
+    return str(most) if fewest == most else f"{fewest} to {most}"
+
+
+def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
+    """The scores as a picture, which is put among the others; what shows it."""
+    dots = [Dot(row["agent"], row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole]
+    svg = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole[0]['of'])}", dots)
+    return _shown(
+        f"papers/pictures/scores-{suite.name}-{mode}", svg, f"Scores of {suite.name} in {mode} mode", pictures
+    )
+
+
+def _shown(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
+    """Puts a picture among the others, for light pages and for dark ones; what shows it."""
+    pictures |= {f"{path}.svg": svg, f"{path}-dark.svg": dark(svg)}
+    return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
+
+
+def _environments(count: int) -> str:
+    return "1 environment" if count == 1 else f"{count} environments"
+
+
+def _board(suite: Suite, runs: Sequence[Run]) -> Leaderboard | None:
+    """Of the finished runs of a suite; None without any."""
+    finished = any(run.status == "finished" and not run.unverified for run in runs)
+    return leaderboard(runs) if finished else None
+
+
+def _modes(board: Leaderboard) -> list[str]:
+    return [group for group in board.groups if group != ALL_MODES]
+
+
+def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
+    """Those on the suite's environments with its number of rounds, from all files; of environments without any, those
+    of its own file with most rounds.
+    """
+    rounds, parts = {label: _horizon(suite, label) for label in suite.labels()}, taken(suite, parts)
+    runs = newest(run for found in parts.values() for run in found if run.horizon == rounds.get(run.env))
+    there = {run.env for run in runs if run.status == "finished"}
+    shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
+    longest: dict[str, int] = {}
+    for run in shorter:
+        if run.status == "finished":
+            longest[run.env] = max(run.horizon, longest.get(run.env, 0))
+    return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
+
+
+def _horizon(suite: Suite, label: str) -> int:
+    entry = find_entry(Spec.parse(label).name)
+    return suite.horizon or (entry.horizon if entry else 0)
+
+
+def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
+    asked = (
+        f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
+        f"{suite.metric}. {judged_on(suite)}"
+    )
+    board = _board(suite, runs)
+    if board is None:
+        return [f"**Not run**: nothing of this suite is published. `{sweep_command(suite)}` plays it."]
+    parts, folds = [], dict[str, list[str]]()
+    for mode in _modes(board):
+        whole, partial = scores_of(board, mode)
+        of = _environments((whole or partial)[0]["of"])
+        if len(_modes(board)) > 1:
+            parts.append(f"### {suite.name}, {mode} mode")
+        chart = _chart(suite, mode, whole, pictures) if len(whole) > 1 else ""
+        if whole:
+            shown = f"{chart}\n\n{_scores_table(whole, others, with_envs=False)}"
+            parts.append(f'<div class="board" markdown>\n\n{shown}\n\n</div>')
+        else:
+            parts.append(f"No agent has played all {of}, so none are ranked.")
+        if partial:
+            said = f"These have not played all {of}, so their numbers are of other environments."
+            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [said, _scores_table(partial, others, with_envs=True)]
+    folds["How soon"] = _targets(suite, board, pictures)
+    folds["GAP and PA-GAP"] = _gap_parts(board, others) if suite.metric == "gap" else []
+    folds["Lost without the true graph"] = _lost_parts(board, others)
+    folds["Not run"] = [not_run(suite, runs, others)]
+    folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]
+    lines = [folded(summary, "\n\n".join(texts)) for summary, texts in folds.items() if any(texts)]
+    return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
+
+
+def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list[str]:
+    """Runtime-to-target curves of each mode."""
+    parts = []
+    for mode in _modes(board):
+        if runs := [run for run in board.runs if run.mode == mode and has_targets(run)]:
+            title = f"{suite.name}, {mode} mode"
+            svg = svg_of(draw_targets(title, runs))
+            parts.append(_shown(f"papers/pictures/targets-{suite.name}-{mode}", svg, title, pictures))
+    return [TARGETS_NOTE, *parts] if parts else []
+
+
+def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
+    """GAP and PA-GAP over the environments of each mode, and on each environment."""
+    parts = [GAP_NOTE]
+    for title, found in gap_tables(board):
+        body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in found.lines]
+        parts += [f"**{escape(title)}**", table(found.header, body)]
+    return parts
+
+
+def _lost_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
+    """Losses of agents that are told less than the true graph, or something wrong; nothing where there are none."""
+    found = graph_loss_tables(board)
+    parts = [LOST_NOTE] if found else []
+    for env, lost in found.items():
+        rows = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in lost.lines]
+        parts += [f"**{env_link(env, '', others)}**", table(lost.header, rows, texts=2)]
+    return parts
+
+
+def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
+    """The part of the suite that is not published: agents, environments, pairs with too few seeds; empty if all is."""
+    counts: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for run in runs:
+        if run.status == "finished" and not run.unverified:
+            counts[run.env, run.agent].add(run.seed)
+    modes = {label: _mode(label) for label in suite.labels()}
+    players = {name: [label for label, mode in modes.items() if mode in modes_of(_kind(name))] for name in zoo()}
+    none = [name for name, labels in players.items() if labels and not any((label, name) in counts for label in labels)]
+    pairs = [(name, label) for name, labels in players.items() if name not in none for label in labels]
+    lacking = [(name, label) for name, label in pairs if (label, name) not in counts]
+    fewer = [(name, label) for name, label in pairs if 0 < len(counts[label, name]) < suite.seeds]
+    rounds = sorted({(run.env, run.horizon) for run in runs if run.horizon < _horizon(suite, run.env)})
+    failed = sorted({(run.agent, run.env) for run in runs if run.status == "failed"})
+    lines = []
+    if none:
+        lines.append(f"* agents that play a mode of it: {', '.join(agent_link(name, '', others) for name in none)};")
+    lines += [f"* {pairs_of(name, labels)};" for name, labels in grouped(lacking).items()]
+    if fewer:
+        least = min(len(counts[label, name]) for name, label in fewer)
+        lines.append(
+            f"* all {suite.seeds} seeds of {len(fewer)} pairs of an agent and an environment: the fewest are {least};"
+        )
+    if rounds:
+        shown = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in rounds)
+        lines.append(f"* all rounds of {escape(shown)};")
+    if failed:
+        lines.append(f"* what failed: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")
+    return "\n".join(lines)[:-1] + "." if lines else ""
+
+
+def _mode(label: str) -> str:
+    entry = find_entry(Spec.parse(label).name)
+    return str(entry.mode) if entry else ""
+
+
+@cache
+def _kind(name: str) -> Any:
+    return agent_pages.Described(name, zoo()[name]).kind

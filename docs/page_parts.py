@@ -1,0 +1,116 @@
+"""What pages of results have in common: tables, links with marks of what agents are told, which runs count."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+
+from paper_contents import DOCS, Paper
+
+from cbo_gym.evaluation.report.markdown import escape
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.published import own_store
+from cbo_gym.evaluation.verify.submission import read_card
+from cbo_gym.seed_ranges import PUBLICATION
+from cbo_gym.specs import Spec, matches
+from cbo_gym.suites import Suite, load
+from cbo_gym.yaml_files import read_yaml
+
+LEAST_SEEDS = 5
+MOST_LISTED = 12
+#: what agents may be told beyond spaces, graph and initial data: its mark, and what it is
+TOLD = {
+    "noise": ("n", "the distributions of the noise, or whether there is any"),
+    "composition": ("c", "the reward as a function of the other variables"),
+    "kernel": ("k", "the kernel from which the reward function is drawn"),
+    "signal_family": ("s", "the family of the signals' distributions"),
+    "signal_range": ("r", "an interval that holds the signals"),
+    "components": ("f", "the functions that equations are made of"),
+}
+FOR_PUBLICATION = f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1}"
+
+
+@cache
+def told() -> dict[str, list[str]]:
+    """Agent -> what it uses of tasks beyond spaces, graph and initial data; of submitted ones as their cards say."""
+    cards = [read_card(path) for path in sorted(own_store().glob("*.yaml"))]
+    return read_yaml(DOCS / "told.yaml") | {card.agent: list(card.told) for card in cards}
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
+    """A table of Markdown, so many columns to the left and the others to the right; cells are escaped already."""
+    lines = [header, [*["---"] * texts, *["---:"] * (len(header) - texts)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def agent_link(label: str, root: str, others: Collection[str]) -> str:
+    """The label, linked to the agent's page, with the marks of what it is told."""
+    name = Spec.parse(label).name
+    text = escape(label)
+    linked = f"[{text}]({root}agents/{name}.md)" if f"agents/{name}.md" in others else text
+    marks = "".join(f"<sup>{TOLD[what][0]}</sup>" for what in told().get(name, ()))
+    return f"{linked}{marks}"
+
+
+def env_link(label: str, root: str, others: Collection[str]) -> str:
+    """The environment without what all have in common, linked to its page."""
+    page = f"environments/{label.partition(', T=')[0].partition('(')[0].removeprefix('CBO/')}.md"
+    text = escape(label.removeprefix("CBO/"))
+    return f"[{text}]({root}{page})" if page in others else text
+
+
+def marks_note() -> str:
+    """The meanings of the marks at agents' names."""
+    listed = ", ".join(f"<sup>{mark}</sup> {meaning}" for mark, meaning in TOLD.values())
+    return f"Agents with marks are told more than spaces, graph and initial data: {listed}."
+
+
+def folded(summary: str, text: str) -> str:
+    """A line that opens; Markdown."""
+    return f"<details markdown>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+def pairs_of(name: str, labels: Sequence[str]) -> str:
+    shown = ", ".join(label.removeprefix("CBO/") for label in labels[:MOST_LISTED])
+    more = f" and {len(labels) - MOST_LISTED} more" if len(labels) > MOST_LISTED else ""
+    return f"{escape(name)} on {escape(shown)}{more}"
+
+
+def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, label in pairs:
+        found[name].append(label)
+    return found
+
+
+def taken(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
+    """Of each file the runs that count for a suite: of the seeds that its verdicts take, or blind."""
+    return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
+
+
+def own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
+    """On its environments, with any keywords: those with the paper's rounds, and all of its own file."""
+    suite = load(paper.suite)
+    parts = taken(suite, parts)
+    of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
+    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
+
+
+def judged_on(suite: Suite) -> str:
+    """Which seeds verdicts and tables are of, and what they may have chosen."""
+    if suite.verdict_seeds == "publication":
+        return f"Judged on {FOR_PUBLICATION}, which are for publication alone: no default was chosen on them."
+    return (
+        "Judged on seeds and instances that were not kept for publication: some of them may have chosen defaults that "
+        f"are judged here. Results on {FOR_PUBLICATION}, by which nothing is chosen, will take their place."
+    )
+
+
+def sweep_command(suite: Suite, agents: Sequence[str] = ("*",)) -> str:
+    named = " ".join(
+        f"-a {agent}" if agent.isidentifier() or agent.replace("-", "").isalnum() else f"-a '{agent}'"
+        for agent in agents
+    )
+    return f"cbo-gym sweep runs/{suite.name} --suite {suite.name} {named}"

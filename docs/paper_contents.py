@@ -1,0 +1,208 @@
+"""What papers show and claim, as ``docs/papers`` has it: the contents of their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from claims import Claim, Pairs, Regret, Rules
+from paper_figures import curve_of
+from pydantic import Field, ValidationError
+from verdicts import Kind
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.metrics.gap import mean_slice_gap
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.suites import load_all
+from cbo_gym.validation import StrictModel, field_errors
+from cbo_gym.yaml_files import read_yaml
+
+DOCS = Path(__file__).parent
+Text = Annotated[str, Field(min_length=1)]
+Quantity = Literal[
+    "average_reward", "best_reward", "average_regret", "simple_regret", "average_pseudo_regret", "run_seconds",
+    "run_minutes", "gap_over_time", "feasible_share", "lacking", "best_so_far_regret", "gd_plus", "igd_plus",
+]  # fmt: skip
+QUANTITIES: dict[Quantity, str] = {
+    "average_reward": "Average expected reward over the rounds so far",
+    "best_reward": "Best expected reward of the actions so far",
+    "average_regret": "Average regret over the rounds so far",
+    "simple_regret": "Regret of the recommended action",
+    "average_pseudo_regret": "Mean of mu\\* - y over the rounds so far",
+    "run_seconds": "Seconds of a run",
+    "run_minutes": "Minutes of a run",
+    "gap_over_time": "G_t, mean over the slices",
+    "feasible_share": "Share of rounds with a feasible action",
+    "lacking": "Regret of the best feasible action, 1 for a random one",
+    "best_so_far_regret": "Regret of the best so far",
+    "gd_plus": "GD+ of what is recommended",
+    "igd_plus": "IGD+ of what is recommended",
+}
+
+
+def run_seconds(run: Run) -> float:
+    """The agent's own time."""
+    return run.reset_seconds + run.seconds_a_round * run.horizon
+
+
+#: numbers of whole runs, which have no curve
+NUMBERS: dict[Quantity, Callable[[Run], float]] = {
+    "run_seconds": run_seconds,
+    "run_minutes": lambda run: run_seconds(run) / 60.0,
+    "gap_over_time": mean_slice_gap,
+    "feasible_share": lambda run: float(np.mean(run.table["feasible"].to_numpy())),
+    "lacking": lambda run: float(run.table["best_so_far_regret"][-1]) / (run.optimum - run.random_value),
+}
+
+
+def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
+    """The quantity of a figure for one run after so many rounds; NaN if it is of a recommendation that was not made."""
+    if quantity in NUMBERS:
+        return NUMBERS[quantity](run)
+    values = curve_of(run, quantity)[:after]
+    known = values[~np.isnan(values)]
+    return float(known[-1]) if len(known) else np.nan
+
+
+class Said(StrictModel):
+    """A claim of one method over others, as a paper words it, or one of ours."""
+
+    said: Text
+    better: Text
+    worse: Annotated[list[str], Field(min_length=1)]
+    envs: Annotated[list[str], Field(min_length=1)]
+    ours: bool = False
+    kind: Kind = "better"
+    rules: Rules | None = None
+    first_look: Pairs | None = None
+    worse_env: str = ""
+    by: Regret = "average_regret"
+    after: int | None = None
+
+    def claims(self, rules: Rules) -> list[Claim]:
+        """One for each of the others, by its own rules if it has any."""
+        same = self.model_dump(exclude={"said", "ours", "better", "worse", "rules"})
+        return [Claim(better=self.better, worse=one, rules=self.rules or rules, **same) for one in self.worse]
+
+
+class Exhibit(StrictModel):
+    """A figure or table of a paper.
+
+    Attributes:
+        name, shows: which, and what is in it.
+        published: what can be read off where there are no numbers.
+        quantity: that it shows.
+        environments: on which, as labels, or patterns of instances that are taken together.
+        called: what they are called in table and picture, one a label; empty for the labels.
+        agents: who plays.
+        verbatim: see :class:`Paper`; in place of the paper's where there are any.
+        rounds: after which; the last without any.
+        theirs: printed numbers, agent -> one a column of our table.
+        claims: what the paper says of it.
+        chosen: whether it shows what was chosen too, on its one environment.
+        none_dominates: that no method is the best on all of the environments, by this regret.
+        missing: why nothing of it is here, where nothing can be.
+    """
+
+    name: Text
+    shows: Text
+    published: str = ""
+    quantity: Quantity | None = None
+    environments: list[str] = []
+    called: list[str] = []
+    agents: list[str] = []
+    verbatim: dict[str, str] = {}
+    rounds: list[int] = []
+    theirs: dict[str, list[str]] = {}
+    claims: list[Said] = []
+    chosen: bool = False
+    none_dominates: Regret | None = None
+    missing: str = ""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Environment -> what it is called, where it is not by its label."""
+        return dict(zip(self.environments, self.called, strict=True)) if self.called else {}
+
+
+class Paper(StrictModel):
+    """The contents of a paper's page.
+
+    Attributes:
+        suite: of ``suites.yaml``, whose name the page has.
+        title, authors, link: of the paper.
+        setting: how the paper's experiments are made, and in what ours differ by themselves.
+        rounds, seeds: of the paper.
+        rules: how its claims are judged.
+        verbatim: label of an agent -> label with the paper's own parameters, where our defaults are others. The
+            paper's claims are judged on the latter, and a second time, as claims of ours, on the defaults.
+        agents: labels whose departures the page lists, and that its sweep plays.
+        sweep: the command, where it is not that of the suite.
+        exhibits: in the paper's order.
+    """
+
+    suite: Text
+    title: Text
+    authors: Text
+    link: str = ""
+    setting: Text
+    rounds: int
+    seeds: int
+    rules: Rules = Rules()
+    verbatim: dict[str, str] = {}
+    agents: Annotated[list[str], Field(min_length=1)]
+    sweep: str = ""
+    exhibits: Annotated[list[Exhibit], Field(min_length=1)]
+
+    @property
+    def page(self) -> str:
+        return f"papers/{self.suite}.md"
+
+
+@cache
+def papers() -> tuple[Paper, ...]:
+    """All of ``docs/papers``, by the order of the suites.
+
+    Raises:
+        ValueError: if a file is wrong.
+    """
+    order = [suite.name for suite in load_all()]
+    found = [_paper(path) for path in sorted((DOCS / "papers").glob("*.yaml"))]
+    return tuple(sorted(found, key=lambda paper: order.index(paper.suite)))
+
+
+def _paper(path: Path) -> Paper:
+    try:
+        return _with_verbatim(Paper.model_validate(read_yaml(path)))
+    except ValidationError as error:
+        raise ValueError(f"{path}: {field_errors(error, Paper)}") from error
+    except ArgumentError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _with_verbatim(paper: Paper) -> Paper:
+    """With the paper's own settings of methods among the agents, and its claims on these and on the defaults."""
+    exhibits = []
+    for exhibit in paper.exhibits:
+        own = exhibit.verbatim or paper.verbatim
+        claims = [one for said in exhibit.claims for one in _on_both(said, own)]
+        exhibits.append(exhibit.model_copy(update={"agents": _both(exhibit.agents, own), "claims": claims}))
+    played = [agent for exhibit in exhibits for agent in exhibit.agents]
+    agents = list(dict.fromkeys([*paper.agents, *(agent for agent in played if agent in paper.verbatim.values())]))
+    return paper.model_copy(update={"exhibits": exhibits, "agents": agents})
+
+
+def _both(agents: Iterable[str], verbatim: Mapping[str, str]) -> list[str]:
+    return list(dict.fromkeys(one for agent in agents for one in (agent, verbatim.get(agent, agent))))
+
+
+def _on_both(said: Said, verbatim: Mapping[str, str]) -> list[Said]:
+    """A paper's claim on its own settings, and as one of ours on the defaults where these differ."""
+    if said.ours:
+        return [said]
+    worse = [verbatim.get(agent, agent) for agent in said.worse]
+    own = said.model_copy(update={"better": verbatim.get(said.better, said.better), "worse": worse})
+    return [own] if own == said else [own, said.model_copy(update={"ours": True})]

@@ -1,0 +1,211 @@
+"""A paper's page: every exhibit, ours beside what is published, its claims judged, and what differs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import agent_pages
+import numpy as np
+from claim_tables import claims_part
+from page_parts import (
+    LEAST_SEEDS,
+    agent_link,
+    env_link,
+    folded,
+    grouped,
+    own_runs,
+    pairs_of,
+    sweep_command,
+    table,
+)
+from paper_contents import NUMBERS, QUANTITIES, Exhibit, Paper, Quantity, quantity_of, run_seconds
+from paper_figures import Printed, chosen_svg, curve_of, curves_svg
+
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.evaluation.metrics.aggregate import half_width
+from cbo_gym.evaluation.report.markdown import escape
+from cbo_gym.evaluation.report.tables import MISSING, number
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.specs import Spec, matches
+from cbo_gym.suites import Suite, load
+
+CHOSEN = "-chosen"  # ends the name of a picture's file
+
+
+def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> str:
+    """All figures and tables of a paper: ours beside what is published, its claims judged, and what differs."""
+    suite, own = load(paper.suite), own_runs(paper, parts)
+    linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
+    shown = [
+        f'---\ntitle: "{paper.title}"\nhide: [toc]\n---',
+        f"# {paper.title}",
+        f"{paper.authors}.{linked}",
+        *claims_part(paper, own, others),
+    ]
+    for exhibit in paper.exhibits:
+        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, others)]
+    shown += ["## Departures", *_departures(paper, others), "## How it was played", *_how(paper, suite, own)]
+    return "\n\n".join([*shown, ""])
+
+
+def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collection[str]) -> list[str]:
+    parts = [f"**Published**: {exhibit.published}"] if exhibit.published else []
+    if exhibit.missing:
+        return [*parts, f"**Not run**: {exhibit.missing}"]
+    assert exhibit.quantity is not None, f"{paper.suite}, {exhibit.name}: a quantity is needed"
+    columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
+    played = _played(exhibit, runs)
+    header = ["method", *(_column(env, after, exhibit, others) for env, after in columns)]
+    rows = []
+    for agent in exhibit.agents:
+        if agent in exhibit.theirs:
+            rows.append([f"{escape(agent)}, published", *exhibit.theirs[agent]])
+        cells = [_cell(played[agent, env], exhibit.quantity, after) for env, after in columns]
+        rows.append([agent_link(agent, "../", others) + (", ours" if exhibit.theirs else ""), *cells])
+    when = "" if exhibit.rounds else ", after the last round"
+    title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
+    skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
+    missing = [pair for pair, found in played.items() if not found and pair not in skipped]
+    parts += [f"{title} (seeds).", table(header, rows)]
+    if _is_drawn(exhibit, played):
+        parts.append(_image(paper, exhibit))
+    if _choosing(exhibit, played):
+        parts += ["How often each was chosen up to a round, of all rounds so far:", _image(paper, exhibit, CHOSEN)]
+    if len(missing) == len(played):
+        return [*parts[: None if exhibit.theirs else -2], "**Not run**: the store has no run of it."]
+    if missing:
+        listed = [pairs_of(agent, labels) for agent, labels in grouped(missing).items()]
+        parts.append(f"**Not run**: {'; '.join(listed)}.")
+    return parts
+
+
+def _played(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
+    """Method and environment -> the finished runs, of which those with most rounds count."""
+    found = {}
+    for agent in exhibit.agents:
+        for env in exhibit.environments:
+            own = [run for run in runs if run.agent == agent and run.status == "finished" and _is_on(run, env)]
+            longest = max((run.horizon for run in own), default=0)
+            found[agent, env] = [run for run in own if run.horizon == longest]
+    return found
+
+
+def _is_drawn(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> bool:
+    """Whether there is a curve: of recommendations after the last round alone there is none."""
+    quantity = exhibit.quantity
+    if quantity is None or quantity in NUMBERS:
+        return False
+    return any(np.isfinite(curve_of(run, quantity)).sum() > 1 for found in played.values() for run in found[:1])
+
+
+def _choosing(exhibit: Exhibit, played: Mapping[tuple[str, str], Sequence[Run]]) -> dict[str, Sequence[Run]]:
+    """The methods with several choices and their runs, where an exhibit shows what was chosen."""
+    if not exhibit.chosen:
+        return {}
+    return {agent: runs for (agent, _), runs in played.items() if runs and len(np.unique(runs[0].table["choice"])) > 1}
+
+
+def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
+    """End of the file's name -> SVG: the curves of an exhibit, and what was chosen; nothing of what is not there."""
+    played, found = _played(exhibit, runs), {}
+    if _is_drawn(exhibit, played):
+        assert exhibit.quantity is not None  # else nothing is drawn
+        title = QUANTITIES[exhibit.quantity].replace("\\*", "*")
+        found[""] = curves_svg(played, exhibit.quantity, title, exhibit.names, printed(exhibit))
+    if choosing := _choosing(exhibit, played):
+        found[CHOSEN] = chosen_svg(choosing)
+    return found
+
+
+def printed(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
+    """Method and environment -> the numbers that the paper prints of a curve; nothing where it has them of its end."""
+    places = [(env, after) for env in exhibit.environments for after in exhibit.rounds]
+    found: dict[tuple[str, str], list[Printed]] = defaultdict(list)
+    for agent, cells in exhibit.theirs.items():
+        for (env, after), cell in zip(places, cells, strict=False):
+            mean, _, half = cell.partition("±")
+            found[agent, env].append(Printed(after, float(mean), float(half or 0.0)))
+    return found
+
+
+def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
+    return f"papers/pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}.svg"
+
+
+def _image(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
+    """What shows a picture on light pages and on dark ones."""
+    kinds = {"light": ending, "dark": f"{ending}-dark"}
+    paths = {kind: picture_path(paper, exhibit, end).removeprefix("papers/") for kind, end in kinds.items()}
+    return "".join(f"![{exhibit.name}: ours]({path}#only-{kind})" for kind, path in paths.items())
+
+
+def _is_on(run: Run, env: str) -> bool:
+    return run.env == env or ("*" in env and matches(run.env, [env]))
+
+
+def _column(env: str, after: int | None, exhibit: Exhibit, others: Collection[str]) -> str:
+    if len(exhibit.environments) == 1 and after is not None:
+        return f"{after} rounds"
+    name = escape(exhibit.names[env]) if exhibit.called else env_link(env, "../", others)
+    return name + (f", {after} rounds" if after is not None else "")
+
+
+def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
+    """Mean, half the interval and the number of runs."""
+    if not runs or (after or 1) > runs[0].horizon:
+        return MISSING
+    values = np.array([quantity_of(run, quantity, after or run.horizon) for run in runs])
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return MISSING
+    half = float(half_width(values))
+    return f"{escape(str(number(float(values.mean()), None if np.isnan(half) else half)))} ({len(values)})"
+
+
+def _departures(paper: Paper, others: Collection[str]) -> list[str]:
+    """Of the methods, as their modules list them."""
+    names = list(dict.fromkeys(Spec.parse(label).name for label in paper.agents))
+    parts = ["What the methods here do otherwise than their papers, as their code says."]
+    for name in names:
+        parts += [f"**{agent_link(name, '../', others)}**", agent_pages.Described(name, zoo()[name]).departures]
+    return parts
+
+
+def _played_with(runs: Sequence[Run]) -> str:
+    """Runs, seeds, versions, days and machines."""
+    days = sorted({run.date.partition("T")[0] for run in runs if run.date})
+    rounds = map(str, sorted({run.horizon for run in runs}))
+    said = [
+        f"{len(runs)} finished runs of {' or '.join(rounds)} rounds",
+        f"{len({run.seed for run in runs})} seeds",
+        f"cbo-gym {' and '.join(sorted({run.version for run in runs}))}",
+        *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
+        *sorted({run.machine for run in runs if run.machine}),
+    ]
+    return "; ".join(said) + "."
+
+
+def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
+    command = paper.sweep or sweep_command(suite, paper.agents)
+    parts = [
+        f"```sh\n{command}\ncbo-gym publish runs/{suite.name} --suite {suite.name}\n```",
+        f"The paper has {paper.rounds} rounds and {paper.seeds} seeds.",
+    ]
+    finished = [run for run in runs if run.status == "finished"]
+    if not finished:
+        return [*parts, "**Not run**: nothing of this paper is published yet."]
+    hours = sum(map(run_seconds, finished)) / 3600
+    seeds: dict[tuple[str, str, int], set[int]] = defaultdict(set)
+    for run in finished:
+        seeds[run.agent, run.env, run.horizon].add(run.seed)
+    few = sum(len(found) < LEAST_SEEDS for found in seeds.values())
+    rounds = sorted({run.horizon for run in finished})
+    shorter = [horizon for horizon in rounds if horizon < paper.rounds]
+    source = f"{escape(_played_with(finished))} The agents' own time: {hours:.2g} hours."
+    parts.append(folded("Where our numbers come from", source))
+    if shorter:
+        parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
+    if few:
+        parts.append(f"{few} of {len(seeds)} pairs of an agent and an environment have fewer than {LEAST_SEEDS} seeds.")
+    return parts
