@@ -106,6 +106,15 @@ def test_who_has_not_played_everything_is_never_ranked_among_those_who_have():
     assert "| MCBO<sup>n</sup> | 1 of 2 | 5 | 0.900 |" in apart.partition("</details>")[0]
 
 
+def test_the_verdicts_of_every_paper_are_counted_on_the_leaderboard(pages):
+    counted = pages["leaderboard.md"].partition("## Papers")[2]
+    for paper in papers():
+        (row,) = [line for line in counted.splitlines() if line.startswith(f"| [{paper.title}]({paper.page}) |")]
+        own = pages[paper.page]
+        for tally in row.split("|")[2:4]:
+            assert tally.strip() == "-" or f": {tally.strip()}**" in own
+
+
 def test_the_leaderboard_begins_with_the_best_of_each_mode(pages):
     table = pages["leaderboard.md"].partition("## Who is best at what")[2].partition("## ")[0]
     rows = re.findall(r"^\| (\w+) \| .*which_method.md#(\w+)-mode\) \|$", table, flags=re.MULTILINE)
