@@ -59,8 +59,9 @@ def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> d
     found = leaderboard_pages(parts, others)
     for paper in papers():
         found[paper.page] = paper_page(paper, parts, others)
+        own = own_runs(paper, parts)
         for exhibit in paper.exhibits:
-            for ending, svg in pictures(exhibit, own_runs(paper, parts)).items():
+            for ending, svg in pictures(exhibit, own).items():
                 found[picture_path(paper, exhibit, ending)] = svg
                 found[picture_path(paper, exhibit, f"{ending}-dark")] = dark(svg)
     return found

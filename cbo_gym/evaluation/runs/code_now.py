@@ -63,16 +63,17 @@ class Today:
     def gives(self, run: Run) -> bool:
         """Whether a run stands for what there is today, code and libraries."""
         code = code_of(run)
-        same = all(self._stamps.get(name) == stamp for name, stamp in code.items())
-        return bool(code) and same and libraries_of(run) == _versions(self._libraries)
+        return bool(code) and self._has(code) and libraries_of(run) == _versions(self._libraries)
 
     def differs(self, run: Run) -> str:
         """Where a look at the run's group saw that what there is today, kernels too, plays otherwise; empty if none."""
         for look in run.restamps:
-            same = all(self._stamps.get(name) == stamp for name, stamp in look.sources.items())
-            if look.why and same and look.libraries == self._libraries:
+            if look.why and self._has(look.sources) and look.libraries == self._libraries:
                 return look.why
         return ""
+
+    def _has(self, code: Mapping[str, str]) -> bool:
+        return all(self._stamps.get(name) == stamp for name, stamp in code.items())
 
     def gives_every_bit(self, run: Run) -> bool:
         """Whether here is the very same, kernels and machine too, so that a run must come out as it was."""
