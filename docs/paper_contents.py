@@ -104,7 +104,8 @@ class Exhibit(StrictModel):
         claims: what the paper says of it.
         chosen: whether it shows what was chosen too, on its one environment.
         none_dominates: that no method is the best on all of the environments, by this regret.
-        missing: why nothing of it is here, where nothing can be.
+        drawn: its picture in ``docs/pictures``, where it shows more than a run keeps.
+        drawn_by: the command that draws that.
     """
 
     name: Text
@@ -120,7 +121,8 @@ class Exhibit(StrictModel):
     claims: list[Said] = []
     chosen: bool = False
     none_dominates: Regret | None = None
-    missing: str = ""
+    drawn: str = ""
+    drawn_by: str = ""
 
     @property
     def names(self) -> dict[str, str]:

@@ -51,8 +51,8 @@ def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collect
 
 def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collection[str]) -> list[str]:
     parts = [f"**Published**: {exhibit.published}"] if exhibit.published else []
-    if exhibit.missing:
-        return [*parts, f"**Not run**: {exhibit.missing}"]
+    if exhibit.drawn:
+        return [*parts, f"![{exhibit.name}](../pictures/{exhibit.drawn})", f"Drawn by `{exhibit.drawn_by}`."]
     assert exhibit.quantity is not None, f"{paper.suite}, {exhibit.name}: a quantity is needed"
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
     played = _played(exhibit, runs)

@@ -16,22 +16,38 @@ other actions in turn, at most ``RATE * sqrt(t)`` times in t rounds, so that the
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TypedDict
 
 import torch
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.search import maximise, screen
+from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, maximise, screen
 from cbo_gym.task import Action
 
 RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
+SCREENED_NODES = 32  # with more of them fewer points are screened, which in so many dimensions find little
 SAMPLES = 16  # of the noise, for the expectation under a drawn network
 SCREENING_SAMPLES = 4
 Look = Callable[[list[Action], float, int], Action | None]  # of actions from the best, its estimate, and a seed
 CLOSE = 1e-3  # actions whose coordinates differ by less are the same edge
 NUDGE = 3e-4  # standard deviation of what a known action is moved by
+
+
+class Effort(TypedDict):
+    """How many points a search screens, as :func:`~cbo_gym.agents.toolbox.search.screen` takes it."""
+
+    raw_samples: int
+    generations: int
+
+
+def effort_on(network: GPNetwork) -> Effort:
+    """That of searches over the actions of a network."""
+    share = min(1.0, SCREENED_NODES / len(network.nodes))
+    return Effort(raw_samples=round(RAW_SAMPLES * share), generations=math.ceil(GENERATIONS * share))
 
 
 class Exploration:
@@ -85,7 +101,7 @@ class Exploration:
             return self.network.gap(inputs.squeeze(-2), best)
 
         features = self.network.features
-        point = screen(width, features, played, seed=seed, device=self.device)[0]
+        point = screen(width, features, played, seed=seed, **effort_on(self.network), device=self.device)[0]
         with torch.no_grad():
             return features.decode(point) if width(features.inputs(point)[None, None]) > 0.0 else None
 
@@ -108,7 +124,8 @@ class Exploration:
         def reached(inputs: Tensor) -> Tensor:
             return self.network.driven_to(column, sign, inputs.squeeze(-2))
 
-        return screen(reached, self.network.features, played, seed=seed, device=self.device)[0]
+        effort = effort_on(self.network)
+        return screen(reached, self.network.features, played, seed=seed, **effort, device=self.device)[0]
 
     def _drawn_optimum(self, played: list[Action], best: float, seed: int) -> Action:
         rewards = self.network.draw_rewards(self._generator)
@@ -125,6 +142,7 @@ class Exploration:
             seed=seed,
             screening=coarse,
             scouting=coarse,
+            **effort_on(self.network),
             device=self.device,
         )
 

@@ -33,7 +33,6 @@ Departures:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -44,11 +43,11 @@ from torch import Tensor
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.early_looks import EarlyLooks
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta, rewards_within
-from cbo_gym.agents.networks.exploration import Exploration
+from cbo_gym.agents.networks.exploration import SCREENED_NODES, Exploration, effort_on
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
-from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, maximise, screen
+from cbo_gym.agents.toolbox.search import maximise, screen
 from cbo_gym.arguments import require_not_negative, whole_number
 from cbo_gym.task import Action, Info, Observation
 
@@ -62,7 +61,6 @@ STEPS = 24  # of Adam from these, in all
 ACTION_RATE = 0.02  # its learning rates: of actions in [0, 1], and of the networks' parameters
 NETWORK_RATE = 0.1
 SCREENING_SAMPLES = 4
-SCREENED_NODES = 32  # with more of them fewer points are screened, which in so many dimensions find little
 MEAN_SAMPLES = 128  # of the noise, for the estimates of rewards
 
 
@@ -147,14 +145,14 @@ class MCBO(NetworkAgent):
 
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
         if not self.network.noisy:
-            share = min(1.0, SCREENED_NODES / len(self.network.nodes))
+            many = len(self.network.nodes) > SCREENED_NODES
             return maximise(
                 lambda inputs: self.acquisition(inputs, {}),
                 self.search_points,
                 played,
                 seed=seed,
-                raw_samples=round(RAW_SAMPLES * share),
-                generations=math.ceil(GENERATIONS * share),
+                screening=self._expected if many else None,
+                **effort_on(self.network),
                 device=self.device,
             )
         return self._maximise_with_networks(played, seed)
@@ -171,6 +169,11 @@ class MCBO(NetworkAgent):
         """
         eta, actions = self.search_points.split(inputs.squeeze(-2))
         return self._counted(rewards_within(self.network, self._width, eta, actions, noise), actions)
+
+    def _expected(self, inputs: Tensor) -> Tensor:
+        """The acquisition function with posterior means alone, which takes a third of the time on large networks."""
+        actions = self.search_points.split(inputs.squeeze(-2))[1]
+        return self._counted(self.network.expected_rewards(actions, {}), actions)
 
     def _counted(self, rewards: Tensor, inputs: Tensor) -> Tensor:
         """Optimistic rewards ``(b,)`` of actions ``b x input_dim``, less what missing constraints costs them."""

@@ -11,6 +11,7 @@ from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.task import Action
 
 FILLING = 5  # plays of an arm with values that fill its box: enough for a model
+WITHIN = 2.0  # chosen, with rho and the kernel, on CBO/CoCaAligned-v0, seeds 100 to 129
 FEWEST, MOST = 8, 16  # first plays of an arm, these included
 FIRST_SHARE = 4  # the first plays of all arms are one in so many rounds, if that is between the two
 
@@ -20,9 +21,11 @@ class ArmIndex(ABC):
 
     Attributes:
         filling: how many of an arm's first plays have values that fill its box; the others have promising ones.
+        within: width of the bounds that choose values inside an arm, in those by which arms are compared.
     """
 
     filling: int
+    within: float
 
     @abstractmethod
     def first_plays(self, arms: int, horizon: int) -> int:
@@ -54,6 +57,7 @@ class HighestBounds(ArmIndex):
     """
 
     filling = FILLING
+    within = WITHIN
 
     def first_plays(self, arms: int, horizon: int) -> int:
         return min(max(horizon // (FIRST_SHARE * arms), FEWEST), MOST)
@@ -69,6 +73,7 @@ class RunningAverages(ArmIndex):
     """Algorithm 2 to the letter: the running average of the bounds of the time at which the points were played."""
 
     filling = 1
+    within = 1.0
 
     def __init__(self) -> None:
         self._bounds: dict[ScopeArm, list[float]] = defaultdict(list)

@@ -4,7 +4,7 @@ It is GP-UCB on the one scope "all that may be set, given all that is seen" (Kra
 exploration of :class:`~cbo_gym.agents.scopes.cocabo.CoCaBO`, from which it differs by its arms alone.
 
 Departures: those of CoCaBO's model. ``beta_t`` grows with the logarithm of the round and has a small factor, the kernel
-is Matern 5/2, the noise is expected to be large, and the first five rounds fill the box evenly.
+has short lengthscales, the noise is expected to be large, and the first five rounds fill the box evenly.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class CoBO(CoCaBO):
 
     Args:
         beta: factor of beta(n), whose square root multiplies the standard deviation; finite, at least 0.
-        backend: ``"plain"`` (Matern 5/2), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"`` (the present
-            default of BoTorch).
+        backend: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"`` (the
+            present default of BoTorch).
         device: torch device.
 
     Raises:

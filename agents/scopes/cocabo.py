@@ -27,9 +27,13 @@ Departures:
   have values that fill its box evenly, as HEBO begins with Sobol points: without them a GP whose variables have hardly
   varied may never learn that they interact with the contexts. The others have promising values, since what compares
   arms is how well they do at their best.
-* Kernels are Matern 5/2 with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years. With its
-  present default, which is made for many dimensions, half of the runs on CoCaFig1 took the reward for linear in X1:
-  they played the ends of its domain alone and never saw that the middle is better.
+* Kernels are squared exponentials with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years. With
+  its present prior, which is made for many dimensions, half of the runs on CoCaFig1 took the reward for linear in X1:
+  they played the ends of its domain alone and never saw that the middle is better. A Matern kernel learns a smooth
+  policy later.
+* Inside an arm bounds are twice as wide as those by which arms are compared. With the narrow ones an arm learns from
+  what it plays itself, and a policy that reacts too little to its context stays; with wide ones in the comparison every
+  arm that was played little looks good for long.
 * One reward carries the noise of every variable that is not set, so the prior of the noise is centred at a third of the
   variance of the rewards, as in CBO here, not at BoTorch's fiftieth: with that, contexts with lengthscales of a
   hundredth of their range explained the noise, and what one patient taught was of no use for the next.
@@ -73,7 +77,7 @@ class CoCaBO(Agent):
         rho: factor of rho_i(n), the exploration of arms; finite, at least 0.
         index: what arms are compared by: ``"posterior"`` (the highest bounds of their present models) or
             ``"published"`` (Algorithm 2 to the letter: running averages, one first play each).
-        backend: the arms' model: ``"plain"`` (Matern 5/2), ``"warped"`` (inputs and outputs, after HEBO), or
+        backend: the arms' model: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or
             ``"botorch"`` (the present default of BoTorch).
         use_contexts: False lets all arms ignore their contexts (the paper's ablation).
         device: torch device.
@@ -91,7 +95,7 @@ class CoCaBO(Agent):
     def __init__(
         self,
         beta: float = BETA,
-        rho: float = 0.2,
+        rho: float = 0.1,
         index: Index = "posterior",
         backend: Backend = "plain",
         use_contexts: bool = True,
@@ -181,7 +185,7 @@ class CoCaBO(Agent):
         self._played = self._pick()
         if len(self._played.rounds) < self._index.filling:
             return self._played.first()
-        return self._played.act(self._context, self._width(self._played), seed)
+        return self._played.act(self._context, self._index.within * self._width(self._played), seed)
 
     def turn_to(self, context: np.ndarray) -> None:
         self._context = context.copy()

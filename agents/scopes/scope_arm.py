@@ -13,7 +13,7 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions.codec import UNSET
 from cbo_gym.agents.scopes.warped_gp import WarpedGP
-from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern52
+from cbo_gym.agents.surrogates.gp.kernels import ScaledSquaredExponential
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.gp.noise import usual_noise
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
@@ -23,7 +23,7 @@ from cbo_gym.task import Action, ContextualTask
 
 Backend = Literal["plain", "warped", "botorch"]
 BACKENDS: dict[str, MakeSurrogate] = {
-    "plain": partial(GaussianProcess, covariance=ScaledMatern52, noise=usual_noise),
+    "plain": partial(GaussianProcess, covariance=ScaledSquaredExponential, noise=usual_noise),
     "warped": partial(WarpedGP, noise=usual_noise),
     "botorch": GaussianProcess,
 }
@@ -40,8 +40,8 @@ class ScopeArm:
         task: contextual.
         scope: index of the scope among the task's.
         contexts: those that the values depend on.
-        backend: ``"plain"`` (Matern 5/2), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"`` (BoTorch's
-            present default).
+        backend: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"``
+            (BoTorch's present default).
         seed: of its first values and of those among which it seeks the best ones.
         device: torch device.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cbo_gym.agents.networks.exploration import RATE, Exploration
+from cbo_gym.agents.networks.exploration import RATE, Effort, Exploration, effort_on
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork, MechanismKernel
 from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
@@ -131,3 +131,10 @@ def test_no_action_is_repeated_where_nothing_is_noisy() -> None:
     env, task = make("CBO/Dropwave-v0", 4, 30)
     actions, _ = play(MCBO(), env, task, 4)
     assert len({flat(action).tobytes() for action in actions}) == len(actions)
+
+
+@pytest.mark.parametrize(("depth", "raw_samples", "generations"), [(3, 1024, 4), (5, 520, 3)])
+def test_searches_screen_fewer_points_on_many_nodes(depth: int, raw_samples: int, generations: int) -> None:
+    network = GPNetwork(make("CBO/BinaryTree-v0", 0, 1, depth=depth)[1])
+    assert len(network.nodes) == 2 ** (depth + 1) - 1
+    assert effort_on(network) == Effort(raw_samples=raw_samples, generations=generations)

@@ -15,7 +15,7 @@ from cbo_gym.agents.surrogates.causal.causal_prior import CausalKernel
 from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
 from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
 from cbo_gym.agents.surrogates.gp.fitting import LogPosterior, covariances
-from cbo_gym.agents.surrogates.gp.kernels import ScaledMatern52, SquaredExponential
+from cbo_gym.agents.surrogates.gp.kernels import ScaledSquaredExponential, SquaredExponential
 from cbo_gym.agents.surrogates.gp.noise import KnownNoise, NoiseLevel
 
 
@@ -36,7 +36,7 @@ KERNELS = {
     "decoder": partial(DecoderKernel, mechanism=partial(MechanismKernel, parents=1)),
     "decoder of a root": partial(DecoderKernel, mechanism=SquaredExponential),
     "causal": CausalKernel,
-    "scaled Matern": ScaledMatern52,
+    "scaled": ScaledSquaredExponential,
     "Matern": get_matern_kernel_with_gamma_prior,  # by autograd
 }
 NOISES = {"known": lambda: KnownNoise(0.3), "level": NoiseLevel, "bumpy": lambda: BumpyNoise(3, [0])}

@@ -7,8 +7,7 @@ points, for searches (``against``), and between the data with that in the hyper-
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,48 +31,37 @@ from cbo_gym.agents.surrogates.gp.noise import log_lognormal
 
 SHAPE, RATE = 2.0, 1.0  # of the variances' gamma prior
 RANDOM_FEATURES = 256  # of a function drawn from a prior
-LENGTHS = (3.0, 6.0)  # shape and rate of the gamma prior of a Matern kernel's lengthscales, once BoTorch's default
+LENGTHS = (3.0, 6.0)  # shape and rate of a gamma prior of lengthscales, once BoTorch's default
 LEAST_LENGTH = 0.01
 LARGEST = 700.0  # logarithm of a variance that a line search may try; its exponential is still a number
 
-Ascent = Callable[[Tensor], Tensor]  # gradients in covariances ``... x n`` to those in scaled points ``... x d``
 
+class SquaredExponential(Kernel):
+    """BoTorch's default kernel, with its dimension-scaled lognormal prior of the lengthscales (Hvarfner et al. 2024).
 
-class StationaryKernel(Kernel):
-    """A kernel of the distance of points in units of its lengthscales, 1 where they are equal.
-
-    A subclass says what its covariances are, and what of their gradients is its own: in a squared distance it is minus
-    half the ``steepness`` times what ``of_squares`` weighs, and in a point what ``beside`` makes of the same.
+    The exponent ``-|a - b|^2 / 2`` of scaled points is one matrix product, of ``(a, -|a|^2 / 2, 1)`` and
+    ``(b, 1, -|b|^2 / 2)``, so that neither values nor gradients take more than two passes over the entries.
 
     Args:
         dim: number of inputs.
-        prior: of the lengthscales, a GPyTorch prior.
-        constraint: of the lengthscales, with a lower bound and without a transform.
     """
 
     has_lengthscale = True
-    steepness: float
 
-    def __init__(self, dim: int, prior: Any, constraint: Any) -> None:
+    def __init__(self, dim: int) -> None:
+        prior, constraint = self.lengths(dim)
         super().__init__(ard_num_dims=dim, lengthscale_prior=prior, lengthscale_constraint=constraint)
 
-    @abstractmethod
+    @staticmethod
+    def lengths(dim: int) -> tuple[Any, Any]:
+        """The lengthscales' prior, and their constraint, which has a lower bound and no transform."""
+        usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        return usual.lengthscale_prior, usual.raw_lengthscale_constraint
+
     def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """Log density of lengthscales, and its gradient with respect to their logarithms ``(d,)``."""
-
-    @abstractmethod
-    def of_squares(self, squares: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        """Covariances at squared distances, of any shape, and what weighs gradients with respect to them."""
-
-    @staticmethod
-    @abstractmethod
-    def beside(data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
-        """Covariances, times ``height``, of scaled points with scaled data, and the gradients in these points."""
-
-    @staticmethod
-    def origin(data: Tensor) -> Tensor | float:
-        """The point that is subtracted from all points first."""
-        return 0.0
+        prior: Any = self.lengthscale_prior
+        return log_lognormal(logs, float(prior.loc), float(prior.scale))
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
@@ -95,98 +83,29 @@ class StationaryKernel(Kernel):
             data: as said.
             variance: a scalar, or ``g x 1 x 1``; 1 if None.
         """
-        inverse, origin = numbers[0].reciprocal(), cls.origin(data)
+        inverse = numbers[0].reciprocal()
+        origin = data.mean(-2, keepdim=True)  # far from the origin the product loses digits
         height = data.new_ones(()) if variance is None else variance
-        covariances = cls.beside((data - origin) * inverse, height)
+        scaled = (data - origin) * inverse
+        length = height.log() - 0.5 * scaled.square().sum(-1, keepdim=True)
+        right = torch.cat([scaled, torch.ones_like(length), length], -1)
 
         def prior(points: Tensor) -> Prior:
-            cross, ascend = covariances((points - origin) * inverse)
-            variances = height.squeeze(-1).expand(cross.shape[:-1])
-            return Prior(cross, variances, lambda gradient, _: ascend(gradient) * inverse)
+            own = (points - origin) * inverse
+            length = -0.5 * own.square().sum(-1, keepdim=True)
+            cross = (torch.cat([own, length, torch.ones_like(length)], -1) @ right.mT).exp_()
+
+            def pullback(gradient: Tensor, _: Tensor) -> Tensor:
+                sums = (gradient * cross) @ right[..., :-1]
+                return (sums[..., :-1] - sums[..., -1:] * own) * inverse
+
+            return Prior(cross, height.squeeze(-1).expand(cross.shape[:-1]), pullback)
 
         return prior
 
-    def closed_form(self, points: np.ndarray) -> StationaryCovariances:
+    def closed_form(self, points: np.ndarray) -> SquaredExponentials:
         """Its covariances of points ``n x d``."""
-        return StationaryCovariances(self, points)
-
-
-class StationaryCovariances(Covariances):
-    """Covariances under a stationary kernel; the hyper-parameters are the logarithms of its lengthscales."""
-
-    def __init__(self, kernel: StationaryKernel, points: np.ndarray) -> None:
-        self._kernel = kernel
-        self._side = len(points)
-        self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
-
-    def current(self) -> np.ndarray:
-        return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
-
-    def adopt(self, values: np.ndarray) -> None:
-        raw = self._kernel.raw_lengthscale
-        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
-
-    def bounds(self) -> list[tuple[float, float]]:
-        least = float(self._kernel.raw_lengthscale_constraint.lower_bound)
-        return [(math.log(least), math.inf)] * len(self._squares)
-
-    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
-        return self._kernel.log_prior(values)
-
-    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        precisions = np.exp(-2.0 * values)
-        flat, weigh = self._kernel.of_squares(precisions @ self._squares)
-
-        def pullback(gradient: np.ndarray) -> np.ndarray:
-            return self._kernel.steepness * precisions * (self._squares @ weigh(gradient.ravel()))
-
-        return flat.reshape(self._side, self._side), pullback
-
-
-class SquaredExponential(StationaryKernel):
-    """BoTorch's default kernel, with its dimension-scaled lognormal prior of the lengthscales (Hvarfner et al. 2024).
-
-    The exponent ``-|a - b|^2 / 2`` of scaled points is one matrix product, of ``(a, -|a|^2 / 2, 1)`` and
-    ``(b, 1, -|b|^2 / 2)``, so that neither values nor gradients take more than two passes over the entries.
-
-    Args:
-        dim: number of inputs.
-    """
-
-    steepness = 1.0
-
-    def __init__(self, dim: int) -> None:
-        usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
-        super().__init__(dim, usual.lengthscale_prior, usual.raw_lengthscale_constraint)
-        self._prior = float(usual.lengthscale_prior.loc), float(usual.lengthscale_prior.scale)
-
-    def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_lognormal(logs, *self._prior)
-
-    def of_squares(self, squares: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        values = np.exp(-0.5 * squares)
-        return values, lambda gradient: gradient * values
-
-    @staticmethod
-    def origin(data: Tensor) -> Tensor:
-        return data.mean(-2, keepdim=True)  # far from the origin the product loses digits
-
-    @staticmethod
-    def beside(data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
-        length = height.log() - 0.5 * data.square().sum(-1, keepdim=True)
-        right = torch.cat([data, torch.ones_like(length), length], -1)
-
-        def covariances(points: Tensor) -> tuple[Tensor, Ascent]:
-            length = -0.5 * points.square().sum(-1, keepdim=True)
-            cross = (torch.cat([points, length, torch.ones_like(length)], -1) @ right.mT).exp_()
-
-            def ascend(gradient: Tensor) -> Tensor:
-                sums = (gradient * cross) @ right[..., :-1]
-                return sums[..., :-1] - sums[..., -1:] * points
-
-            return cross, ascend
-
-        return covariances
+        return SquaredExponentials(self, points)
 
     def among(self, points: Tensor) -> Tensor:
         """Prior covariances of points among themselves, ``... x q x d`` to ``... x q x q``; differentiable."""
@@ -217,43 +136,53 @@ class SquaredExponential(StationaryKernel):
         return lambda points: (points @ frequencies + 2.0 * math.pi * turns).cos() @ weights
 
 
-class Matern52(StationaryKernel):
-    """A Matern 5/2 kernel; its lengthscales have a Gamma(3, 6) prior, BoTorch's default for many years.
+class SquaredExponentials(Covariances):
+    """Covariances under a squared-exponential kernel; the hyper-parameters are the logarithms of its lengthscales."""
+
+    def __init__(self, kernel: SquaredExponential, points: np.ndarray) -> None:
+        self._kernel = kernel
+        self._side = len(points)
+        self._squares = np.square(points.T[:, :, None] - points.T[:, None]).reshape(points.shape[1], -1)
+
+    def current(self) -> np.ndarray:
+        return self._kernel.raw_lengthscale.detach().log().flatten().cpu().numpy()
+
+    def adopt(self, values: np.ndarray) -> None:
+        raw = self._kernel.raw_lengthscale
+        raw.data = torch.from_numpy(np.exp(values)).to(raw).reshape(raw.shape)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        least = float(self._kernel.raw_lengthscale_constraint.lower_bound)
+        return [(math.log(least), math.inf)] * len(self._squares)
+
+    def log_prior(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        return self._kernel.log_prior(values)
+
+    def matrix(self, values: np.ndarray) -> tuple[np.ndarray, Pullback]:
+        precisions = np.exp(-2.0 * values)
+        flat = np.exp(-0.5 * (precisions @ self._squares))
+
+        def pullback(gradient: np.ndarray) -> np.ndarray:
+            return precisions * (self._squares @ (gradient.ravel() * flat))
+
+        return flat.reshape(self._side, self._side), pullback
+
+
+class ShortSquaredExponential(SquaredExponential):
+    """The same with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years.
 
     Args:
         dim: number of inputs.
     """
 
-    steepness = 5.0 / 3.0
-
-    def __init__(self, dim: int) -> None:
+    @staticmethod
+    def lengths(dim: int) -> tuple[Any, Any]:
         shape, rate = LENGTHS
         least = GreaterThan(LEAST_LENGTH, transform=None, initial_value=(shape - 1.0) / rate)
-        super().__init__(dim, GammaPrior(shape, rate), least)
+        return GammaPrior(shape, rate), least
 
     def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         return log_gamma(logs, *LENGTHS)
-
-    def of_squares(self, squares: np.ndarray) -> tuple[np.ndarray, Pullback]:
-        distances = np.sqrt(5.0 * squares)
-        falling = np.exp(-distances)
-        linear = 1.0 + distances
-        return falling * (linear + distances**2 / 3.0), lambda gradient: gradient * falling * linear
-
-    @staticmethod
-    def beside(data: Tensor, height: Tensor) -> Callable[[Tensor], tuple[Tensor, Ascent]]:
-        def covariances(points: Tensor) -> tuple[Tensor, Ascent]:
-            distances = math.sqrt(5.0) * torch.cdist(points, data, compute_mode="donot_use_mm_for_euclid_dist")
-            falling = height * torch.exp(-distances)
-            linear = 1.0 + distances
-
-            def ascend(gradient: Tensor) -> Tensor:
-                weights = gradient * falling * linear
-                return Matern52.steepness * (weights @ data - points * weights.sum(-1, keepdim=True))
-
-            return falling * (linear + distances.square() / 3.0), ascend
-
-        return covariances
 
 
 class VarianceKernel(Kernel):
@@ -326,8 +255,8 @@ class ScaledCovariances(CompositeCovariances):
         return variance * scaled + self._known, pullback
 
 
-class ScaledMatern52(VarianceKernel):
-    """A variance times the Matern 5/2 kernel.
+class ScaledSquaredExponential(VarianceKernel):
+    """A variance times a :class:`ShortSquaredExponential` kernel.
 
     Args:
         dim: number of inputs.
@@ -335,7 +264,7 @@ class ScaledMatern52(VarianceKernel):
 
     def __init__(self, dim: int) -> None:
         super().__init__(terms=1)
-        self.shape = Matern52(dim)
+        self.shape = ShortSquaredExponential(dim)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         return self.variances * self.shape.forward(x1, x2, diag=diag)

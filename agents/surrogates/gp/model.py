@@ -59,17 +59,20 @@ class RefitSchedule:
         every_time: fits that are made early.
         growth: afterwards a fit is due when the number of points is ``growth`` times that of the last fit.
         early: the same of early fits; up to 50 points, with 1.02, any new ones are enough.
+        many: from so many points on no fit is early: a round more tells little of the hyper-parameters.
     """
 
     every_time: int = 20
     growth: float = 1.1
     early: float = 1.02
+    many: int = 200
     fits: int = 0
     size: int = 0
 
     def due(self, size: int) -> bool:
         """Whether a fit is due now that there are ``size`` points."""
-        return size > self.size and size >= self.size * (self.early if self.fits < self.every_time else self.growth)
+        early = self.fits < self.every_time and self.size < self.many
+        return size > self.size and size >= self.size * (self.early if early else self.growth)
 
     def record(self, size: int) -> None:
         """Note that a fit to ``size`` points was made."""
