@@ -25,11 +25,12 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
-from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, maximise, screen
+from cbo_gym.agents.toolbox.search import GENERATIONS, RAW_SAMPLES, RESTARTS, maximise, screen
 from cbo_gym.task import Action
 
 RATE = 2.0  # chosen, with what counts as known, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave
-SCREENED_NODES = 32  # with more of them fewer points are screened, which in so many dimensions find little
+SEARCHED_NODES = 32  # with more of them searches are smaller: in so many dimensions further points find little
+FEWEST_RESTARTS = 4
 SAMPLES = 16  # of the noise, for the expectation under a drawn network
 SCREENING_SAMPLES = 4
 Look = Callable[[list[Action], float, int], Action | None]  # of actions from the best, its estimate, and a seed
@@ -38,16 +39,21 @@ NUDGE = 3e-4  # standard deviation of what a known action is moved by
 
 
 class Effort(TypedDict):
-    """How many points a search screens, as :func:`~cbo_gym.agents.toolbox.search.screen` takes it."""
+    """The size of a search, as :func:`~cbo_gym.agents.toolbox.search.maximise` takes it."""
 
     raw_samples: int
     generations: int
+    restarts: int
 
 
 def effort_on(network: GPNetwork) -> Effort:
     """That of searches over the actions of a network."""
-    share = min(1.0, SCREENED_NODES / len(network.nodes))
-    return Effort(raw_samples=round(RAW_SAMPLES * share), generations=math.ceil(GENERATIONS * share))
+    share = min(1.0, SEARCHED_NODES / len(network.nodes))
+    return Effort(
+        raw_samples=round(RAW_SAMPLES * share),
+        generations=math.ceil(GENERATIONS * share),
+        restarts=max(FEWEST_RESTARTS, round(RESTARTS * share)),
+    )
 
 
 class Exploration:

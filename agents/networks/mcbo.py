@@ -43,7 +43,7 @@ from torch import Tensor
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.early_looks import EarlyLooks
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta, rewards_within
-from cbo_gym.agents.networks.exploration import SCREENED_NODES, Exploration, effort_on
+from cbo_gym.agents.networks.exploration import SEARCHED_NODES, Exploration, effort_on
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
@@ -145,7 +145,7 @@ class MCBO(NetworkAgent):
 
     def choose(self, played: list[Action], best: float, seed: int) -> Action:
         if not self.network.noisy:
-            many = len(self.network.nodes) > SCREENED_NODES
+            many = len(self.network.nodes) > SEARCHED_NODES
             return maximise(
                 lambda inputs: self.acquisition(inputs, {}),
                 self.search_points,

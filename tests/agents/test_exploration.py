@@ -133,8 +133,14 @@ def test_no_action_is_repeated_where_nothing_is_noisy() -> None:
     assert len({flat(action).tobytes() for action in actions}) == len(actions)
 
 
-@pytest.mark.parametrize(("depth", "raw_samples", "generations"), [(3, 1024, 4), (5, 520, 3)])
-def test_searches_screen_fewer_points_on_many_nodes(depth: int, raw_samples: int, generations: int) -> None:
+@pytest.mark.parametrize(
+    ("depth", "effort"),
+    [
+        (3, Effort(raw_samples=1024, generations=4, restarts=12)),
+        (5, Effort(raw_samples=520, generations=3, restarts=6)),
+    ],
+)
+def test_searches_on_many_nodes_are_smaller(depth: int, effort: Effort) -> None:
     network = GPNetwork(make("CBO/BinaryTree-v0", 0, 1, depth=depth)[1])
     assert len(network.nodes) == 2 ** (depth + 1) - 1
-    assert effort_on(network) == Effort(raw_samples=raw_samples, generations=generations)
+    assert effort_on(network) == effort
