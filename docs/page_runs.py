@@ -1,0 +1,155 @@
+"""The runs that the papers' pages ask for, on seeds kept for publication: which are missing, and playing them.
+
+    python docs/page_runs.py ccbo2023                   # how many are missing, and about how long they take
+    python docs/page_runs.py ccbo2023 --play --jobs 2   # plays them into runs/pages/ccbo2023
+    cbo-gym publish runs/pages/ccbo2023 --suite ccbo2023
+
+Claims ask for as many pairs as they say, exhibits for ten; what claims ask for is played first. Played again, it goes
+on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from paper_contents import Paper, papers, run_seconds
+from verdicts import LEAST_PAIRS
+
+from cbo_gym import sweep
+from cbo_gym.evaluation import load_published
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.registry import find_entry
+from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION
+from cbo_gym.specs import Spec
+from cbo_gym.suites import load
+from cbo_gym.sums import add_up
+
+ROOT = Path(__file__).parent.parent
+
+
+class Asked(NamedTuple):
+    """A run that a page asks for."""
+
+    agent: str
+    env: str
+    horizon: int
+    seed: int
+
+
+def asked(paper: Paper) -> list[Asked]:
+    """All of them, those for claims first, each once."""
+    horizon = load(paper.suite).horizon
+    labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
+    found: dict[Asked, None] = {}
+    for agent, env, pairs in [*_for_claims(paper), *_for_exhibits(paper)]:
+        for label, seed in _units(env, labels, pairs):
+            found[Asked(agent, label, horizon or _registered_horizon(label), seed)] = None
+    return list(found)
+
+
+def _for_claims(paper: Paper) -> Iterator[tuple[str, str, int]]:
+    for exhibit in paper.exhibits:
+        for said in exhibit.claims:
+            for claim in said.claims(paper.rules):
+                for env in claim.envs:
+                    yield claim.better, env, claim.looks[-1]
+                    yield claim.worse, claim.worse_env or env, claim.looks[-1]
+
+
+def _for_exhibits(paper: Paper) -> Iterator[tuple[str, str, int]]:
+    for exhibit in paper.exhibits:
+        for agent in exhibit.agents:
+            for env in exhibit.environments:
+                yield agent, env, LEAST_PAIRS
+
+
+def _units(env: str, labels: Sequence[str], pairs: int) -> Iterator[tuple[str, int]]:
+    """Environments and seeds that make so many pairs: a ``*`` for an instance counts them, another stands for settings.
+
+    An instance of a random family is one unit, whether it is counted or named.
+    """
+    first, counted = PUBLICATION.start, f"{INSTANCE_SEED}=*"
+    if counted in env:
+        for instance in range(first, first + pairs):
+            yield env.replace(counted, f"{INSTANCE_SEED}={instance}"), first
+        return
+    seeds = range(first, first + (1 if INSTANCE_SEED in env else pairs))
+    for label in _settings(env, labels):
+        for seed in seeds:
+            yield label, seed
+
+
+def _settings(env: str, labels: Sequence[str]) -> list[str]:
+    """What a label stands for: in the place of a ``*`` all that other labels of the same system say there."""
+    if (unsaid := re.search(r"(\w+)=\*", env)) is None:
+        return [env]
+    keyword, system = unsaid[1], _bare(env)
+    same = (label for label in labels if _bare(label) == system)
+    values = {value for label in same for value in re.findall(rf"\b{keyword}=([^,)*]+)", label)}
+    return [one for value in sorted(values) for one in _settings(env.replace(unsaid[0], f"{keyword}={value}"), labels)]
+
+
+@cache
+def _registered_horizon(env: str) -> int:
+    return find_entry(Spec.parse(env).name).horizon
+
+
+def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
+    """Those of which the store has no run as long, whatever its code."""
+    there = {Asked(run.agent, run.env, run.horizon, run.seed) for run in stored if run.status != "failed"}
+    return [one for one in asked(paper) if one not in there]
+
+
+def estimate(wanted: Iterable[Asked], stored: Iterable[Run]) -> float:
+    """Seconds that runs take, by the median time of a round of the same agent, there or elsewhere."""
+    by_place: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for run in stored:
+        if run.status == "finished":
+            for place in ((run.agent, _bare(run.env)), (_bare(run.agent), "")):
+                by_place[place].append(run_seconds(run) / run.horizon)
+    each = {place: median(seconds) for place, seconds in by_place.items()}
+
+    def a_round(one: Asked) -> float:
+        return each.get((one.agent, _bare(one.env)), each.get((_bare(one.agent), ""), 0.0))
+
+    return float(add_up(a_round(one) * one.horizon for one in wanted))
+
+
+def _bare(label: str) -> str:
+    return label.partition("(")[0]
+
+
+def play(wanted: Iterable[Asked], folder: Path, jobs: int) -> None:
+    """Play runs in their order, all seeds of an agent on an environment at a time."""
+    together: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for one in wanted:
+        together[one.agent, one.env, one.horizon].append(one.seed)
+    for (agent, env, horizon), seeds in together.items():
+        sweep([agent], [env], seeds, folder, horizon=horizon, recommend="powers", n_jobs=jobs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [paper.suite for paper in papers()]
+    parser.add_argument("suite", choices=names, metavar="SUITE", help=f"of the paper: {', '.join(names)}")
+    parser.add_argument("--play", action="store_true", help="play what is missing")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
+    arguments = parser.parse_args()
+    paper = next(paper for paper in papers() if paper.suite == arguments.suite)
+    stored = load_published(ROOT / "results")
+    wanted = missing(paper, stored)
+    hours = estimate(wanted, stored) / 3600.0
+    print(f"{paper.suite}: {len(asked(paper))} runs asked for, {len(wanted)} missing, about {hours:.1f} core hours")
+    if arguments.play:
+        play(wanted, ROOT / "runs" / "pages" / paper.suite, arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What the papers' pages ask for on seeds for publication, what of it is missing, and how it is played."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import page_runs
+import pytest
+from page_runs import Asked, asked, estimate, missing, play
+from paper_contents import Exhibit, Paper, Said, papers
+
+from tests.evaluation.test_leaderboard import made_up_run
+
+TOY = "CBO/ToyGraph-v0"
+FAMILY = "CBO/ErdosRenyi10-v0(instance_seed={})"
+
+
+def paper(suite: str, *exhibits: Exhibit) -> Paper:
+    return Paper(
+        suite=suite, title="T", authors="A", setting="S", rounds=100, seeds=10, agents=["MCBO"], exhibits=list(exhibits)
+    )
+
+
+def exhibit(envs: list[str], agents: list[str], *claims: Said) -> Exhibit:
+    return Exhibit(
+        name="Figure 1", shows="S", quantity="average_regret", environments=envs, agents=agents, claims=list(claims)
+    )
+
+
+def test_claims_ask_for_their_pairs_and_come_first_exhibits_for_ten() -> None:
+    said = Said(said="x", better="MCBO", worse=["CBO"], envs=[TOY], rules={"pairs": 12})  # type: ignore[arg-type]
+    found = asked(paper("mcbo2023", exhibit([TOY], ["Random", "MCBO"], said)))
+    assert found == [Asked(agent, TOY, 100, seed) for agent, seeds in [("MCBO", 12), ("CBO", 12), ("Random", 10)]
+                     for seed in range(1000, 1000 + seeds)]  # fmt: skip
+
+
+def test_instances_are_units_settings_are_those_of_other_labels_and_horizons_the_registered_ones() -> None:
+    counted = asked(paper("cbou2025", exhibit([FAMILY.format("*")], ["Random"])))
+    assert counted == [Asked("Random", FAMILY.format(seed), 40, 1000) for seed in range(1000, 1010)]
+    named = asked(paper("cbou2025", exhibit([FAMILY.format(1003)], ["Random"])))
+    assert named == [Asked("Random", FAMILY.format(1003), 40, 1000)]
+    cells = "CBO/GPBandit3-Published-v0(arity={}, points={})".format
+    settings = asked(paper("gpoo2022", exhibit([cells("*", 10), cells(2, "*"), cells(5, "*")], ["GPOO"])))
+    assert {one.env for one in settings} == {cells(2, 10), cells(5, 10)}
+    (own,) = {one.horizon for one in asked(paper("ccbo2023", exhibit(["CBO/CCBOSynthetic1-v0"], ["Random"])))}
+    assert own == 50
+
+
+def test_missing_is_what_the_store_has_no_run_of_as_long() -> None:
+    runs = [made_up_run("MCBO", 1000 + seed, [0.5] * (100 if seed < 4 else 50), TOY, "hard") for seed in range(10)]
+    found = missing(paper("mcbo2023", exhibit([TOY], ["MCBO"])), runs)
+    assert [one.seed for one in found] == [*range(1004, 1010)]
+
+
+def test_estimates_are_by_the_same_agent_there_or_elsewhere() -> None:
+    runs = [made_up_run("MCBO", seed, [0.5] * 100, TOY, "hard") for seed in range(2)]
+    each = page_runs.run_seconds(runs[0]) / 100
+    assert estimate([Asked("MCBO", TOY, 50, 1000), Asked("MCBO(beta=5)", "CBO/Alpine2-v0", 10, 1000)], runs) == (
+        pytest.approx(60 * each)
+    )
+    assert estimate([Asked("CBO", TOY, 50, 1000)], runs) == 0.0
+
+
+def test_runs_are_played_and_not_twice(tmp_path: Path) -> None:
+    wanted = [Asked("Random", TOY, 3, 1001), Asked("Random", TOY, 3, 1000)]
+    for _ in range(2):
+        play(wanted, tmp_path, jobs=1)
+        assert len(list(tmp_path.glob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("one", papers(), ids=lambda one: one.suite)
+def test_every_paper_asks_for_seeds_for_publication_alone(one: Paper) -> None:
+    found = asked(one)
+    assert found
+    assert all(1000 <= run.seed < 2000 and "*" not in run.env for run in found)
+
+
+def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["page_runs.py", "gpoo2022"])
+    page_runs.main()
+    assert capsys.readouterr().out == "gpoo2022: 1200 runs asked for, 0 missing, about 0.0 core hours\n"
