@@ -86,7 +86,7 @@ def maximise(
     )
 
     def at_points(function: Acquisition) -> Acquisition:
-        return lambda points: function(features.inputs(points))
+        return lambda points: _with_slope(function(features.inputs(points)), points)
 
     value = at_points(acquisition)
     finalists = torch.stack([starts[0], _ascend(value, at_points(scouting or acquisition), starts)])
@@ -161,6 +161,14 @@ def _choose_starts(
             points, scores = candidates.cpu()[members].unsqueeze(-2), values.cpu()[members]
             starts.append(initialize_q_batch(points, scores, min(each, len(members)))[0].squeeze(-2))
     return torch.cat(starts).to(candidates)
+
+
+def _with_slope(values: Tensor, points: Tensor) -> Tensor:
+    """Values that can be differentiated in points ``b x 1 x d``, also if they hang on none of these.
+
+    So it is where all points are of the empty target set.
+    """
+    return values if values.requires_grad or not points.requires_grad else values + 0.0 * points.sum((-1, -2))
 
 
 def _ascend(value: Acquisition, rough: Acquisition, starts: Tensor) -> Tensor:

@@ -105,6 +105,14 @@ def test_acquisition_without_usable_gradient_is_screened() -> None:
     assert action[0] > 0.99
 
 
+def test_acquisition_that_hangs_on_no_value_is_no_error() -> None:
+    """As a network's reward does under the empty target set; points of that set alone may be left to ascend."""
+    task = task_of("hard")
+    features = features_of(task)
+    action = maximise(lambda inputs: inputs.new_ones(len(inputs)), features, [task.initial_data[0].action], seed=0)
+    assert task.action_space.contains(action)
+
+
 @pytest.mark.parametrize("kind", TASKS)
 def test_search_follows_the_seed_and_leaves_the_global_state(kind: str) -> None:
     task = task_of(kind)
