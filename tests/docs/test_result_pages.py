@@ -68,7 +68,7 @@ def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
 
 
 def test_gap_is_shown_where_a_suite_is_compared_by_it():
-    runs = [made_up_run("CBO", 0, [0.5] * 100, "CBO/SurveyToyGraph-v0", "hard", initial_expected=0.0)]
+    runs = [made_up_run("CBO", 1000, [0.5] * 100, "CBO/SurveyToyGraph-v0", "hard", initial_expected=0.0)]
     page = leaderboard_page.leaderboard_pages({"survey2026": runs})["leaderboard.md"]
     assert "**Hard, over environments: expected**" in page
     assert "| agent | GAP at 20 | GAP at 50 | GAP at 100 | PA-GAP at 20" in page
