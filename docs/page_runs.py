@@ -143,9 +143,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
     paper = next(paper for paper in papers() if paper.suite == arguments.suite)
-    stored = load_published(ROOT / "results")
-    wanted = missing(paper, stored)
-    hours = estimate(wanted, stored) / 3600.0
+    wanted = missing(paper, load_published(ROOT / "results", suite=paper.suite))
+    hours = estimate(wanted, load_published(ROOT / "results")) / 3600.0 if wanted else 0.0
     print(f"{paper.suite}: {len(asked(paper))} runs asked for, {len(wanted)} missing, about {hours:.1f} core hours")
     if arguments.play:
         play(wanted, ROOT / "runs" / "pages" / paper.suite, arguments.jobs)
