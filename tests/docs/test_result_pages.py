@@ -257,7 +257,7 @@ def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
         return copy
 
     monkeypatch.setattr(runner, "make_task", recorded)
-    for env in [*(ENVS[mode] for mode in modes_of(find_agent(name)) if mode in ENVS), "CBO/PSAGraph-Cost-v0"]:
+    for env in [*(ENVS[mode] for mode in modes_of(find_agent(name)) if mode in ENVS), "CBO/Alpine2-Cost-v0"]:
         try:
             evaluate(create_agent(name), env, 0, horizon=1, recommend="end")
         except CBOGymError:  # a task that it does not play, or a library that is missing
