@@ -132,7 +132,7 @@ def contexts_of(agent: Any, env: Any) -> np.ndarray:
 def test_the_score_of_an_arm_by_hand() -> None:
     """The average over all contexts of the highest bound there, and rho_i(n) / sqrt(n)."""
     env, task = make("CBO/CoCaFig1-v0", 0, 20)
-    agent = agents.CoCaBO(beta=0.3, rho=0.4)
+    agent = agents.CoCaBO(beta=0.3, rho=0.4, backend="botorch")
     play(agent, env, task, 0)
     contexts = contexts_of(agent, env)
     assert sorted(round_ for arm in agent.arms for round_ in arm.rounds) == list(range(20))
@@ -142,10 +142,9 @@ def test_the_score_of_an_arm_by_hand() -> None:
     for arm in agent.arms:
         points = torch.stack([torch.stack([grid, torch.full_like(grid, float(c))], -1) for (c,) in contexts])
         highest = arm.gp.bound(points, width).amax(-1)
-        # it looks at 128 values: half a gap off a peak of height 1 and lengthscale .05 is (1 / 256 / .05)^2 / 2 lower
-        np.testing.assert_allclose(arm.highest_bounds(contexts, width), highest.numpy(), atol=3.1e-3)
+        np.testing.assert_allclose(arm.highest_bounds(contexts, width), highest.numpy(), atol=2e-3)
         bonus = 0.4 * float(arm.gp.noise_scale) * growth / math.sqrt(len(arm.rounds))
-        assert agent.score(arm, contexts) == pytest.approx(float(highest.mean()) + bonus, abs=3.1e-3)
+        assert agent.score(arm, contexts) == pytest.approx(float(highest.mean()) + bonus, abs=2e-3)
 
 
 @pytest.mark.parametrize(("index", "times"), [("posterior", 2.0), ("published", 1.0)])

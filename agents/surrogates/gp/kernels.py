@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,13 @@ class SquaredExponential(Kernel):
 
     def log_prior(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """Log density of lengthscales, and its gradient with respect to their logarithms ``(d,)``."""
+        return log_lognormal(logs, *self._lognormal)
+
+    @cached_property
+    def _lognormal(self) -> tuple[float, float]:
+        """Location and scale of the prior: numbers, since a fit asks for its density hundreds of times."""
         prior: Any = self.lengthscale_prior
-        return log_lognormal(logs, float(prior.loc), float(prior.scale))
+        return float(prior.loc), float(prior.scale)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: object) -> Tensor:
         return torch.ones_like(x1[..., 0]) if diag else self.against(x2)(x1).cross
