@@ -16,22 +16,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
-from paper_contents import Paper, papers, run_seconds
+from paper_contents import Paper, papers
 from verdicts import LEAST_PAIRS
 
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_published
-from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.play.forecast import forecast
+from cbo_gym.evaluation.play.grid import plan
+from cbo_gym.evaluation.runs.results import Recommend, Run
 from cbo_gym.registry import find_entry
 from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION
 from cbo_gym.specs import Spec
 from cbo_gym.suites import load
-from cbo_gym.sums import add_up
 
 ROOT = Path(__file__).parent.parent
+RECOMMEND: Recommend = "powers"
 
 
 class Asked(NamedTuple):
@@ -41,6 +42,15 @@ class Asked(NamedTuple):
     env: str
     horizon: int
     seed: int
+
+
+class Grid(NamedTuple):
+    """Runs of an agent on an environment."""
+
+    agent: str
+    env: str
+    horizon: int
+    seeds: list[int]
 
 
 def asked(paper: Paper) -> list[Asked]:
@@ -107,32 +117,29 @@ def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
     return [one for one in asked(paper) if one not in there]
 
 
-def estimate(wanted: Iterable[Asked], stored: Iterable[Run]) -> float:
-    """Seconds that runs take, by the median time of a round of the same agent, there or elsewhere."""
-    by_place: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for run in stored:
-        if run.status == "finished":
-            for place in ((run.agent, _bare(run.env)), (_bare(run.agent), "")):
-                by_place[place].append(run_seconds(run) / run.horizon)
-    each = {place: median(seconds) for place, seconds in by_place.items()}
-
-    def a_round(one: Asked) -> float:
-        return each.get((one.agent, _bare(one.env)), each.get((_bare(one.agent), ""), 0.0))
-
-    return float(add_up(a_round(one) * one.horizon for one in wanted))
-
-
 def _bare(label: str) -> str:
     return label.partition("(")[0]
 
 
-def play(wanted: Iterable[Asked], folder: Path, jobs: int) -> None:
-    """Play runs in their order, all seeds of an agent on an environment at a time."""
+def grids(wanted: Iterable[Asked]) -> Iterator[Grid]:
+    """The same by agent, environment and rounds, in their order."""
     together: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for one in wanted:
         together[one.agent, one.env, one.horizon].append(one.seed)
     for (agent, env, horizon), seeds in together.items():
-        sweep([agent], [env], seeds, folder, horizon=horizon, recommend="powers", n_jobs=jobs)
+        yield Grid(agent, env, horizon, seeds)
+
+
+def estimate(wanted: Iterable[Asked], folder: Path) -> float:
+    """Seconds that runs take, as far as those that are finished tell."""
+    jobs = [job for one in grids(wanted) for job in plan(one.agent, one.env, one.seeds, folder, one.horizon, RECOMMEND)]
+    return forecast(jobs, ROOT / "results").seconds
+
+
+def play(wanted: Iterable[Asked], folder: Path, jobs: int) -> None:
+    """Play runs in their order, all seeds of an agent on an environment at a time."""
+    for one in grids(wanted):
+        sweep(one.agent, one.env, one.seeds, folder, horizon=one.horizon, recommend=RECOMMEND, n_jobs=jobs)
 
 
 def main() -> None:
@@ -143,11 +150,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
     paper = next(paper for paper in papers() if paper.suite == arguments.suite)
+    folder = ROOT / "runs" / "pages" / paper.suite
     wanted = missing(paper, load_published(ROOT / "results", suite=paper.suite))
-    hours = estimate(wanted, load_published(ROOT / "results")) / 3600.0 if wanted else 0.0
+    hours = estimate(wanted, folder) / 3600.0 if wanted else 0.0
     print(f"{paper.suite}: {len(asked(paper))} runs asked for, {len(wanted)} missing, about {hours:.1f} core hours")
     if arguments.play:
-        play(wanted, ROOT / "runs" / "pages" / paper.suite, arguments.jobs)
+        play(wanted, folder, arguments.jobs)
 
 
 if __name__ == "__main__":

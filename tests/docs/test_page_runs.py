@@ -10,6 +10,7 @@ import pytest
 from page_runs import Asked, asked, estimate, missing, play
 from paper_contents import Exhibit, Paper, Said, papers
 
+from cbo_gym.evaluation import load_runs
 from tests.evaluation.test_leaderboard import made_up_run
 
 TOY = "CBO/ToyGraph-v0"
@@ -53,13 +54,11 @@ def test_missing_is_what_the_store_has_no_run_of_as_long() -> None:
     assert [one.seed for one in found] == [*range(1004, 1010)]
 
 
-def test_estimates_are_by_the_same_agent_there_or_elsewhere() -> None:
-    runs = [made_up_run("MCBO", seed, [0.5] * 100, TOY, "hard") for seed in range(2)]
-    each = page_runs.run_seconds(runs[0]) / 100
-    assert estimate([Asked("MCBO", TOY, 50, 1000), Asked("MCBO(beta=5)", "CBO/Alpine2-v0", 10, 1000)], runs) == (
-        pytest.approx(60 * each)
-    )
-    assert estimate([Asked("CBO", TOY, 50, 1000)], runs) == 0.0
+def test_estimates_are_those_of_a_sweep(tmp_path: Path) -> None:
+    wanted = [Asked("Random", TOY, 3, seed) for seed in range(1000, 1004)]
+    play(wanted[:1], tmp_path, jobs=1)
+    (run,) = load_runs(tmp_path)
+    assert estimate(wanted, tmp_path) == pytest.approx(3 * 3 * run.seconds_a_round)
 
 
 def test_runs_are_played_and_not_twice(tmp_path: Path) -> None:
