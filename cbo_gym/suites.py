@@ -15,7 +15,7 @@ from pydantic import Field, FiniteFloat, PositiveInt, ValidationError
 
 from cbo_gym.errors import ArgumentError, did_you_mean, nearby
 from cbo_gym.labels import ENVS_LISTED_BY
-from cbo_gym.registry import RegistryError, entries, is_custom
+from cbo_gym.registry import RegistryError, entries, find_entry, is_custom
 from cbo_gym.seed_ranges import PUBLICATION, is_for_publication
 from cbo_gym.specs import Spec, expand, matches
 from cbo_gym.validation import StrictModel, field_errors
@@ -63,6 +63,11 @@ class Suite(StrictModel):
         """The seeds that it is played with; the first so many of them, if that is said."""
         first = PUBLICATION.start if self.verdict_seeds == "publication" else 0
         return range(first, first + (self.seeds if count is None else count))
+
+    def rounds(self, label: str) -> int:
+        """How many an environment is played for; 0 for one that is not registered, where the suite names no number."""
+        entry = find_entry(Spec.told(label).name)
+        return self.horizon or (entry.horizon if entry else 0)
 
     def takes(self, seed: int, label: str) -> bool:
         """Whether a run of a seed on an environment counts for its verdicts and tables."""

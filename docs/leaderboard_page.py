@@ -176,7 +176,7 @@ def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     """Those on the suite's environments with its number of rounds, from all files; of environments without any, those
     of its own file with most rounds.
     """
-    rounds, parts = {label: _horizon(suite, label) for label in suite.labels()}, taken(suite, parts)
+    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, taken(suite, parts)
     runs = newest(run for found in parts.values() for run in found if run.horizon == rounds.get(run.env))
     there = {run.env for run in runs if run.status == "finished"}
     shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
@@ -185,11 +185,6 @@ def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
         if run.status == "finished":
             longest[run.env] = max(run.horizon, longest.get(run.env, 0))
     return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
-
-
-def _horizon(suite: Suite, label: str) -> int:
-    entry = find_entry(Spec.parse(label).name)
-    return suite.horizon or (entry.horizon if entry else 0)
 
 
 def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
@@ -266,7 +261,7 @@ def not_run(suite: Suite, runs: Sequence[Run], others: Collection[str]) -> str:
     pairs = [(name, label) for name, labels in players.items() if name not in none for label in labels]
     lacking = [(name, label) for name, label in pairs if (label, name) not in counts]
     fewer = [(name, label) for name, label in pairs if 0 < len(counts[label, name]) < suite.seeds]
-    rounds = sorted({(run.env, run.horizon) for run in runs if run.horizon < _horizon(suite, run.env)})
+    rounds = sorted({(run.env, run.horizon) for run in runs if run.horizon < suite.rounds(run.env)})
     failed = sorted({(run.agent, run.env) for run in runs if run.status == "failed"})
     lines = []
     if none:

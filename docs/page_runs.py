@@ -14,7 +14,6 @@ import argparse
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,9 +25,7 @@ from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.play.forecast import forecast
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs.results import Recommend, Run
-from cbo_gym.registry import find_entry
 from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION
-from cbo_gym.specs import Spec
 from cbo_gym.suites import load
 
 ROOT = Path(__file__).parent.parent
@@ -55,12 +52,12 @@ class Grid(NamedTuple):
 
 def asked(paper: Paper) -> list[Asked]:
     """All of them, those for claims first, each once."""
-    horizon = load(paper.suite).horizon
+    suite = load(paper.suite)
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
     found: dict[Asked, None] = {}
     for agent, env, pairs in [*_for_claims(paper), *_for_exhibits(paper)]:
         for label, seed in _units(env, labels, pairs):
-            found[Asked(agent, label, horizon or _registered_horizon(label), seed)] = None
+            found[Asked(agent, label, suite.rounds(label), seed)] = None
     return list(found)
 
 
@@ -104,11 +101,6 @@ def _settings(env: str, labels: Sequence[str]) -> list[str]:
     same = (label for label in labels if _bare(label) == system)
     values = {value for label in same for value in re.findall(rf"\b{keyword}=([^,)*]+)", label)}
     return [one for value in sorted(values) for one in _settings(env.replace(unsaid[0], f"{keyword}={value}"), labels)]
-
-
-@cache
-def _registered_horizon(env: str) -> int:
-    return find_entry(Spec.parse(env).name).horizon
 
 
 def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:

@@ -58,6 +58,15 @@ def test_environments_are_written_out(tmp_path):
     assert [suite.name for suite in load_all(path)] == ["mine"]
 
 
+def test_rounds_are_the_suites_or_those_registered(tmp_path):
+    mine = load("mine", written(tmp_path / "s.yaml", GOOD))
+    assert mine.rounds("CBO/Dropwave-v0") == 2
+    registered = {entry.id: entry.horizon for entry in entries()}
+    open_ended = mine.model_copy(update={"horizon": None})
+    assert open_ended.rounds("CBO/Rosenbrock-v0(dim=3)") == registered["CBO/Rosenbrock-v0"]
+    assert open_ended.rounds("CBO/Nowhere-v0") == 0
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -10,7 +10,6 @@ from pathlib import Path
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.folder import intact_runs, run_files
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.registry import find_entry
 from cbo_gym.suites import Suite
 
 
@@ -21,7 +20,7 @@ def differences(suite: Suite, runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         if run.env not in labels:
             yield f"{described(run)}: the suite {suite.name} has no such environment"
-        elif run.horizon != (rounds := _rounds(suite, run.env)):
+        elif run.horizon != (rounds := suite.rounds(run.env)):
             yield f"{described(run)}: the suite {suite.name} has {rounds} rounds there"
         else:
             seeds[run.agent, run.env][run.seed] += 1
@@ -47,7 +46,7 @@ def warn_of_others(
     others = Counter(
         env_label(run)
         for run in intact_runs(paths)
-        if run.env not in labels or run.horizon not in (horizon, _rounds(suite, run.env)) or run.seed not in wanted
+        if run.env not in labels or run.horizon not in (horizon, suite.rounds(run.env)) or run.seed not in wanted
     )
     if others:
         listed = ", ".join(f"{label} ({count})" for label, count in sorted(others.items()))
@@ -72,11 +71,6 @@ def _seeds(where: str, counts: Counter[int], suite: Suite) -> Iterator[str]:
         yield f"{where}: the suite {suite.name} has {suite.seeds} seeds; missing are {_listed(missing)}"
     if strange := sorted(set(counts) - set(wanted)):
         yield f"{where}: the suite {suite.name} has no seeds {_listed(strange)}"
-
-
-def _rounds(suite: Suite, label: str) -> int:
-    entry = find_entry(label.partition("(")[0])
-    return suite.horizon or (entry.horizon if entry else 0)
 
 
 def _listed(seeds: Sequence[int]) -> str:
