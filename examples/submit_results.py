@@ -56,7 +56,8 @@ def main() -> None:
     arguments = parser.parse_args()
     out = arguments.out
 
-    print(sweep([AGENT], load(SUITE), None, out / "runs"))
+    suite = load(SUITE)
+    print(sweep([AGENT], suite, None, out / "runs"))
     file = publish(out / "runs", out / "submitted", submission=True).path
     (out / "card.yaml").write_text(CARD, encoding="utf-8")
 
@@ -64,7 +65,8 @@ def main() -> None:
     found = check_submission(file, out / "card.yaml", blind=2 if arguments.quick else 5, allow=[AGENT])
     print(found.standing, *found.remarks, *found.problems, sep="\n  ")
     entered = enter(found, out / "store" / "nearby.parquet")
-    board = leaderboard([*load_published(entered.path), *load_published(SUITE)])
+    others = [run for run in load_published(SUITE) if suite.takes(run.seed, run.env)]
+    board = leaderboard([*load_published(entered.path), *others])
     page = write_report(board, out / "report", formats=())
     print(f"{entered.path} has {entered.added} runs; {page} shows them beside the others")
 
