@@ -66,8 +66,10 @@ class Suite(StrictModel):
 
     def rounds(self, label: str) -> int:
         """How many an environment is played for; 0 for one that is not registered, where the suite names no number."""
+        if self.horizon is not None:
+            return self.horizon
         entry = find_entry(Spec.told(label).name)
-        return self.horizon or (entry.horizon if entry else 0)
+        return entry.horizon if entry else 0
 
     def takes(self, seed: int, label: str) -> bool:
         """Whether a run of a seed on an environment counts for its verdicts and tables."""

@@ -294,13 +294,13 @@ def backward_elimination(
     inverse = np.linalg.inv(gram[np.ix_(chosen, chosen)])
     diagonal, weights = inverse.diagonal(), inverse @ correlation[chosen]
     left = total - float(weights @ correlation[chosen])
-    useful, worth = np.ones(len(chosen), dtype=bool), np.full(len(chosen), np.inf)
+    worth = np.full(len(chosen), np.inf)
     for _ in chosen:
         yield max(left, 0.0), present
-        np.divide(weights * weights, diagonal, out=worth, where=useful)
+        np.divide(weights * weights, diagonal, out=worth, where=present[chosen])
         least = worth.argmin()
         left += float(worth[least])
-        useful[least], worth[least], present[chosen[least]] = False, np.inf, False
+        worth[least], present[chosen[least]] = np.inf, False
         step = inverse[:, least] / diagonal[least]
         weights -= step * weights[least]
         inverse -= step[:, None] * inverse[least]
