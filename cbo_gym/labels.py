@@ -83,12 +83,17 @@ class Spec:
         return f"{self.name}({inner})" if inner else self.name
 
 
+def bare_name(label: str) -> str:
+    """The name in a label, without its parameters."""
+    return label.partition("(")[0]
+
+
 def matches(label: str, patterns: Iterable[str]) -> bool:
     """Whether a label is one of the patterns, with its parameters or without, or fits one with :data:`WILDCARDS`.
 
     ``CBO/BinaryTree-v0(depth=3)`` matches itself, ``CBO/BinaryTree-v0``, and ``CBO/Bin*``.
     """
-    return any(pattern in (label, label.partition("(")[0]) or fnmatchcase(label, pattern) for pattern in patterns)
+    return any(pattern in (label, bare_name(label)) or fnmatchcase(label, pattern) for pattern in patterns)
 
 
 def expand(texts: Iterable[str], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[str]:

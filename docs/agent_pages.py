@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any
 
 from cbo_gym.agents.zoo import zoo
+from cbo_gym.labels import bare_name
 from cbo_gym.task import Mode
 
 DOCS = Path(__file__).parent
@@ -148,7 +149,7 @@ class Result:
     @property
     def id(self) -> str:
         """Of the environment, where :attr:`env` also has keywords and the number of rounds: ``CBO/Alpine2-v0``."""
-        return self._spec.partition("(")[0]
+        return bare_name(self._spec)
 
     @property
     def page(self) -> str:

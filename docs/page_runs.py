@@ -25,6 +25,7 @@ from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.play.forecast import forecast
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs.results import Recommend, Run
+from cbo_gym.labels import bare_name
 from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION
 from cbo_gym.suites import load
 
@@ -97,8 +98,8 @@ def _settings(env: str, labels: Sequence[str]) -> list[str]:
     """What a label stands for: in the place of a ``*`` all that other labels of the same system say there."""
     if (unsaid := re.search(r"(\w+)=\*", env)) is None:
         return [env]
-    keyword, system = unsaid[1], _bare(env)
-    same = (label for label in labels if _bare(label) == system)
+    keyword, system = unsaid[1], bare_name(env)
+    same = (label for label in labels if bare_name(label) == system)
     values = {value for label in same for value in re.findall(rf"\b{keyword}=([^,)*]+)", label)}
     return [one for value in sorted(values) for one in _settings(env.replace(unsaid[0], f"{keyword}={value}"), labels)]
 
@@ -107,10 +108,6 @@ def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
     """Those of which the store has no run as long, whatever its code."""
     there = {Asked(run.agent, run.env, run.horizon, run.seed) for run in stored if run.status != "failed"}
     return [one for one in asked(paper) if one not in there]
-
-
-def _bare(label: str) -> str:
-    return label.partition("(")[0]
 
 
 def grids(wanted: Iterable[Asked]) -> Iterator[Grid]:

@@ -13,7 +13,7 @@ from cbo_gym.cli.application import AGENT_HELP, MODE_HELP, WILDCARD_HELP, app, l
 from cbo_gym.cli.completion import agent_names
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table
 from cbo_gym.errors import EXTRA_OF, ArgumentError, CBOGymError
-from cbo_gym.labels import AGENTS_LISTED_BY
+from cbo_gym.labels import AGENTS_LISTED_BY, bare_name
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _cards(names: list[str]) -> list[AgentCard]:
     cards = []
     for name in expand(names, known_agents, AGENTS_LISTED_BY):
         try:
-            bare, seconds = name.partition("(")[0], MAKING_SECONDS if name in names else LISTING_SECONDS
+            bare, seconds = bare_name(name), MAKING_SECONDS if name in names else LISTING_SECONDS
             if bare in zoo():
                 cards.append(known[bare] if bare in known else agent_card(bare))
             else:

@@ -16,6 +16,7 @@ from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.files import write_text
+from cbo_gym.labels import bare_name
 from cbo_gym.specs import Spec
 from cbo_gym.yaml_files import read_yaml
 
@@ -114,7 +115,7 @@ def final_score(run: Run, metric: str) -> float:
 
 def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
     """The parameter's value in the label of a run of the agent; None if it has none, or is of another agent."""
-    if run.agent.partition("(")[0] != shared.name:
+    if bare_name(run.agent) != shared.name:
         return None
     keywords = Spec.told(run.agent).keywords
     value = keywords.pop(parameter, None)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cbo_gym.agents.zoo import zoo
+from cbo_gym.labels import bare_name
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#AA3377", "#7A5CFA", "#8B5E3C")
 GREY = "#777777"
@@ -47,12 +48,12 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
         labels: of all agents of a report, parameters included.
     """
     distinct = set(labels)
-    places = _places({agent_name(label) for label in distinct})
+    places = _places({bare_name(label) for label in distinct})
     # agents as they come first, so that a variant never takes the look of another agent
-    ordered = sorted(distinct, key=lambda label: (label != agent_name(label), places[agent_name(label)], label))
+    ordered = sorted(distinct, key=lambda label: (label != bare_name(label), places[bare_name(label)], label))
     found: dict[str, Look] = {}
     for label in ordered:
-        possible = list(_possible(agent_name(label), places[agent_name(label)]))
+        possible = list(_possible(bare_name(label), places[bare_name(label)]))
         taken = set(found.values())
         found[label] = next((look for look in possible if look not in taken), possible[0])
     return found
@@ -61,11 +62,6 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
 def of_place(place: int) -> Look:
     """The look of what is not an agent, by its place from 0 among the lines of a figure."""
     return next(_possible("", place))
-
-
-def agent_name(label: str) -> str:
-    """The agent of a label, without parameters."""
-    return label.partition("(")[0]
 
 
 def _places(names: set[str]) -> dict[str, int]:

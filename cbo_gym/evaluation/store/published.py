@@ -63,6 +63,7 @@ from cbo_gym.evaluation.runs.results import (
 )
 from cbo_gym.evaluation.runs.rounds import Lists, Rounds
 from cbo_gym.files import write_bytes
+from cbo_gym.labels import bare_name
 from cbo_gym.seed_ranges import PUBLICATION
 from cbo_gym.specs import matches
 from cbo_gym.suites import Suite, load_all, suites_path
@@ -188,10 +189,8 @@ def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: 
     old = read_part(path) if path.exists() else []
     if overrule:
         theirs = set(map(identity, new))
-        blind = {(run.agent, _id(run)) for run in new if run.secret}
-        old = [
-            run for run in old if identity(run) not in theirs and not (run.secret and (run.agent, _id(run)) in blind)
-        ]
+        blind = {_blind_group(run) for run in new if run.secret}
+        old = [run for run in old if identity(run) not in theirs and not (run.secret and _blind_group(run) in blind)]
     kept = newest([*new, *old])  # of two that are equally new the last counts
     content = _sealed(name, kept)
     others = sum(other.stat().st_size for other in parts(store) if other != path)
@@ -212,9 +211,9 @@ def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: 
     )
 
 
-def _id(run: Run) -> str:
-    """Of a run's environment, without its parameters."""
-    return run.env.partition("(")[0]
+def _blind_group(run: Run) -> tuple[str, str]:
+    """What blind runs are played for together: an agent on an environment, whatever its parameters."""
+    return run.agent, bare_name(run.env)
 
 
 def load_published(store: Path | str | None = None, suite: str | None = None) -> list[Run]:

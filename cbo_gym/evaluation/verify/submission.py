@@ -27,6 +27,7 @@ from cbo_gym.evaluation.store.published import Published, put, read_part
 from cbo_gym.evaluation.verify.admission import admitted_agent, admitted_env
 from cbo_gym.evaluation.verify.referee import Blind, blind_scores, drops, gains, replayed, rescored
 from cbo_gym.evaluation.verify.replay import Replay
+from cbo_gym.labels import bare_name
 from cbo_gym.registry import entries
 from cbo_gym.suites import load
 from cbo_gym.validation import StrictModel, field_errors
@@ -179,13 +180,8 @@ def _fate(one: Replay) -> str:
     return {"differs": "differs", "skipped": "could not be"}.get(one.verdict, "")
 
 
-def _name(label: str) -> str:
-    """Of an agent or an environment, without its parameters."""
-    return label.partition("(")[0]
-
-
 def _names(card: Card, runs: Sequence[Run]) -> Iterator[str]:
-    if others := sorted({run.agent for run in runs if _name(run.agent) != card.agent}):
+    if others := sorted({run.agent for run in runs if bare_name(run.agent) != card.agent}):
         yield f"the card is of {card.agent}, the file has runs of {', '.join(others)} too"
 
 
@@ -225,7 +221,7 @@ def _environments(runs: Sequence[Run]) -> Iterator[str]:
 def _isolation(runs: Sequence[Run]) -> Iterator[str]:
     """Played as somebody else's agents are: apart from the environment, and told which it is."""
     for run in runs:
-        if run.status == "finished" and not run.isolated and _name(run.agent) not in zoo():
+        if run.status == "finished" and not run.isolated and bare_name(run.agent) not in zoo():
             yield f"{described(run)}: the agent was not isolated; play by cbo-gym sweep, by an import path or a package"
         if run.secret:
             yield f"{described(run)} was blind; whoever checks plays blind, and nobody else's counts"
@@ -245,7 +241,7 @@ def _remarks(runs: Sequence[Run]) -> Iterator[str]:
     counts = Counter(run.status for run in runs)
     yield ", ".join(f"{counts[status]} {status}" for status in ("finished", "failed", "skipped")) + " runs"
     newest = {one.id.rpartition("-v")[0]: one.id for one in sorted(entries(), key=lambda one: _number(one.id))}
-    for name in sorted({_name(run.env) for run in runs}):
+    for name in sorted({bare_name(run.env) for run in runs}):
         if (best := newest.get(name.rpartition("-v")[0])) and best != name:
             yield f"{name} is an older version; {best} is there"
     if machines := sorted({run.machine for run in runs if run.machine}):
