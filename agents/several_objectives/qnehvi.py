@@ -17,6 +17,9 @@ Departures:
   whose posterior means lie on the front or next below it: at most 24, spread out over it where there are more.
 * The reference point lies below the front of posterior means by a tenth of its range, as BoTorch infers one; here the
   front is of the actions played and of random ones, or its ends would never count where they are further out.
+* BoTorch would compile a kernel for the processor at hand where it finds a compiler: a minute's wait in each new
+  environment, and other last digits on each processor, by which runs part. The same sums are done by PyTorch here,
+  for all of the process.
 * The logarithm of a smoothed improvement is maximised (qLogNEHVI, Ament et al. 2023), by the search that this package's
   other agents use.
 """
@@ -27,7 +30,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+from botorch.acquisition.multi_objective import logei
 from botorch.acquisition.multi_objective.objective import MCMultiOutputObjective
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
@@ -47,6 +50,7 @@ from cbo_gym.agents.toolbox.search import maximise
 from cbo_gym.arguments import require_truth_value, whole_number
 from cbo_gym.task import Action, HardTask, Info, Observation
 
+logei._C, logei._load_attempted = None, True  # no kernel of its own, see above: BoTorch has no public switch
 SCREENING_SAMPLES = 8
 RAW_SAMPLES, GENERATIONS, RESTARTS = 256, 2, 4  # of the search
 
@@ -106,7 +110,7 @@ class QNEHVI(SeveralObjectivesAgent):
         baseline = self.surrogates[0].inputs[baseline_of(estimates)]
         reference = scaled.scale(reference_of(estimates, self._predicted_rewards, self.features, seed)).tolist()
         few, many = (
-            qLogNoisyExpectedHypervolumeImprovement(
+            logei.qLogNoisyExpectedHypervolumeImprovement(
                 self.model,
                 reference,
                 baseline,

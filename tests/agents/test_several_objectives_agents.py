@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from botorch.acquisition.multi_objective import logei
 
 from cbo_gym import UnsupportedModeError, agents, evaluate, make_task
 from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
@@ -46,6 +47,14 @@ def test_the_ends_of_the_front_count_before_they_are_played() -> None:
     assert (reference < [0.1, -0.9]).all()  # all trade-offs from (0, 0) to (1, -1) are on the front that is expected
     known = reference_of(played, lambda inputs: np.full((len(inputs), 2), -5.0), features, 1)
     np.testing.assert_allclose(known, [0.49, -0.61])  # what is dominated moves nothing
+
+
+def test_no_kernel_is_compiled_for_the_processor_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[object] = []
+    monkeypatch.setattr("torch.utils.cpp_extension.load", lambda **source: compiled.append(source))
+    evaluate("qNEHVI", PUBLISHED, 100, horizon=1, recommend="end")
+    assert not compiled
+    assert logei._C is None  # nor was one before
 
 
 def test_each_plays_its_sets() -> None:
