@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.stats import norm
 from cbo_gym import Mode, Round, UnsupportedModeError, evaluate
 from cbo_gym.actions import ChoiceCodec, Domains
 from cbo_gym.agents import Random
-from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_expected_improvement
+from cbo_gym.agents.intervention_sets.cbo import CBO, coverage, log_expected_improvement, log_lesson
 from cbo_gym.agents.intervention_sets.ccbo import CCBO
 from cbo_gym.agents.surrogates.causal.causal_prior import (
     CausalGP,
@@ -279,6 +280,15 @@ def test_log_expected_improvement_far_below_the_best() -> None:
     torch.testing.assert_close(found[1:4], tail, atol=0.01, rtol=0.0)
 
 
+@pytest.mark.parametrize("std", [3.0, 0.5, 1e-2, 1e-9])
+@pytest.mark.parametrize("noise", [2.0, 0.1])
+def test_a_lesson_is_the_share_of_uncertainty_that_one_look_removes(std: float, noise: float) -> None:
+    precision = 1 / Decimal(std) ** 2
+    after = 1 / (precision + 1 / Decimal(noise) ** 2).sqrt()  # of the posterior, in exact enough arithmetic
+    found = log_lesson(torch.tensor(std, dtype=torch.float64), noise)
+    assert float(found) == pytest.approx(float((1 - after / Decimal(std)).ln()), rel=1e-6)
+
+
 def test_coverage_by_hand() -> None:
     box = np.array([[0.0, 2.0], [0.0, 4.0]])
     triangle = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 4.0]])
@@ -456,6 +466,28 @@ def test_awkward_rewards_do_not_end_a_run(rewards: list[float], duplicates: bool
         agent.update(action, {"nodes": np.array([0.5, 0.5, reward])}, reward, {})
     assert np.isfinite(agent.estimated_rewards()).all()
     assert task.action_space.contains(agent.recommend())
+
+
+def test_an_early_round_leaves_what_was_played_often_for_what_may_be_better() -> None:
+    """Plain expected improvement goes on at a known hill, whose own standard deviation keeps it improvable."""
+    _, task = make(TOY, 0, 1)
+    hill, target = 0.3, np.int64(task.targets.index(X1))
+    places = [hill] * 20 + [(number + 0.5) / 10 for number in range(10)]
+    for seed in range(4):
+        noise = np.random.default_rng(seed).normal(0.0, 0.3, len(places))
+        past = [*toy_rounds([(0.0, 0.0), (1.0, -1.0), (0.5, 2.0)])]
+        for place, error in zip(places, noise, strict=True):
+            reward = math.exp(-((place - hill) ** 2) / 0.02) + error
+            action = {"target": target, "values": np.array([0.5, place])}
+            past.append(Round(action, {"nodes": np.array([0.0, place, reward])}, reward))
+        agent = CBO(targets=[X1], max_observations=3)
+        agent.reset(replace(task, initial_data=tuple(past[:-1])), 0)
+        away = []
+        for _ in range(2):  # the first round that is not initial data, and the second
+            away.append(abs(float(agent.act({})["values"][1]) - hill))
+            agent.update(*past[-1], {})
+        assert away[0] > 0.05
+        assert away[1] < 0.05
 
 
 def test_toy_graph_mean_expected_reward_beats_random_in_every_run() -> None:
