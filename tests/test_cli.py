@@ -337,7 +337,7 @@ def test_sweep_then_leaderboard(tmp_path):
     words += ["--seeds", "2", "--horizon", "3", "--jobs", "1"]
     assert "8 finished, 0 failed, 0 skipped; 0 of them were there already" in invoke(*words)
     assert "8 of them were there already" in invoke(*words)
-    printed = invoke("leaderboard", folder)
+    printed = invoke("leaderboard", folder, "--figures", "svg")
     assert "CBO/ToyGraph-v0, T=3" in printed
     assert "All modes, over environments" in printed
     assert (tmp_path / "runs" / "report" / "report.html").exists()
@@ -360,7 +360,7 @@ def test_sweep_then_leaderboard(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"{BEGIN}\n{END}\n")
     words = ["leaderboard", folder, "--mode", "hard", "--out", str(tmp_path / "hard"), "--markdown", str(readme)]
-    printed = invoke(*words, "-a", "Opt*")
+    printed = invoke(*words, "-a", "Opt*", "--figures", "svg")
     assert "CBO/ToyGraph-v0, T=3" in printed
     assert "CBO/Dropwave-v0" not in printed
     assert "Random" not in printed
@@ -376,7 +376,8 @@ def test_a_failed_run_is_shown_and_sets_the_exit_status(tmp_path):
     printed = invoke(*words, code=1)
     assert "1 finished, 1 failed" in printed
     assert "must lie in [0, 1]; given nan" in printed
-    assert "failed: tests.helpers:Nonsense on CBO/Dropwave-v0, seed 0" in invoke("leaderboard", folder)
+    told = invoke("leaderboard", folder, "--figures", "svg")
+    assert "failed: tests.helpers:Nonsense on CBO/Dropwave-v0, seed 0" in told
 
 
 def test_sweep_then_choose(tmp_path):

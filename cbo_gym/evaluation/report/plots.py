@@ -105,7 +105,7 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
     """
     require_formats(formats)
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # what has been laid out once need not be for every format
+    figure.set_layout_engine(None)  # what has been laid out once need not be for every format
     for kind in formats:
         content = BytesIO()  # of a disk that is full Matplotlib says something else
         figure.savefig(content, format=kind, dpi=DPI, metadata=UNDATED[kind])
