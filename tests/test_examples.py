@@ -18,7 +18,6 @@ LONG = (
     "reproduce_excbo",
     "reproduce_gpoo",
     "reproduce_mcbo",
-    "reproduce_ssem",
     "submit_results",
 )
 

@@ -38,7 +38,7 @@ Departures:
   first twenty rounds multiplies it by what a play could teach, ``1 - noise / sqrt(sd^2 + noise^2)`` (augmented expected
   improvement, Huang, Allen, Notz & Zeng 2006); without noise nothing changes. In all rounds, in the first half, or to
   the power of the share of rounds that are left, it cost more while learning, and on CBO/CompleteGraph-v0 at the end
-  too (seeds 150 to 165 of the survey's systems and of CBO/ToyGraph-v0 and CBO/CompleteGraph-v0).
+  too (seeds 150 to 169 of the survey's systems and of CBO/ToyGraph-v0 and CBO/CompleteGraph-v0).
 * All sets have one GP, the paper's each one of its own. What the causal prior misses is taken for alike in sets with
   most variables in common, and noise and scales for the same in all, so that they are learned from all rewards. The
   paper's prior covariance ``v RBF + s s'`` takes an error of the estimate for the same wherever it is likely, and of
