@@ -15,6 +15,7 @@ from cbo_gym.agents.choice.rules import LAST, RULES, SECONDS, ranking
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, MissingExtraError, UnsupportedModeError
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
+from cbo_gym.labels import bare_name
 from cbo_gym.registry import SEVERAL, find_entry
 from cbo_gym.specs import Spec, make_env, modes_of
 from cbo_gym.task import Mode
@@ -114,7 +115,7 @@ def test_violations_are_those_of_the_chosen_agent(monkeypatch):
 def test_the_record_has_the_same_of_both():
     kept = record.load()["agents"]
     for env in record.PLAYED_BY_AGENTS:
-        if SEVERAL in find_entry(env.partition("(")[0]).tags:
+        if SEVERAL in find_entry(bare_name(env)).tags:
             continue  # it refuses these
         who = chosen(env).agent
         assert kept[f"Auto on {env}"] == kept[f"{who} on {env}"]

@@ -22,6 +22,7 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import CBOGymError
 from cbo_gym.evaluation import evaluate, leaderboard
 from cbo_gym.evaluation.verify.submission import Told
+from cbo_gym.labels import bare_name
 from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, create_agent, find_agent, modes_of
 from cbo_gym.suites import load, load_all
@@ -203,10 +204,10 @@ def test_papers_name_agents_and_environments_that_there_are(paper):
     envs = {env for exhibit in paper.exhibits for env in exhibit.environments} | {
         env for one in claims for env in (*one.envs, *filter(None, [one.worse_env]))
     }
-    bases = {label.partition("(")[0] for label in labels}
+    bases = {bare_name(label) for label in labels}
     for env in envs:
-        assert env.partition("(")[0] in bases, env
-        assert find_entry(env.partition("(")[0]) is not None
+        assert bare_name(env) in bases, env
+        assert find_entry(bare_name(env)) is not None
         if "*" not in env:
             assert str(Spec.parse(env)) == env, "labels have their keywords in order"
     for exhibit in paper.exhibits:

@@ -15,6 +15,7 @@ from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, sealed
 from cbo_gym.evaluation.store.finding import find_published
 from cbo_gym.evaluation.store.published import is_published, own_store
+from cbo_gym.labels import bare_name
 
 ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
 ROUNDS = 20
@@ -207,7 +208,7 @@ def test_what_is_not_there_is_named(store, monkeypatch, tmp_path):
 def test_results_of_the_package_are_loaded_by_name(tmp_path, monkeypatch):
     runs = load_published("cbou2025")
     assert runs == load_published(suite="cbou2025")
-    assert {run.env.partition("(")[0] for run in runs} <= {f"CBO/ErdosRenyi{size}-v0" for size in (10, 20, 100)}
+    assert {bare_name(run.env) for run in runs} <= {f"CBO/ErdosRenyi{size}-v0" for size in (10, 20, 100)}
     found = find_published(runs[3].id[:12])
     assert (found, len(found.id)) == (runs[3], 24)
     assert len({run.id for run in runs}) == len(runs)
