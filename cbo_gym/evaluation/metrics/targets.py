@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cbo_gym.evaluation.runs.results import Run
@@ -14,16 +16,16 @@ def has_targets(run: Run) -> bool:
     return run.status == "finished" and "slice" not in run.columns and run.optimum > run.random_value
 
 
-def rounds_to(run: Run, target: float) -> float:
-    """The first round after which the best action so far had at least this score; infinite if there is none."""
-    scores = 1.0 - run.table["best_so_far_regret"].to_numpy() / (run.optimum - run.random_value)
-    there = np.flatnonzero(scores >= target)
-    return float(there[0] + 1) if len(there) else np.inf
+def rounds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
+    """The first rounds after which the best action so far had at least these scores; infinite if there are none."""
+    scores = 1.0 - run.curve("best_so_far_regret") / (run.optimum - run.random_value)
+    there = scores >= np.array(targets)[:, None]
+    return np.where(there.any(-1), there.argmax(-1) + 1.0, np.inf)
 
 
-def seconds_to(run: Run, target: float) -> float:
+def seconds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
     """The agent's own seconds until then: for getting ready and for as many mean rounds."""
-    return run.reset_seconds + run.seconds_a_round * rounds_to(run, target)
+    return run.reset_seconds + run.seconds_a_round * rounds_to(run, targets)
 
 
 def shares(times: np.ndarray, at: np.ndarray) -> np.ndarray:

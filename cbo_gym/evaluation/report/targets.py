@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 HEIGHT = 3.8  # inches
 POINTS = 100  # of a line
 EVERY = 12  # points between markers
-#: what is on the horizontal axes of a row: its title, and a run's time to a target
-ROWS: dict[str, Callable[[Run, float], float]] = {"Round": rounds_to, "Seconds of the agent": seconds_to}
+#: what is on the horizontal axes of a row: its title, and a run's times to the targets
+ROWS: dict[str, Callable[[Run], np.ndarray]] = {"Round": rounds_to, "Seconds of the agent": seconds_to}
 
 
 @on_paper
@@ -41,11 +41,12 @@ def draw_targets(title: str, runs: Sequence[Run], styles: Mapping[str, Look] | N
     styles, names = styles or looks(by_agent), shortened(by_agent, LABEL_WIDTH)
     figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
     axes = figure.subplots(len(ROWS), len(TARGETS), sharex="row", sharey=True)
-    for row, (label, time) in zip(axes, ROWS.items(), strict=True):
-        for axis, target in zip(row, TARGETS, strict=True):
-            times = {agent: np.array([time(run, target) for run in own]) for agent, own in by_agent.items()}
-            for agent, found in times.items():
-                _draw(axis, found, np.array([run.env for run in by_agent[agent]]), names[agent], styles[agent])
+    for row, (label, times) in zip(axes, ROWS.items(), strict=True):
+        for agent, own in by_agent.items():
+            envs = np.array([run.env for run in own])
+            for axis, found in zip(row, np.stack([times(run) for run in own], -1), strict=True):
+                _draw(axis, found, envs, names[agent], styles[agent])
+        for axis in row:
             axis.set(xscale="log", xlabel=label, ylim=(-0.03, 1.03))
         row[0].set_ylabel("Share of runs")
     for axis, target in zip(axes[0], TARGETS, strict=True):

@@ -226,7 +226,7 @@ class Run:
     @property
     def seconds(self) -> np.ndarray:
         """The agent's own time in each round in seconds: ``act``, ``update`` and ``recommend`` together."""
-        return np.sum([self.curve(name) for name in SECONDS], axis=0)
+        return np.sum(list(stacked([self], SECONDS).values()), axis=0)[0]
 
     @property
     def is_constrained(self) -> bool:
