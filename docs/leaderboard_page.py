@@ -77,7 +77,7 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
         shown.append(f"Of {', '.join(suite.name for suite in earlier)}: {judged_on(earlier[0])}")
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
-        shown += _suite(suite, runs_of(suite, parts), others, pictures)
+        shown += suite_part(suite, runs_of(suite, parts), others, pictures)
     shown += ["## Papers", PAPERS_NOTE, tallies(parts)]
     return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
 
@@ -187,7 +187,8 @@ def runs_of(suite: Suite, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     return [*runs, *(run for run in shorter if run.horizon == longest.get(run.env))]
 
 
-def _suite(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
+def suite_part(suite: Suite, runs: Sequence[Run], others: Collection[str], pictures: dict[str, str]) -> list[str]:
+    """What the page says of a suite, given its runs; its pictures are put among the others."""
     asked = (
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
         f"{suite.metric}. {judged_on(suite)}"

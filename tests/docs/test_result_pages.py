@@ -50,6 +50,12 @@ def pages(made_up):
     return result_pages.pages(made_up, {f"agents/{name}.md" for name in zoo()})
 
 
+def shown(name, runs):
+    """What the leaderboard says of a suite, of which there are these runs."""
+    suite = load(name)
+    return "\n\n".join(leaderboard_page.suite_part(suite, runs_of(suite, {name: runs}), (), {}))
+
+
 def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
     page = pages["leaderboard.md"]
     assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [
@@ -70,7 +76,7 @@ def test_every_suite_is_on_the_leaderboard_and_what_is_not_run_is_said(pages):
 
 def test_gap_is_shown_where_a_suite_is_compared_by_it():
     runs = [made_up_run("CBO", 1000, [0.5] * 100, "CBO/SurveyToyGraph-v0", "hard", initial_expected=0.0)]
-    page = leaderboard_page.leaderboard_pages({"survey2026": runs})["leaderboard.md"]
+    page = shown("survey2026", runs)
     assert "**Hard, over environments: expected**" in page
     assert "| agent | GAP at 20 | GAP at 50 | GAP at 100 | PA-GAP at 20" in page
 
@@ -83,10 +89,10 @@ def test_what_is_lost_without_the_true_graph_is_shown_where_it_was_played():
         for seed in range(1000, 1002)
         for env, value in ((system, 0.9), (wrong, 0.4))
     ]
-    page = leaderboard_page.leaderboard_pages({"ceo2023": given})["leaderboard.md"]
+    page = shown("ceo2023", given)
     assert "<summary>Lost without the true graph</summary>" in page
     assert re.search(r"\| CBO(<sup>n</sup>)? \| wrong.*\| 2 \| 0\.5[0 ±.]* \|", page)
-    alone = leaderboard_page.leaderboard_pages({"ceo2023": given[::2]})["leaderboard.md"]
+    alone = shown("ceo2023", given[::2])
     assert "Lost without the true graph" not in alone
 
 
@@ -101,7 +107,7 @@ def test_who_has_not_played_everything_is_never_ranked_among_those_who_have():
     whole, partial = leaderboard_page.scores_of(leaderboard(runs), "hard")
     assert [row["agent"] for row in whole] == ["CBO", "Random"]
     assert [(row["agent"], row["envs"]) for row in partial] == [("MCBO", 1)]
-    page = leaderboard_page.leaderboard_pages({"mcbo2023": runs})["leaderboard.md"]
+    page = shown("mcbo2023", runs)
     ranked, _, apart = page.partition("<summary>Not ranked in hard mode: 1</summary>")
     assert "| CBO<sup>n</sup> | 5 | 0.500 |" in ranked
     assert "| MCBO<sup>n</sup> | 1 of 2 | 5 | 0.900 |" in apart.partition("</details>")[0]
