@@ -16,6 +16,7 @@ from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, sea
 from cbo_gym.evaluation.store.finding import find_published
 from cbo_gym.evaluation.store.published import is_published, own_store
 from cbo_gym.labels import bare_name
+from cbo_gym.seed_ranges import PUBLICATION
 
 ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
 ROUNDS = 20
@@ -116,7 +117,7 @@ def test_publishing_again_changes_nothing_and_newer_runs_take_the_place_of_older
 
 
 def test_of_a_suite_only_its_environments_are_taken(played, tmp_path):
-    folder = folder_of(tmp_path / "mine", played)
+    folder = folder_of(tmp_path / "mine", [replace(run, seed=PUBLICATION.start + run.seed) for run in played])
     done = publish(folder, tmp_path, "cocabo2023")
     assert (done.path.name, done.added, done.left_out) == ("cocabo2023.parquet", 2, len(played) - 2)
     assert {run.env for run in load_published(tmp_path, "cocabo2023")} == {"CBO/CoCaFig1-v0"}
