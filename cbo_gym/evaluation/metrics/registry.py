@@ -15,6 +15,7 @@ import polars as pl
 
 from cbo_gym.evaluation.metrics.gap import GAPS, gaps
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
+from cbo_gym.evaluation.metrics.targets import first_rounds
 from cbo_gym.evaluation.runs.results import SECONDS, Run, stacked
 
 Array = np.ndarray
@@ -122,8 +123,7 @@ def _rounds_to_goal(ends: Ends) -> Array | None:
     """The first round after which the best action played so far scores at least :data:`GOAL`."""
     if "slice" in ends.columns or "best_so_far_regret" not in ends.columns:  # slices have no one optimum
         return None
-    there = ends.score(ends.of("optimum")[:, None] - ends.curve("best_so_far_regret")) >= GOAL
-    return np.where(there.any(axis=1), there.argmax(axis=1) + 1.0, np.inf)
+    return first_rounds(ends.score(ends.of("optimum")[:, None] - ends.curve("best_so_far_regret")) >= GOAL)
 
 
 def _run_seconds(ends: Ends) -> Array:

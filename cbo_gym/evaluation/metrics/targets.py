@@ -19,7 +19,11 @@ def has_targets(run: Run) -> bool:
 def rounds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
     """The first rounds after which the best action so far had at least these scores; infinite if there are none."""
     scores = 1.0 - run.curve("best_so_far_regret") / (run.optimum - run.random_value)
-    there = scores >= np.array(targets)[:, None]
+    return first_rounds(scores >= np.array(targets)[:, None])
+
+
+def first_rounds(there: np.ndarray) -> np.ndarray:
+    """The first round, from 1, of each row that has one, infinite for the others: ``... x rounds`` to ``...``."""
     return np.where(there.any(-1), there.argmax(-1) + 1.0, np.inf)
 
 
