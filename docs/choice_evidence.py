@@ -60,9 +60,9 @@ class Against(NamedTuple):
 
 def published() -> pl.DataFrame:
     """The table of all published runs by which rules may be chosen, on no seed that is for publication alone, but those
-    of the README's table, whose seconds are of a busy machine.
+    of the README's table, whose seconds are of a busy machine. Most are in the store's history.
     """
-    parts = [path for path in sorted(own_store().glob("*.parquet")) if path.stem != SHOWCASE]
+    parts = [path for path in sorted(own_store().rglob("*.parquet")) if path.stem != SHOWCASE]
     runs = (run for path in parts for run in load_published(path))
     return table_of(run for run in runs if not is_for_publication(run.seed, Spec.told(run.env).keywords))
 

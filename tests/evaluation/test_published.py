@@ -14,13 +14,21 @@ from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_runs
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, sealed
 from cbo_gym.evaluation.store.finding import find_published
-from cbo_gym.evaluation.store.published import is_published, own_store
+from cbo_gym.evaluation.store.published import HISTORY, is_published, own_store
+from cbo_gym.evaluation.store.rounding import LEVELS
 from cbo_gym.labels import bare_name
 from cbo_gym.seed_ranges import PUBLICATION
+from cbo_gym.suites import Suite
 
 ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
 ROUNDS = 20
+STRICT = Suite(
+    name="strict", title="t", description="d", environments=["CBO/Dropwave-v0"], horizon=2, seeds=1, metric="score",
+    verdict_seeds="publication",
+)  # fmt: skip
 SINGLE = 1e-6  # of what lies between random play and the optimum
+OF_REWARDS = ("reward", "pseudo_regret", "average_pseudo_regret")
+NOISE_FREE = "CBO/Alpine2-v0"  # of all others rewards are rounded
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +56,7 @@ def by_cell(runs):
     return {(run.agent, run.env, run.seed): run for run in runs}
 
 
-def test_what_is_published_comes_back_in_single_precision(played, store):
+def test_what_is_published_comes_back_in_single_precision_and_noisy_rewards_to_what_they_tell(played, store):
     back, full = by_cell(load_published(store)), by_cell(played)
     assert set(back) == set(full)
     for cell, run in full.items():
@@ -67,6 +75,8 @@ def test_what_is_published_comes_back_in_single_precision(played, store):
                 assert theirs.dtype == ours.dtype
                 assert theirs.is_null().equals(ours.is_null())
                 slack = SINGLE * ROUNDS * max(run.optimum - run.random_value, abs(run.optimum))
+                if name in OF_REWARDS and run.env != NOISE_FREE:
+                    slack += (run.optimum - run.random_value) / LEVELS
                 np.testing.assert_allclose(theirs.to_numpy(), ours.to_numpy(), rtol=1e-6, atol=slack)
 
 
@@ -220,6 +230,20 @@ def test_results_of_the_package_are_loaded_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cbou2025").mkdir()
     assert load_published("cbou2025") == []  # what is here goes first
+
+
+def test_runs_that_a_suite_takes_no_more_are_set_aside(tmp_path, monkeypatch):
+    runs = [evaluate("Random", "CBO/Dropwave-v0", seed, horizon=2) for seed in (0, 1, PUBLICATION.start)]
+    publish(folder_of(tmp_path / "old", runs[:2]), tmp_path / "store", "strict")
+    monkeypatch.setattr("cbo_gym.evaluation.store.published.load_all", lambda: (STRICT,))
+    done = publish(folder_of(tmp_path / "new", runs[2:]), tmp_path / "store", "strict")
+    assert (done.added, done.unchanged) == (1, 0)
+    assert load_published(tmp_path / "store") == runs[2:]
+    assert [run.seed for run in load_published(tmp_path / "store" / HISTORY, "strict")] == [0, 1]
+    assert find_published(runs[1].id, tmp_path / "store") == runs[1]  # an id stays
+    before = {path: path.read_bytes() for path in tmp_path.rglob("strict.parquet")}
+    publish(tmp_path / "new", tmp_path / "store", "strict")
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_an_id_is_of_what_was_run(played):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.evaluation.store.published import load_published
+from cbo_gym.evaluation.store.published import HISTORY, load_published, own_store
 
 ID = re.compile(r"[0-9a-f]{6,24}")
 
@@ -17,7 +17,8 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
 
     Args:
         run_id: the id, or at least six characters that begin no other one's.
-        store: as :func:`cbo_gym.evaluation.load_published` takes it; None for what the package has.
+        store: as :func:`cbo_gym.evaluation.load_published` takes it; None for what the package has. What it has not is
+            looked for in its history, which a checkout has and an installed package has not.
 
     Raises:
         ArgumentError: if the text is no id, or if there is no such run, or several.
@@ -25,8 +26,14 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
     """
     if not ID.fullmatch(run_id):
         raise ArgumentError(f"an id has 24 digits and letters a to f, of which 6 may do; given {shown(run_id)}")
-    found = {run.id: run for run in load_published(store) if run.id.startswith(run_id)}
+    past = (own_store() if store is None else Path(store)) / HISTORY
+    found = _beginning_with(run_id, store) or (_beginning_with(run_id, past) if past.is_dir() else {})
     if len(found) != 1:
         which = f"the ids of {len(found)} published runs begin with" if found else "no published run has the id"
-        raise ArgumentError(f"{which} {run_id}; load_published() has them all, as run.id")
+        there = "" if past.is_dir() else "; of runs that count no more the repository has results/history"
+        raise ArgumentError(f"{which} {run_id}; load_published() has them all, as run.id{there}")
     return next(iter(found.values()))
+
+
+def _beginning_with(run_id: str, store: Path | str | None) -> dict[str, Run]:
+    return {run.id: run for run in load_published(store) if run.id.startswith(run_id)}

@@ -5,7 +5,8 @@ how its file is named among full runs (``key``), what a round took on average, a
 run:
 
 * ``reward``, ``instant_regret`` and ``simple_regret``, in contextual mode ``recommended_reward`` and ``context_regret``
-  too, ``choice`` where there are choices;
+  too, ``choice`` where there are choices; of ``reward`` where it is noisy the digits that are not noise, see
+  :mod:`cbo_gym.evaluation.store.rounding`;
 * any other column of the run's table that does not follow from these to :data:`SLACK`;
 * ``reward`` and ``best_so_far_regret`` in double precision, as ``<column>_double``, of the few runs whose GAP hangs on
   more digits: it counts the rounds to the last improvement, however small that was.
@@ -62,6 +63,7 @@ from cbo_gym.evaluation.runs.results import (
     sealed,
 )
 from cbo_gym.evaluation.runs.rounds import Lists, Rounds
+from cbo_gym.evaluation.store.rounding import rounded
 from cbo_gym.files import write_bytes
 from cbo_gym.labels import bare_name
 from cbo_gym.seed_ranges import PUBLICATION
@@ -69,6 +71,7 @@ from cbo_gym.specs import matches
 from cbo_gym.suites import Suite, load_all, suites_path
 from cbo_gym.validation import field_errors
 
+HISTORY = "history"  # folder in a store: runs on which no verdict of their suites stands any more
 SCHEMA = 3  # raised when older versions of the package could not read what is written
 READ = (1, 2, 3)  # schemas; earlier ones lack fields that have a default
 COMPRESSED: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "statistics": False}  # how files are
@@ -120,7 +123,9 @@ def publish(
 
     One run is kept of each environment, number of rounds, agent and seed: see
     :func:`cbo_gym.evaluation.runs.counted.newest`. The file is written in one step, or left as it was; of several
-    processes that publish to a store one reads, merges and writes at a time.
+    processes that publish to a store one reads, merges and writes at a time. Runs of the file on seeds that the suite's
+    verdicts do not take any more go to the file of the same name in the store's folder :data:`HISTORY`, which is read
+    by its own path alone.
 
     Args:
         folder: that a sweep wrote.
@@ -151,7 +156,8 @@ def publish(
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
     with locked(store):
         kept = [replace(with_actions(run), unverified=True) for run in new] if submission else new
-        return _merge(store, name, list(map(_compact, kept)), left_out=len(found) - len(new), overrule=submission)
+        left_out = len(found) - len(new)
+        return _merge(store, name, list(map(_compact, kept)), left_out, overrule=submission, suite=known)
 
 
 def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
@@ -183,10 +189,20 @@ def put(path: Path, runs: Sequence[Run]) -> Published:
         )
 
 
-def _merge(store: Path, name: str, new: Sequence[Run], left_out: int, overrule: bool = False) -> Published:
-    """Read a file of the store, put runs into it, and write it again; of the same the newest, or all that are new."""
+def _merge(
+    store: Path, name: str, new: Sequence[Run], left_out: int, *, overrule: bool = False, suite: Suite | None = None
+) -> Published:
+    """Read a file of the store, put runs into it, and write it again; of the same the newest, or all that are new.
+
+    What a suite's verdicts no longer take goes to :data:`HISTORY`.
+    """
     path = store / f"{name}.parquet"
     old = read_part(path) if path.exists() else []
+    if past := [run for run in old if suite is not None and not suite.takes(run.seed, run.env)]:
+        with locked(store / HISTORY):
+            _merge(store / HISTORY, name, past, left_out=0)
+        ids = {run.id for run in past}
+        old = [run for run in old if run.id not in ids]
     if overrule:
         theirs = set(map(identity, new))
         blind = {_blind_group(run) for run in new if run.secret}
@@ -332,10 +348,22 @@ def curves(run: Run) -> dict[str, pl.Series]:
         follows = _follows(run.optimum, _double(kept))
         if not (name in follows and _alike(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
             kept[name] = table[name].cast(form)
-    single = replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(SECONDS, 0.0), kept))
-    if not _same_gaps(gaps_of(run), gaps_of(single)):
-        kept |= {f"{name}{DOUBLE}": table[name] for name in EXACT}
-    return kept
+    shorter = kept | {"reward": _rounded(run, kept)}
+    for candidate in (shorter, kept):
+        if _same_gaps(gaps_of(run), gaps_of(_with_kept(run, candidate))):
+            return candidate
+    return kept | {f"{name}{DOUBLE}": table[name] for name in EXACT}
+
+
+def _rounded(run: Run, kept: Mapping[str, pl.Series]) -> pl.Series:
+    double = _double(kept)
+    expected = _follows(run.optimum, double)["expected_reward"]
+    return pl.Series("reward", rounded(double["reward"], expected, run.optimum - run.random_value), pl.Float32)
+
+
+def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
+    """The run as it is read from a store that keeps these curves."""
+    return replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(SECONDS, 0.0), kept))
 
 
 def _same_gaps(ones: Mapping[str, float | None], others: Mapping[str, float | None]) -> bool:
