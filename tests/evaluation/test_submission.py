@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import polars as pl
 import pytest
+from claims import Claim, judge
 
 from cbo_gym import evaluate, sweep
 from cbo_gym.errors import ArgumentError
@@ -21,7 +22,6 @@ from cbo_gym.evaluation.verify.replay import Replay, compared
 from cbo_gym.evaluation.verify.submission import check_submission, enter, read_card
 from cbo_gym.oracle import oracle_of
 from cbo_gym.suites import Suite
-from docs.claims import Claim, judge
 from tests.together import check_here
 
 AGENT = "tests.helpers:Centre"

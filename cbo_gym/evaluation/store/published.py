@@ -361,8 +361,13 @@ def _rounded(run: Run, kept: Mapping[str, pl.Series]) -> pl.Series:
     return pl.Series("reward", rounded(double["reward"], expected, run.optimum - run.random_value), pl.Float32)
 
 
+def as_published(run: Run) -> Run:
+    """The run as it is read from a store, but for its seconds."""
+    return _with_kept(run, curves(run)) if run.status == "finished" else run
+
+
 def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
-    """The run as it is read from a store that keeps these curves."""
+    """The same if the store keeps these curves."""
     return replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(SECONDS, 0.0), kept))
 
 

@@ -19,6 +19,7 @@ from cbo_gym.evaluation.play.processes import Limits
 from cbo_gym.evaluation.play.sweep import run_jobs
 from cbo_gym.evaluation.runs.recorded import recorded, unlike
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.store.published import as_published
 from cbo_gym.evaluation.verify.admission import admitted, admitted_env
 from cbo_gym.evaluation.verify.replay import Replay, played_once, replays
 from cbo_gym.labels import Spec
@@ -85,7 +86,12 @@ def rescored(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run
         run_jobs([job for job in jobs.values() if isinstance(job, Job)], limits=SCORING, on_run=on_run)
         for place, run in enumerate(runs):
             job = jobs[place]
-            yield run, ([job] if isinstance(job, str) else unlike(run, played_once(job)))
+            yield run, ([job] if isinstance(job, str) else _unlike_either(run, played_once(job)))
+
+
+def _unlike_either(run: Run, again: Run) -> list[str]:
+    """How a run differs from what was played, or from what a store keeps of it, where that is less."""
+    return min((unlike(run, one) for one in (again, as_published(again))), key=len)
 
 
 def _scoring(run: Run, cells: Cells, folder: Path) -> Job | str:
