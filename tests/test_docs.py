@@ -21,7 +21,6 @@ PAGES = [ROOT / "README.md", *OTHERS, *GUIDE, *TUTORIALS]
 RUN = [
     page for page in PAGES if page.stem != "recipes"
 ]  # tests/test_recipes.py plays its files, in a copy of the package
-LONG = ("first_agent", "leaderboard")  # tutorials of many runs; "tour" is one of their kind
 SWEEP = "a sweep starts processes; the tests of the command line run one"
 MINUTES = "it takes minutes"
 WRITER = "torch's writer needs the package tensorboard; a test of its own runs it"
@@ -36,10 +35,13 @@ NOT_RUN = {
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in LONG)) for page in RUN]
+    "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page in TUTORIALS)) for page in RUN]
 )
 def test_the_code_of_a_page_runs(page, tmp_path):
-    """In the README and the guide the Python alone: their commands are examples with names of the reader's own."""
+    """In the README and the guide the Python alone: their commands are examples with names of the reader's own.
+
+    Tutorials, commands and all, run whenever the site is built, which an error in one ends.
+    """
     tutorial = page in TUTORIALS
     shown = [one for _, one in code_blocks.run(page.read_text(), page.name, tmp_path, commands=tutorial)]
     assert any(one.text for one in shown) or not tutorial

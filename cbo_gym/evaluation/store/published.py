@@ -313,40 +313,43 @@ def parts(store: Path) -> list[Path]:
 # Runs and rows -----------------------------------------------------------------------------------------------
 
 
+Kept = Mapping[str, np.ndarray]
+#: how a column that follows does, from the optimum and what is kept
+FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
+    "expected_reward": lambda optimum, kept: optimum - kept["instant_regret"],
+    "best_so_far_regret": lambda _, kept: np.minimum.accumulate(
+        kept.get("context_regret", kept["instant_regret"]), axis=-1
+    ),
+    "cumulative_regret": lambda _, kept: np.cumsum(kept["instant_regret"], axis=-1),
+    "average_regret": lambda _, kept: regret.running_mean(kept["instant_regret"]),
+    "average_reward": lambda optimum, kept: regret.running_mean(optimum - kept["instant_regret"]),
+    "recommended_reward": lambda optimum, kept: optimum - kept["simple_regret"],
+    "pseudo_regret": lambda optimum, kept: regret.pseudo_regret(optimum, kept["reward"]),
+    "average_pseudo_regret": lambda optimum, kept: regret.running_mean(regret.pseudo_regret(optimum, kept["reward"])),
+}
+
+
 def _compact(run: Run) -> Run:
     """The run with the error that is published."""
     return replace(run, error=last_line(run.error) if run.error else "")
 
 
-def _follows(optimum: float | np.ndarray, kept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns that follow from those that are kept, all in double precision; the rounds are on the last axis."""
-    instant = kept["instant_regret"]
-    expected = optimum - instant
-    pseudo = regret.pseudo_regret(optimum, kept["reward"])
-    return {
-        "expected_reward": expected,
-        "best_so_far_regret": np.minimum.accumulate(kept.get("context_regret", instant), axis=-1),
-        "cumulative_regret": np.cumsum(instant, axis=-1),
-        "average_regret": regret.running_mean(instant),
-        "average_reward": regret.running_mean(expected),
-        "recommended_reward": optimum - kept["simple_regret"],
-        "pseudo_regret": pseudo,
-        "average_pseudo_regret": regret.running_mean(pseudo),
-    }
+def _follows(optimum: float | np.ndarray, kept: Kept, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Of some columns those that follow from what is kept, in double precision; the rounds are on the last axis."""
+    return {name: FOLLOWING[name](optimum, kept) for name in names if name in FOLLOWING}
 
 
 def curves(run: Run) -> dict[str, pl.Series]:
     """The columns of a finished run's table that a store keeps, named and rounded as they are there."""
     table = run.table
     kept = {name: table[name].cast(_CURVES[table.schema[name].base_type()]) for name in ALWAYS}
-    follows: dict[str, np.ndarray] = {}
     others = [name for name in table.columns if name not in (*ALWAYS, *NEVER)]
     for name in sorted(others, key=lambda name: name != "context_regret"):  # from which another one follows
         form = _CURVES.get(table.schema[name].base_type())
         if form is None or table[name].null_count() == table.height:
             continue
-        follows = _follows(run.optimum, _double(kept))
-        if not (name in follows and _alike(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
+        follows = _follows(run.optimum, _double(kept), [name])
+        if not (follows and _alike(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
             kept[name] = table[name].cast(form)
     shorter = kept | {"reward": _rounded(run, kept)}
     for candidate in (shorter, kept):
@@ -357,7 +360,7 @@ def curves(run: Run) -> dict[str, pl.Series]:
 
 def _rounded(run: Run, kept: Mapping[str, pl.Series]) -> pl.Series:
     double = _double(kept)
-    expected = _follows(run.optimum, double)["expected_reward"]
+    expected = run.optimum - double["instant_regret"]
     return pl.Series("reward", rounded(double["reward"], expected, run.optimum - run.random_value), pl.Float32)
 
 
@@ -606,12 +609,13 @@ class _StoredRounds(Rounds):
         curves = part.kept[part.kind(self.place)]
         kept = {name: part.curves.of_rows(name, places, rounds) for name in curves}
         kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
-        follows = _follows(part.optima[places][:, None], {name: _doubled(values) for name, values in kept.items()})
+        doubled = {name: _doubled(values) for name, values in kept.items()}
+        follows = _follows(part.optima[places][:, None], doubled, names)
         found = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(places), rounds)), **follows}
         found |= {name: np.repeat(values[places][:, None], rounds, axis=1) for name, values in part.seconds.items()}
         found |= {name: _doubled(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
-        unknown = {name: np.full((len(places), rounds), np.nan) for name in self.columns if name not in found}
-        return {name: (found | unknown)[name] for name in names}
+        found |= {name: np.full((len(places), rounds), np.nan) for name in set(names) & set(self.columns) - set(found)}
+        return {name: found[name] for name in names}
 
 
 def _doubled(values: np.ndarray) -> np.ndarray:
@@ -621,7 +625,7 @@ def _doubled(values: np.ndarray) -> np.ndarray:
 def _table(rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]) -> pl.DataFrame:
     """The table of a finished run: one row per round."""
     kept = {**kept, **{name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}}
-    follows = _follows(optimum, _double(kept))
+    follows = _follows(optimum, _double(kept), FOLLOWING)
     columns: dict[str, Any] = {"round": np.arange(1, rounds + 1)}
     columns |= {name: np.full(rounds, second) for name, second in seconds.items()}
     for name, dtype in COLUMNS.items():
