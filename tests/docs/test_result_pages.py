@@ -13,7 +13,7 @@ import paper_page
 import pytest
 import result_pages
 from leaderboard_page import runs_of
-from page_parts import TOLD, told
+from page_parts import TOLD, judged_on, told
 from paper_contents import papers
 from paper_figures import shares_chosen
 
@@ -24,6 +24,7 @@ from cbo_gym.evaluation import evaluate, leaderboard
 from cbo_gym.evaluation.verify.submission import Told
 from cbo_gym.labels import bare_name
 from cbo_gym.registry import find_entry
+from cbo_gym.seed_ranges import PUBLICATION
 from cbo_gym.specs import Spec, create_agent, find_agent, modes_of
 from cbo_gym.suites import load, load_all
 from cbo_gym.task import Mode
@@ -31,6 +32,7 @@ from cbo_gym.yaml_files import read_yaml
 from tests.evaluation.test_leaderboard import made_up_run
 
 TOY = "CBO/ToyGraph-v0"
+FIRST = PUBLICATION.start
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +40,11 @@ def made_up():
     """On one task of the MCBO paper: MCBO above CBO, CBO above GP-UCB; one run too short, one that failed."""
     values = {"MCBO": 0.9, "CBO": 0.6, "GP-UCB": 0.3}
     runs = [
-        made_up_run(agent, seed, [value + seed / 100] * 100, TOY, "hard")
+        made_up_run(agent, FIRST + place, [value + place / 100] * 100, TOY, "hard")
         for agent, value in values.items()
-        for seed in range(3)
+        for place in range(3)
     ]
-    return {"mcbo2023": [*runs, made_up_run("Random", 0, [0.1] * 50, TOY, "hard")]}
+    return {"mcbo2023": [*runs, made_up_run("Random", FIRST, [0.1] * 50, TOY, "hard")]}
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +101,10 @@ def test_what_is_lost_without_the_true_graph_is_shown_where_it_was_played():
 def test_who_has_not_played_everything_is_never_ranked_among_those_who_have():
     others = "CBO/PSAGraph-v0"
     runs = [
-        made_up_run(agent, seed, [value] * 100, env, "hard")
+        made_up_run(agent, FIRST + place, [value] * 100, env, "hard")
         for agent, value, envs in (("CBO", 0.5, (TOY, others)), ("MCBO", 0.9, (TOY,)), ("Random", 0.1, (TOY, others)))
         for env in envs
-        for seed in range(5)
+        for place in range(5)
     ]
     whole, partial = leaderboard_page.scores_of(leaderboard(runs), "hard")
     assert [row["agent"] for row in whole] == ["CBO", "Random"]
@@ -129,7 +131,7 @@ def test_the_leaderboard_begins_with_the_best_of_each_mode(pages):
 
 
 def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
-    short, full = made_up_run("A", 0, [0.5] * 50, TOY, "hard"), made_up_run("A", 0, [0.5] * 100, TOY, "hard")
+    short, full = (made_up_run("A", FIRST, [0.5] * rounds, TOY, "hard") for rounds in (50, 100))
     suite = load("mcbo2023")
     assert runs_of(suite, {"mcbo2023": [short]}) == [short]
     assert runs_of(suite, {"mcbo2023": [short, full]}) == runs_of(suite, {"showcase": [full, short]}) == [full]
@@ -139,11 +141,11 @@ def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
 def test_claims_are_judged_and_open_ones_named():
     values = {"MCBO(beta=0.05)": 0.9, "MCBO": 0.8, "CBO": 0.6, "CBO(in_common=False)": 0.6, "GP-UCB(beta=0.5)": 0.895}
     runs = [
-        made_up_run(agent, seed, [value + seed / 100] * 100, TOY, "hard")
+        made_up_run(agent, FIRST + place, [value + place / 100] * 100, TOY, "hard")
         for agent, value in values.items()
-        for seed in range(22 if agent == "CBO" else 20)
+        for place in range(22 if agent == "CBO" else 20)
     ]
-    runs += [made_up_run("CBO", seed, [0.5] * 100, "CBO/PSAGraph-v0", "hard") for seed in range(3)]
+    runs += [made_up_run("CBO", FIRST + place, [0.5] * 100, "CBO/PSAGraph-v0", "hard") for place in range(3)]
     paper = next(one for one in papers() if one.suite == "mcbo2023")
     said = {
         "said": "MCBO is as good",
@@ -166,9 +168,11 @@ def test_claims_are_judged_and_open_ones_named():
     top = page.partition("## Claims")[0]
     assert "The paper's claims: 1 <span" in top
     assert "Claims of ours: 2 <span" in top
-    few = paper_page.paper_page(paper, {"mcbo2023": [run for run in runs if run.seed < 4]})
+    few = paper_page.paper_page(paper, {"mcbo2023": [run for run in runs if run.seed < FIRST + 4]})
     assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 20 \|', few)
-    assert "some of them may have chosen defaults that are judged here" in top
+    assert "which are for publication alone: no default was chosen on them" in top
+    lax = load("mcbo2023").model_copy(update={"verdict_seeds": "any"})
+    assert "some of them may have chosen defaults that are judged here" in judged_on(lax)
 
 
 def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
