@@ -7,8 +7,8 @@ maximises expected improvement over all sets; the last round of a slice implemen
 
 Departures:
 
-* A variable has one GP of all its parents in its own and the slice before; the authors' program adds up one of the
-  parents in the slice and one of those before it.
+* A variable has one GP of its parents in its own and the slice before, whose kernel adds up functions of each and one
+  of all; the authors' program adds up a GP of the parents in the slice and one of those before it, each fitted alone.
 * All variables of the slice before are held at the values that they had in the implemented round; the program holds
   those that were set and the reward, and predicts the others. It follows means; here the means are averaged over the
   noise of the observed mechanisms, as the expectation asks.

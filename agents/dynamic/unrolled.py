@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
+from gpytorch.kernels import Kernel
 from gymnasium import spaces
 from torch import Tensor
 
 from cbo_gym.actions import ChoiceCodec, Domains, Interval
 from cbo_gym.agents.surrogates.causal.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, DynamicTask, HardTask, Mode, Observation, ToldGraph
+
+
+class UnrolledNetwork(EffectNetwork):
+    """A network over a slice and the one before it, in which the effects of both mostly add up.
+
+    A variable with parents in both is a function of all of them, plus one of each. So what the slice before adds is
+    told from few series, also where the variables of this one are set to what none of them has seen.
+    """
+
+    def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
+        slices = {parent.rpartition("_")[2] for parent in self.parents[node]}
+        return AdditiveKernel if len(slices) > 1 else super()._mechanism_kernel(node)
 
 
 class UnrolledModel(ObservationalModel):
@@ -36,7 +50,7 @@ class UnrolledModel(ObservationalModel):
             domains[f"{name}_{place - 1}"] = _around(value, series.get(f"{name}_{place - 1}", np.empty(0)))
         domains |= {f"{name}_{place}": domain for name, domain in task.manipulable.items()}
         super().__init__(_slice_task(task, place, bool(held), domains), device)
-        self._network = EffectNetwork(self._task, device)
+        self._network = UnrolledNetwork(self._task, device)
         scales = Domains(domains)
         before = [scales.scales[scales.names.index(f"{n}_{place - 1}")].to_unit(value) for n, value in held.items()]
         self._before = torch.tensor(before, dtype=torch.float64, device=device)
