@@ -101,6 +101,22 @@ def test_the_prior_of_dcbo_knows_what_was_implemented() -> None:
     assert (priors[1] - priors[0]).mean() == pytest.approx(1.0, abs=0.5)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_slice_before_adds_is_known_where_nothing_like_what_is_set_was_seen(seed: int) -> None:
+    """Y_1 is Y_0 and a function of Z_1, of which the series have 4 and more, and Z_1 is set to at most 3."""
+    import torch
+
+    task = make_task(gym.make("CBO/DCBONoisy-v0"), seed, initial_data=InitialData(observational=40, random=0))
+    before = np.quantile(task.observational["Y_0"], [0.2, 0.8])
+    z = torch.linspace(0.0, 1.0, 7, dtype=torch.float64)[:, None]
+    low, high = (
+        UnrolledModel(task, 1, {"X": 0.0, "Z": 1.0, "Y": float(reward)}).effect(frozenset("Z"), z)[0].numpy()
+        for reward in before
+    )
+    told = (high - low).mean() / np.diff(before).item()
+    assert 0.5 < told < 1.2  # with one function of all parents below 0.03
+
+
 def test_a_slice_without_data_borrows_from_the_last_one_with_data() -> None:
     task = make_task(gym.make("CBO/DCBOMiss-v0"), 0)
     held = {"X": 0.0, "Z": 1.0, "Y": 0.5}
