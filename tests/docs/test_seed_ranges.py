@@ -14,8 +14,9 @@ from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.evaluation.runs.suite_runs import differences
 from cbo_gym.evaluation.store import published
 from cbo_gym.seed_ranges import PUBLICATION, TUNING, TUNING_INSTANCES, is_for_publication
-from cbo_gym.suites import Suite, load
+from cbo_gym.suites import load
 from tests.evaluation.test_leaderboard import made_up_run
+from tests.evaluation.test_published import STRICT
 
 ROOT = Path(__file__).parents[2]
 #: numbers after a word for seeds: "seeds 0 to 4", "SEEDS = range(100, 110)", "instances 100, 101 and 102"
@@ -71,12 +72,6 @@ def test_the_ranges_share_nothing():
     assert is_for_publication(1999, {"instance_seed": 1000, "dim": 3})
     assert not is_for_publication(999, {})
     assert not is_for_publication(1000, {"instance_seed": 200})
-
-
-STRICT = Suite(
-    name="strict", title="t", description="d", environments=["CBO/Dropwave-v0"], horizon=2, seeds=2, metric="score",
-    verdict_seeds="publication",
-)  # fmt: skip
 
 
 def test_a_suite_for_verdicts_plays_and_takes_these_alone(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from cbo_gym.suites import Suite
 ENVS = ("CBO/CoCaFig1-v0", "CBO/ToyGraph-v0", "CBO/Alpine2-v0", "CBO/GPBandit1-v0", "CBO/SSEMPeriodic-v1")
 ROUNDS = 20
 STRICT = Suite(
-    name="strict", title="t", description="d", environments=["CBO/Dropwave-v0"], horizon=2, seeds=1, metric="score",
+    name="strict", title="t", description="d", environments=["CBO/Dropwave-v0"], horizon=2, seeds=2, metric="score",
     verdict_seeds="publication",
 )  # fmt: skip
 SINGLE = 1e-6  # of what lies between random play and the optimum

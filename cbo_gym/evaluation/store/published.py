@@ -162,14 +162,18 @@ def publish(
 
 def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
     """Of a suite whose verdicts take seeds for publication alone, no other ones."""
-    others = [run for run in runs if suite is not None and not suite.takes(run.seed, run.env)]
-    if suite is not None and others:
+    if suite is not None and (others := _not_taken(runs, suite)):
         first, last = PUBLICATION.start, PUBLICATION.stop - 1
         raise ArgumentError(
             f"{len(others)} runs have other seeds or instances than {first} to {last}, such as {others[0].agent} on "
             f"{others[0].env}, seed {others[0].seed}; the verdicts of {suite.name} take these alone. Play them, "
             "cbo-gym sweep --suite does, or publish the others under another name: --suite my-trials"
         )
+
+
+def _not_taken(runs: Sequence[Run], suite: Suite) -> list[Run]:
+    """Runs that do not count for a suite's verdicts."""
+    return [run for run in runs if not suite.takes(run.seed, run.env)]
 
 
 def put(path: Path, runs: Sequence[Run]) -> Published:
@@ -198,11 +202,10 @@ def _merge(
     """
     path = store / f"{name}.parquet"
     old = read_part(path) if path.exists() else []
-    if past := [run for run in old if suite is not None and not suite.takes(run.seed, run.env)]:
+    if suite is not None and (past := _not_taken(old, suite)):
         with locked(store / HISTORY):
             _merge(store / HISTORY, name, past, left_out=0)
-        ids = {run.id for run in past}
-        old = [run for run in old if run.id not in ids]
+        old = [run for run in old if suite.takes(run.seed, run.env)]
     if overrule:
         theirs = set(map(identity, new))
         blind = {_blind_group(run) for run in new if run.secret}
