@@ -113,7 +113,7 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     Unverified runs judge nothing.
 
     Raises:
-        ArgumentError: if a run has no recommendation yet after as many rounds as the claim by ``simple_regret`` says.
+        ArgumentError: if a run has no recommendation after as many rounds as the claim by ``simple_regret`` says.
     """
     finished = [run for run in newest(runs) if run.status == "finished" and not run.unverified]
     return [
@@ -209,16 +209,15 @@ def _p_value(claim: Claim, differences: np.ndarray) -> float:
 def regret_after(run: Run, claim: Claim, rounds: int) -> float:
     """The claim's regret of a run, as a share of what lies between the optimum and a random action.
 
-    Of an agent that was asked for its recommendation less often, that of the last one. What is missing of G_t to 1 is
-    of the whole run, and needs no unit.
+    What is missing of G_t to 1 is of the whole run, and needs no unit.
     """
     if claim.by == "missing_gap_over_time":
         return 1.0 - mean_slice_gap(run)
-    values = run.table[claim.by].head(rounds).drop_nulls()
-    if values.is_empty():
+    value = run.table[claim.by][rounds - 1]
+    if value is None:
         raise ArgumentError(
-            f"{run.agent} on {run.env}, seed {run.seed}, has no {claim.by} in its first {rounds} of {run.horizon} "
-            f"rounds: it was played with recommend={run.recommend!r}. Play it with recommend='every' or 'powers', or "
-            "judge after the last round"
+            f"{run.agent} on {run.env}, seed {run.seed}, has no {claim.by} after {rounds} of its {run.horizon} rounds: "
+            f"it was played with recommend={run.recommend!r}. Play it with recommend='every', or judge after the last "
+            "round"
         )
-    return float(values[-1]) / (run.optimum - run.random_value)
+    return float(value) / (run.optimum - run.random_value)

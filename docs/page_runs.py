@@ -4,8 +4,8 @@
     python docs/page_runs.py ccbo2023 --play --jobs 2   # plays them into runs/pages/ccbo2023
     cbo-gym publish runs/pages/ccbo2023 --suite ccbo2023
 
-Claims ask for as many pairs as they say, exhibits for ten; what claims ask for is played first. Played again, it goes
-on where it was stopped.
+Claims ask for as many pairs as they say, exhibits for as many as the paper's claims do where they say nothing else;
+what claims ask for is played first. Played again, it goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paper_contents import Paper, papers
-from verdicts import LEAST_PAIRS
 
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_published
@@ -30,16 +29,16 @@ from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION
 from cbo_gym.suites import load
 
 ROOT = Path(__file__).parent.parent
-RECOMMEND: Recommend = "powers"
 
 
 class Asked(NamedTuple):
-    """A run that a page asks for."""
+    """A run that a page asks for, ``recommend`` as in :func:`cbo_gym.evaluate`."""
 
     agent: str
     env: str
     horizon: int
     seed: int
+    recommend: Recommend
 
 
 class Grid(NamedTuple):
@@ -49,6 +48,16 @@ class Grid(NamedTuple):
     env: str
     horizon: int
     seeds: list[int]
+    recommend: Recommend
+
+
+class _Wanted(NamedTuple):
+    """Pairs of runs of an agent on an environment or pattern, of so many rounds; 0 for those of the suite."""
+
+    agent: str
+    env: str
+    pairs: int
+    horizon: int
 
 
 def asked(paper: Paper) -> list[Asked]:
@@ -56,26 +65,27 @@ def asked(paper: Paper) -> list[Asked]:
     suite = load(paper.suite)
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
     found: dict[Asked, None] = {}
-    for agent, env, pairs in [*_for_claims(paper), *_for_exhibits(paper)]:
+    for agent, env, pairs, horizon in [*_for_claims(paper), *_for_exhibits(paper)]:
         for label, seed in _units(env, labels, pairs):
-            found[Asked(agent, label, suite.rounds(label), seed)] = None
+            found[Asked(agent, label, horizon or suite.rounds(label), seed, paper.recommend)] = None
     return list(found)
 
 
-def _for_claims(paper: Paper) -> Iterator[tuple[str, str, int]]:
+def _for_claims(paper: Paper) -> Iterator[_Wanted]:
     for exhibit in paper.exhibits:
         for said in exhibit.claims:
             for claim in said.claims(paper.rules):
                 for env in claim.envs:
-                    yield claim.better, env, claim.looks[-1]
-                    yield claim.worse, claim.worse_env or env, claim.looks[-1]
+                    pairs, horizon = claim.looks[-1], exhibit.horizon or 0
+                    yield _Wanted(claim.better, env, pairs, horizon)
+                    yield _Wanted(claim.worse, claim.worse_env or env, pairs, horizon)
 
 
-def _for_exhibits(paper: Paper) -> Iterator[tuple[str, str, int]]:
+def _for_exhibits(paper: Paper) -> Iterator[_Wanted]:
     for exhibit in paper.exhibits:
         for agent in exhibit.agents:
             for env in exhibit.environments:
-                yield agent, env, LEAST_PAIRS
+                yield _Wanted(agent, env, paper.rules.pairs, exhibit.horizon or 0)
 
 
 def _units(env: str, labels: Sequence[str], pairs: int) -> Iterator[tuple[str, int]]:
@@ -105,30 +115,37 @@ def _settings(env: str, labels: Sequence[str]) -> list[str]:
 
 
 def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
-    """Those of which the store has no run as long, whatever its code."""
-    there = {Asked(run.agent, run.env, run.horizon, run.seed) for run in stored if run.status != "failed"}
+    """Those of which the store has no run as long, or one with too few recommendations, whatever its code."""
+    enough = {"every"} if paper.recommend == "every" else {"every", "powers"}
+    there = {
+        Asked(run.agent, run.env, run.horizon, run.seed, paper.recommend)
+        for run in stored
+        if run.status != "failed" and run.recommend in enough
+    }
     return [one for one in asked(paper) if one not in there]
 
 
 def grids(wanted: Iterable[Asked]) -> Iterator[Grid]:
     """The same by agent, environment and rounds, in their order."""
-    together: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    together: dict[tuple[str, str, int, Recommend], list[int]] = defaultdict(list)
     for one in wanted:
-        together[one.agent, one.env, one.horizon].append(one.seed)
-    for (agent, env, horizon), seeds in together.items():
-        yield Grid(agent, env, horizon, seeds)
+        together[one.agent, one.env, one.horizon, one.recommend].append(one.seed)
+    for (agent, env, horizon, recommend), seeds in together.items():
+        yield Grid(agent, env, horizon, seeds, recommend)
 
 
 def estimate(wanted: Iterable[Asked], folder: Path) -> float:
     """Seconds that runs take, as far as those that are finished tell."""
-    jobs = [job for one in grids(wanted) for job in plan(one.agent, one.env, one.seeds, folder, one.horizon, RECOMMEND)]
+    jobs = [
+        job for one in grids(wanted) for job in plan(one.agent, one.env, one.seeds, folder, one.horizon, one.recommend)
+    ]
     return forecast(jobs, ROOT / "results").seconds
 
 
 def play(wanted: Iterable[Asked], folder: Path, jobs: int) -> None:
     """Play runs in their order, all seeds of an agent on an environment at a time."""
     for one in grids(wanted):
-        sweep(one.agent, one.env, one.seeds, folder, horizon=one.horizon, recommend=RECOMMEND, n_jobs=jobs)
+        sweep(one.agent, one.env, one.seeds, folder, horizon=one.horizon, recommend=one.recommend, n_jobs=jobs)
 
 
 def main() -> None:

@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 import numpy as np
 from claims import Claim, Pairs, Regret, Rules
 from paper_figures import curve_of
-from pydantic import Field, ValidationError
+from pydantic import Field, PositiveInt, ValidationError
 from verdicts import Kind
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.gap import mean_slice_gap
-from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.runs.results import Recommend, Run
+from cbo_gym.labels import Spec
 from cbo_gym.suites import load_all
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.yaml_files import read_yaml
@@ -48,6 +49,8 @@ def run_seconds(run: Run) -> float:
     return run.reset_seconds + run.seconds_a_round * run.horizon
 
 
+#: of what is recommended
+RECOMMENDED: tuple[Quantity, ...] = ("simple_regret", "gd_plus", "igd_plus")
 #: numbers of whole runs, which have no curve
 NUMBERS: dict[Quantity, Callable[[Run], float]] = {
     "run_seconds": run_seconds,
@@ -59,12 +62,8 @@ NUMBERS: dict[Quantity, Callable[[Run], float]] = {
 
 
 def quantity_of(run: Run, quantity: Quantity, after: int) -> float:
-    """The quantity of a figure for one run after so many rounds; NaN if it is of a recommendation that was not made."""
-    if quantity in NUMBERS:
-        return NUMBERS[quantity](run)
-    values = curve_of(run, quantity)[:after]
-    known = values[~np.isnan(values)]
-    return float(known[-1]) if len(known) else np.nan
+    """The quantity of a figure for one run after so many rounds; NaN if nothing was recommended in that one."""
+    return NUMBERS[quantity](run) if quantity in NUMBERS else float(curve_of(run, quantity)[after - 1])
 
 
 class Said(StrictModel):
@@ -99,6 +98,7 @@ class Exhibit(StrictModel):
         called: what they are called in table and picture, one a label; empty for the labels.
         agents: who plays.
         verbatim: see :class:`Paper`; in place of the paper's where there are any.
+        horizon: rounds that its runs have, where they are not those of the suite.
         rounds: after which; the last without any.
         theirs: printed numbers, agent -> one a column of our table.
         claims: what the paper says of it.
@@ -116,6 +116,7 @@ class Exhibit(StrictModel):
     called: list[str] = []
     agents: list[str] = []
     verbatim: dict[str, str] = {}
+    horizon: PositiveInt | None = None
     rounds: list[int] = []
     theirs: dict[str, list[str]] = {}
     claims: list[Said] = []
@@ -139,8 +140,9 @@ class Paper(StrictModel):
         setting: how the paper's experiments are made, and in what ours differ by themselves.
         rounds, seeds: of the paper.
         rules: how its claims are judged.
-        verbatim: label of an agent -> label with the paper's own parameters, where our defaults are others. The
-            paper's claims are judged on the latter, and a second time, as claims of ours, on the defaults.
+        verbatim: label of an agent -> label with the paper's own parameters, where our defaults are others; variants
+            of the agent have these too, but where they say otherwise. The paper's claims are judged on the latter, and
+            a second time, as claims of ours, on the defaults.
         agents: labels whose departures the page lists, and that its sweep plays.
         sweep: the command, where it is not that of the suite.
         exhibits: in the paper's order.
@@ -162,6 +164,13 @@ class Paper(StrictModel):
     @property
     def page(self) -> str:
         return f"papers/{self.suite}.md"
+
+    @property
+    def recommend(self) -> Recommend:
+        """How often agents recommend in its runs: each round, where some in the middle are asked for."""
+        shown = any(exhibit.rounds for exhibit in self.exhibits if exhibit.quantity in RECOMMENDED)
+        claimed = any(one.after for exhibit in self.exhibits for one in exhibit.claims if one.by in RECOMMENDED)
+        return "every" if shown or claimed else "powers"
 
 
 @cache
@@ -198,13 +207,22 @@ def _with_verbatim(paper: Paper) -> Paper:
 
 
 def _both(agents: Iterable[str], verbatim: Mapping[str, str]) -> list[str]:
-    return list(dict.fromkeys(one for agent in agents for one in (agent, verbatim.get(agent, agent))))
+    return list(dict.fromkeys(one for agent in agents for one in (agent, _own(agent, verbatim))))
+
+
+def _own(agent: str, verbatim: Mapping[str, str]) -> str:
+    """An agent, or a variant of it, with the paper's own parameters, but those that its label gives."""
+    variant = Spec.parse(agent)
+    if variant.name not in verbatim:
+        return agent
+    merged = {**Spec.parse(verbatim[variant.name]).keywords, **variant.keywords}
+    return str(Spec(variant.name, tuple(sorted(merged.items()))))
 
 
 def _on_both(said: Said, verbatim: Mapping[str, str]) -> list[Said]:
     """A paper's claim on its own settings, and as one of ours on the defaults where these differ."""
     if said.ours:
         return [said]
-    worse = [verbatim.get(agent, agent) for agent in said.worse]
-    own = said.model_copy(update={"better": verbatim.get(said.better, said.better), "worse": worse})
+    worse = [_own(agent, verbatim) for agent in said.worse]
+    own = said.model_copy(update={"better": _own(said.better, verbatim), "worse": worse})
     return [own] if own == said else [own, said.model_copy(update={"ours": True})]

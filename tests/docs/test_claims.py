@@ -88,13 +88,15 @@ def test_only_runs_with_the_same_environment_rounds_and_seed_are_compared():
 def test_a_recommendation_that_nobody_asked_for_judges_nothing_and_the_error_says_so():
     given = [evaluate(agent, ENV, 0, horizon=4, recommend="end") for agent in ("Random", "GP-UCB")]
     claim = Claim(better="GP-UCB", worse="Random", envs=[ENV], by="simple_regret", after=2)
-    said = "Random on CBO/Dropwave-v0, seed 0, has no simple_regret in its first 2 of 4 rounds.*recommend='every'"
+    said = "Random on CBO/Dropwave-v0, seed 0, has no simple_regret after 2 of its 4 rounds.*recommend='every'"
     with pytest.raises(ArgumentError, match=said):
         judge(claim, given)
     assert only(claim.model_copy(update={"after": None}), given).rounds == 4
     assert only(claim.model_copy(update={"by": "average_regret"}), given).rounds == 2
     often = [evaluate(agent, ENV, 0, horizon=4, recommend="powers") for agent in ("Random", "GP-UCB")]
     assert only(claim, often).rounds == 2
+    with pytest.raises(ArgumentError, match="after 3 of its 4 rounds: it was played with recommend='powers'"):
+        judge(claim.model_copy(update={"after": 3}), often)
 
 
 def test_instances_of_a_family_are_judged_together_and_parameters_tell_agents_apart():

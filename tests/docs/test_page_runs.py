@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import page_runs
@@ -29,23 +30,38 @@ def exhibit(envs: list[str], agents: list[str], *claims: Said) -> Exhibit:
     )
 
 
-def test_claims_ask_for_their_pairs_and_come_first_exhibits_for_ten() -> None:
+def test_claims_ask_for_their_pairs_and_come_first_exhibits_for_those_of_the_paper() -> None:
     said = Said(said="x", better="MCBO", worse=["CBO"], envs=[TOY], rules={"pairs": 12})  # type: ignore[arg-type]
     found = asked(paper("mcbo2023", exhibit([TOY], ["Random", "MCBO"], said)))
-    assert found == [Asked(agent, TOY, 100, seed) for agent, seeds in [("MCBO", 12), ("CBO", 12), ("Random", 10)]
-                     for seed in range(1000, 1000 + seeds)]  # fmt: skip
+    seeds = {"MCBO": 12, "CBO": 12, "Random": 10}
+    each = ((agent, 1000 + seed) for agent, count in seeds.items() for seed in range(count))
+    assert found == [Asked(agent, TOY, 100, seed, "powers") for agent, seed in each]
 
 
 def test_instances_are_units_settings_are_those_of_other_labels_and_horizons_the_registered_ones() -> None:
     counted = asked(paper("cbou2025", exhibit([FAMILY.format("*")], ["Random"])))
-    assert counted == [Asked("Random", FAMILY.format(seed), 40, 1000) for seed in range(1000, 1010)]
+    assert counted == [Asked("Random", FAMILY.format(seed), 40, 1000, "powers") for seed in range(1000, 1010)]
     named = asked(paper("cbou2025", exhibit([FAMILY.format(1003)], ["Random"])))
-    assert named == [Asked("Random", FAMILY.format(1003), 40, 1000)]
+    assert named == [Asked("Random", FAMILY.format(1003), 40, 1000, "powers")]
     cells = "CBO/GPBandit3-Published-v0(arity={}, points={})".format
     settings = asked(paper("gpoo2022", exhibit([cells("*", 10), cells(2, "*"), cells(5, "*")], ["GPOO"])))
     assert {one.env for one in settings} == {cells(2, 10), cells(5, 10)}
     (own,) = {one.horizon for one in asked(paper("ccbo2023", exhibit(["CBO/CCBOSynthetic1-v0"], ["Random"])))}
     assert own == 50
+    longer = exhibit([TOY], ["Random"]).model_copy(update={"horizon": 150})
+    assert {one.horizon for one in asked(paper("mcbo2023", longer))} == {150}
+
+
+@pytest.mark.parametrize(("rounds", "after", "every"), [([5], None, True), ([], 5, True), ([], None, False)])
+def test_recommendations_in_the_middle_ask_for_all(rounds: list[int], after: int | None, every: bool) -> None:
+    said = Said(said="x", better="MCBO", worse=["Random"], envs=[TOY], by="simple_regret", after=after)
+    shown = exhibit([TOY], ["MCBO"], said).model_copy(update={"quantity": "simple_regret", "rounds": rounds})
+    of_both = paper("mcbo2023", shown)
+    assert {one.recommend for one in asked(of_both)} == {"every" if every else "powers"}
+    runs = [made_up_run("MCBO", 1000 + seed, [0.5] * 100, TOY, "hard") for seed in range(10)]
+    rare, often = ([replace(run, recommend=how) for run in runs] for how in ("powers", "every"))
+    assert len(missing(of_both, rare)) == (20 if every else 10)
+    assert len(missing(of_both, often)) == 10
 
 
 def test_missing_is_what_the_store_has_no_run_of_as_long() -> None:
@@ -55,14 +71,14 @@ def test_missing_is_what_the_store_has_no_run_of_as_long() -> None:
 
 
 def test_estimates_are_those_of_a_sweep(tmp_path: Path) -> None:
-    wanted = [Asked("Random", TOY, 3, seed) for seed in range(1000, 1004)]
+    wanted = [Asked("Random", TOY, 3, seed, "powers") for seed in range(1000, 1004)]
     play(wanted[:1], tmp_path, jobs=1)
     (run,) = load_runs(tmp_path)
     assert estimate(wanted, tmp_path) == pytest.approx(3 * 3 * run.seconds_a_round)
 
 
 def test_runs_are_played_and_not_twice(tmp_path: Path) -> None:
-    wanted = [Asked("Random", TOY, 3, 1001), Asked("Random", TOY, 3, 1000)]
+    wanted = [Asked("Random", TOY, 3, seed, "powers") for seed in (1001, 1000)]
     for _ in range(2):
         play(wanted, tmp_path, jobs=1)
         assert len(list(tmp_path.glob("*.parquet"))) == 2
@@ -78,4 +94,4 @@ def test_every_paper_asks_for_seeds_for_publication_alone(one: Paper) -> None:
 def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["page_runs.py", "gpoo2022"])
     page_runs.main()
-    assert capsys.readouterr().out == "gpoo2022: 1200 runs asked for, 0 missing, about 0.0 core hours\n"
+    assert capsys.readouterr().out == "gpoo2022: 1320 runs asked for, 0 missing, about 0.0 core hours\n"
