@@ -19,11 +19,13 @@ PUBLICATION = range(1000, 2000)  # of seeds and of instances
 INSTANCE_SEED = "instance_seed"  # the keyword of random families
 
 
-def is_for_publication(seed: int, keywords: Mapping[str, Any]) -> bool:
+def is_for_publication(seed: int, keywords: Mapping[str, Any], first: int = PUBLICATION.start) -> bool:
     """Whether a run may count for a published verdict.
 
     Args:
         seed: of the run.
         keywords: of its environment, with ``instance_seed`` if it is of a random family.
+        first: of the seeds and instances that may.
     """
-    return seed in PUBLICATION and keywords.get(INSTANCE_SEED, PUBLICATION.start) in PUBLICATION
+    may = range(first, PUBLICATION.stop)
+    return seed in may and keywords.get(INSTANCE_SEED, first) in may

@@ -43,6 +43,8 @@ class Suite(StrictModel):
         verdict_seeds: which seeds, and which instances of random families, its verdicts and tables take: those for
             ``"publication"`` alone, see :mod:`cbo_gym.seed_ranges`, or ``"any"``, of which some may have chosen
             defaults.
+        first_seed: of those for publication, and of such instances, which one its verdicts begin with: a later one
+            where its claims were written when earlier ones had been played.
         metric: by which agents are compared; ``gap`` is GAP and PA-GAP of :mod:`cbo_gym.evaluation.metrics.gap`.
         references: environment -> what its paper scores by in place of the optimum, where it does, for rewards that
             are maximised.
@@ -56,12 +58,13 @@ class Suite(StrictModel):
     horizon: PositiveInt | None = None
     seeds: PositiveInt
     verdict_seeds: Literal["publication", "any"] = "any"
+    first_seed: Annotated[int, Field(ge=PUBLICATION.start, lt=PUBLICATION.stop)] = PUBLICATION.start
     metric: Metric
     references: dict[str, FiniteFloat] = {}
 
     def seed_numbers(self, count: int | None = None) -> range:
         """The seeds that it is played with; the first so many of them, if that is said."""
-        first = PUBLICATION.start if self.verdict_seeds == "publication" else 0
+        first = self.first_seed if self.verdict_seeds == "publication" else 0
         return range(first, first + (self.seeds if count is None else count))
 
     def rounds(self, label: str) -> int:
@@ -73,7 +76,7 @@ class Suite(StrictModel):
 
     def takes(self, seed: int, label: str) -> bool:
         """Whether a run of a seed on an environment counts for its verdicts and tables."""
-        return self.verdict_seeds == "any" or is_for_publication(seed, Spec.told(label).keywords)
+        return self.verdict_seeds == "any" or is_for_publication(seed, Spec.told(label).keywords, self.first_seed)
 
     def labels(self) -> list[str]:
         """The environments as results name them, patterns written out.

@@ -25,7 +25,7 @@ from cbo_gym.evaluation.play.forecast import forecast
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs.results import Recommend, Run
 from cbo_gym.labels import bare_name
-from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION
+from cbo_gym.seed_ranges import INSTANCE_SEED
 from cbo_gym.suites import load
 
 ROOT = Path(__file__).parent.parent
@@ -66,7 +66,7 @@ def asked(paper: Paper) -> list[Asked]:
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
     found: dict[Asked, None] = {}
     for agent, env, pairs, horizon in [*_for_claims(paper), *_for_exhibits(paper)]:
-        for label, seed in _units(env, labels, pairs):
+        for label, seed in _units(env, labels, pairs, suite.first_seed):
             found[Asked(agent, label, horizon or suite.rounds(label), seed, paper.recommend)] = None
     return list(found)
 
@@ -88,13 +88,14 @@ def _for_exhibits(paper: Paper) -> Iterator[_Wanted]:
                 yield _Wanted(agent, env, paper.rules.pairs, exhibit.horizon or 0)
 
 
-def _units(env: str, labels: Sequence[str], pairs: int) -> Iterator[tuple[str, int]]:
+def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[tuple[str, int]]:
     """Environments and seeds that make so many pairs: a ``*`` for an instance counts them, another stands for settings.
+
+    Seeds and instances are counted from the first one on.
 
     An instance of a random family is one unit, whether it is counted or named.
     """
-    first, counted = PUBLICATION.start, f"{INSTANCE_SEED}=*"
-    if counted in env:
+    if (counted := f"{INSTANCE_SEED}=*") in env:
         for instance in range(first, first + pairs):
             yield env.replace(counted, f"{INSTANCE_SEED}={instance}"), first
         return
