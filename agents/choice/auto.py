@@ -38,7 +38,7 @@ class Choice(NamedTuple):
 
 
 class Auto(Agent):
-    """The agent that published results recommend for what the task tells. Plays every mode.
+    """The agent that published results recommend for what the task tells. Plays every mode, but not several objectives.
 
     Args:
         seconds: how long a round may take, act, update and recommend together, in seconds; above 0, or None for no

@@ -2,7 +2,8 @@
 
 import method_choice
 import pytest
-from method_choice import Found, Mean, compared, limits_table, rules_table, unknown
+from choice_evidence import published
+from method_choice import Found, Mean, answer, compared, comparisons, limits_table, rules_table, unknown
 
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.task import Mode
@@ -51,3 +52,15 @@ def test_what_is_not_known_is_said():
 @pytest.mark.parametrize("mode", RULES)
 def test_the_page_has_the_rules_with_their_evidence_as_they_are(mode):
     assert rules_table(mode) in method_choice.PAGE.read_text(encoding="utf-8"), "make choice"
+
+
+@pytest.fixture(scope="module")
+def table():
+    return published()
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_the_short_answer_is_the_best_of_those_that_are_compared_below_it(mode, table):
+    """Or level with it, to a hundredth."""
+    means = comparisons(mode, table)["graph known"].means
+    assert not means or means[0].score - 0.01 <= {one.agent: one.score for one in means}[answer(mode, table).agent]
