@@ -25,7 +25,9 @@ from cbo_gym.evaluation.play.forecast import forecast
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs.results import Recommend, Run
 from cbo_gym.labels import bare_name
+from cbo_gym.registry import find_entry
 from cbo_gym.seed_ranges import INSTANCE_SEED
+from cbo_gym.specs import find_agent, modes_of
 from cbo_gym.suites import load
 
 ROOT = Path(__file__).parent.parent
@@ -42,13 +44,13 @@ class Asked(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Runs of an agent on an environment."""
+    """Runs of an agent on environments, of each the same seeds."""
 
     agent: str
-    env: str
     horizon: int
-    seeds: list[int]
     recommend: Recommend
+    seeds: tuple[int, ...]
+    envs: list[str]
 
 
 class _Wanted(NamedTuple):
@@ -66,9 +68,15 @@ def asked(paper: Paper) -> list[Asked]:
     labels = [label for exhibit in paper.exhibits for label in exhibit.environments]
     found: dict[Asked, None] = {}
     for agent, env, pairs, horizon in [*_for_claims(paper), *_for_exhibits(paper)]:
-        for label, seed in _units(env, labels, pairs, suite.first_seed):
+        for label, seed in _units(env, labels, pairs, suite.first_seed) if _plays(agent, env) else ():
             found[Asked(agent, label, horizon or suite.rounds(label), seed, paper.recommend)] = None
     return list(found)
+
+
+def _plays(agent: str, env: str) -> bool:
+    """Whether an agent plays the mode: a figure of several modes names all its methods once."""
+    entry = find_entry(bare_name(env))
+    return entry is None or entry.mode in modes_of(find_agent(bare_name(agent)))
 
 
 def _for_claims(paper: Paper) -> Iterator[_Wanted]:
@@ -127,26 +135,28 @@ def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
 
 
 def grids(wanted: Iterable[Asked]) -> Iterator[Grid]:
-    """The same by agent, environment and rounds, in their order."""
+    """The same by agent, rounds and seeds, in their order: instances of a family, of one seed each, are one grid."""
     together: dict[tuple[str, str, int, Recommend], list[int]] = defaultdict(list)
     for one in wanted:
         together[one.agent, one.env, one.horizon, one.recommend].append(one.seed)
+    found: dict[tuple[str, int, Recommend, tuple[int, ...]], list[str]] = defaultdict(list)
     for (agent, env, horizon, recommend), seeds in together.items():
-        yield Grid(agent, env, horizon, seeds, recommend)
+        found[agent, horizon, recommend, tuple(seeds)].append(env)
+    return (Grid(*shared, envs) for shared, envs in found.items())
 
 
 def estimate(wanted: Iterable[Asked], folder: Path) -> float:
     """Seconds that runs take, as far as those that are finished tell."""
     jobs = [
-        job for one in grids(wanted) for job in plan(one.agent, one.env, one.seeds, folder, one.horizon, one.recommend)
+        job for one in grids(wanted) for job in plan(one.agent, one.envs, one.seeds, folder, one.horizon, one.recommend)
     ]
     return forecast(jobs, ROOT / "results").seconds
 
 
 def play(wanted: Iterable[Asked], folder: Path, jobs: int) -> None:
-    """Play runs in their order, all seeds of an agent on an environment at a time."""
+    """Play runs in their order, a grid at a time."""
     for one in grids(wanted):
-        sweep(one.agent, one.env, one.seeds, folder, horizon=one.horizon, recommend=one.recommend, n_jobs=jobs)
+        sweep(one.agent, one.envs, one.seeds, folder, horizon=one.horizon, recommend=one.recommend, n_jobs=jobs)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import page_runs
 import pytest
-from page_runs import Asked, asked, estimate, missing, play
+from page_runs import Asked, asked, estimate, grids, missing, play
 from paper_contents import Exhibit, Paper, Said, papers
 
 from cbo_gym.evaluation import load_runs
@@ -95,3 +95,13 @@ def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr(sys, "argv", ["page_runs.py", "gpoo2022"])
     page_runs.main()
     assert capsys.readouterr().out == "gpoo2022: 1320 runs asked for, 0 missing, about 0.0 core hours\n"
+
+
+def test_methods_play_those_panels_whose_mode_is_theirs() -> None:
+    found = asked(paper("mcbo2023", exhibit([TOY, "CBO/Ackley-v0"], ["CBO", "Random"])))
+    assert {(one.agent, one.env) for one in found} == {("CBO", TOY), ("Random", TOY), ("Random", "CBO/Ackley-v0")}
+
+
+def test_instances_of_a_family_are_one_grid() -> None:
+    found = list(grids(asked(paper("cbou2025", exhibit([FAMILY.format("*"), TOY], ["Random"])))))
+    assert [(len(one.envs), len(one.seeds)) for one in found] == [(10, 1), (1, 10)]
