@@ -6,7 +6,8 @@ that both have, by the leaderboard's score of the last recommendation. Runs of o
 keywords or other numbers of rounds are averaged first, so that every environment counts once. The environment's tasks
 are made anew to ask Auto, which takes a few minutes; no round is played.
 
-With ``--write`` the tables of ``docs/methods/Auto.md`` are written anew; ``--seconds`` shows what each agent took.
+That is done twice: on seeds by which rules may be chosen, and on those for publication, which judge them. With ``--write``
+the tables of ``docs/methods/Auto.md`` are written anew; ``--seconds`` shows what each agent took.
 """
 
 from __future__ import annotations
@@ -58,13 +59,17 @@ class Against(NamedTuple):
         return self.auto - self.other
 
 
-def published() -> pl.DataFrame:
-    """The table of all published runs by which rules may be chosen, on no seed that is for publication alone, but those
-    of the README's table, whose seconds are of a busy machine. Most are in the store's history.
+def published() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables of published runs by which rules may be chosen, and of those on seeds for publication.
+
+    Runs of the README's table, whose seconds are of a busy machine, are in neither. Most of the former are in the
+    store's history.
     """
     parts = [path for path in sorted(own_store().rglob("*.parquet")) if path.stem != SHOWCASE]
-    runs = (run for path in parts for run in load_published(path))
-    return table_of(run for run in runs if not is_for_publication(run.seed, Spec.told(run.env).keywords))
+    runs = [run for path in parts for run in load_published(path)]
+    judging = [is_for_publication(run.seed, Spec.told(run.env).keywords) for run in runs]
+    choosing = table_of(run for run, judges in zip(runs, judging, strict=True) if not judges)
+    return choosing, table_of(run for run, judges in zip(runs, judging, strict=True) if judges)
 
 
 def table_of(given: Iterable[Run]) -> pl.DataFrame:
@@ -171,19 +176,21 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the tables into docs/methods/Auto.md")
     parser.add_argument("--seconds", action="store_true", help="only show what rounds took")
     given = parser.parse_args()
-    table = published()
+    choosing, judging = published()
     if given.seconds:
-        print(slowest(table))
+        print(slowest(choosing))
         return
-    found, chosen = compared(table)
-    for mode, choices in chosen.items():
-        print(f"\n## {mode}")
-        print("\n".join(f"{env}, T={rounds}: {agent}" for (env, rounds), agent in choices.items()))
-    print("\n# Everybody\n\n" + lines(found))
-    summary = lines(rivals(found))
-    print("\n# The closest of each mode\n\n" + summary)
+    parts = {"rules": rules()}
+    for name, table in {"evidence": choosing, "judged": judging}.items():
+        found, chosen = compared(table)
+        print(f"\n# {name.capitalize()}")
+        for mode, choices in chosen.items():
+            print(f"\n## {mode}")
+            print("\n".join(f"{env}, T={rounds}: {agent}" for (env, rounds), agent in choices.items()))
+        parts[name] = lines(rivals(found))
+        print("\n## Everybody\n\n" + lines(found) + "\n\n## The closest of each mode\n\n" + parts[name])
     if given.write:
-        for name, part in {"evidence": summary, "rules": rules()}.items():
+        for name, part in parts.items():
             write_text(PAGE, with_part(PAGE, name, part + "\n"))
 
 

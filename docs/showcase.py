@@ -20,6 +20,7 @@ from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.report.tables import MISSING
 from cbo_gym.files import write_text
+from cbo_gym.seed_ranges import PUBLICATION
 from cbo_gym.specs import find_agent, modes_of
 from cbo_gym.task import Mode
 
@@ -28,7 +29,7 @@ README = ROOT / "README.md"
 RUNS = ROOT / "runs" / "showcase"
 SUITE = "showcase"
 AGENTS = ("Auto", "GP-UCB", "Optuna", "Random")
-SEEDS = range(100, 110)
+SEEDS = range(PUBLICATION.start, PUBLICATION.start + 10)
 MOST_AGENTS = 4  # that the table of modes names
 
 
