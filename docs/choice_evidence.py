@@ -6,8 +6,8 @@ that both have, by the leaderboard's score of the last recommendation. Runs of o
 keywords or other numbers of rounds are averaged first, so that every environment counts once. The environment's tasks
 are made anew to ask Auto, which takes a few minutes; no round is played.
 
-That is done twice: on seeds by which rules may be chosen, and on those for publication, which judge them. With ``--write``
-the tables of ``docs/methods/Auto.md`` are written anew; ``--seconds`` shows what each agent took.
+That is done twice: on seeds by which rules may be chosen, and on those for publication, which judge them. With
+``--write`` the tables of ``docs/methods/Auto.md`` are written anew; ``--seconds`` shows what each agent took.
 """
 
 from __future__ import annotations
@@ -59,17 +59,15 @@ class Against(NamedTuple):
         return self.auto - self.other
 
 
-def published() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The tables of published runs by which rules may be chosen, and of those on seeds for publication.
+def published(*, judging: bool = False) -> pl.DataFrame:
+    """The table of all published runs by which rules may be chosen, or of those on seeds for publication, which judge.
 
     Runs of the README's table, whose seconds are of a busy machine, are in neither. Most of the former are in the
     store's history.
     """
     parts = [path for path in sorted(own_store().rglob("*.parquet")) if path.stem != SHOWCASE]
-    runs = [run for path in parts for run in load_published(path)]
-    judging = [is_for_publication(run.seed, Spec.told(run.env).keywords) for run in runs]
-    choosing = table_of(run for run, judges in zip(runs, judging, strict=True) if not judges)
-    return choosing, table_of(run for run, judges in zip(runs, judging, strict=True) if judges)
+    runs = (run for path in parts for run in load_published(path))
+    return table_of(run for run in runs if is_for_publication(run.seed, Spec.told(run.env).keywords) == judging)
 
 
 def table_of(given: Iterable[Run]) -> pl.DataFrame:
@@ -176,12 +174,12 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the tables into docs/methods/Auto.md")
     parser.add_argument("--seconds", action="store_true", help="only show what rounds took")
     given = parser.parse_args()
-    choosing, judging = published()
+    choosing = published()
     if given.seconds:
         print(slowest(choosing))
         return
     parts = {"rules": rules()}
-    for name, table in {"evidence": choosing, "judged": judging}.items():
+    for name, table in {"evidence": choosing, "judged": published(judging=True)}.items():
         found, chosen = compared(table)
         print(f"\n# {name.capitalize()}")
         for mode, choices in chosen.items():

@@ -107,3 +107,4 @@ def test_rules_are_not_chosen_by_them(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(choice_evidence, "own_store", lambda: tmp_path)
     assert set(choice_evidence.published()["seed"]) == {0}
+    assert set(choice_evidence.published(judging=True)["seed"]) == {PUBLICATION.start}
