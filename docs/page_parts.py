@@ -29,6 +29,11 @@ TOLD = {
     "signal_range": ("r", "an interval that holds the signals"),
     "components": ("f", "the functions that equations are made of"),
 }
+CLOCK_NOTE = (
+    "Seconds are by the clock, mostly with other runs on the machine's other cores: compare them as ratios, and within "
+    "a page only."
+)
+SEEDS = {True: "for publication", False: "earlier"}  # whether they are kept for it
 FOR_PUBLICATION = f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1}"
 
 

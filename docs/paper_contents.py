@@ -43,6 +43,10 @@ QUANTITIES: dict[Quantity, str] = {
 }
 
 
+#: those by the clock
+TIMES: tuple[Quantity, ...] = ("run_seconds", "run_minutes")
+
+
 def run_seconds(run: Run) -> float:
     """The agent's own time."""
     return run.reset_seconds + run.seconds_a_round * run.horizon
