@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from claims import Dominance, Judged, Judgement, Regret, judge, none_dominates, together
-from page_parts import agent_link, env_link, folded, judged_on, own_runs, table
+from page_parts import SEEDS, agent_link, env_link, folded, judged_on, own_runs, table
 from paper_contents import Exhibit, Paper, papers
 from verdicts import Kind
 
@@ -80,7 +80,7 @@ def tallies(parts: Mapping[str, Sequence[Run]]) -> str:
             [
                 f"[{paper.title}]({paper.page})",
                 *cells,
-                "for publication" if load(paper.suite).verdict_seeds == "publication" else "earlier",
+                SEEDS[load(paper.suite).verdict_seeds == "publication"],
             ]
         )
     return table(["paper", *(whose.lower() for whose in WHOSE), "seeds"], rows, texts=4)
