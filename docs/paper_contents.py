@@ -145,8 +145,7 @@ class Paper(StrictModel):
         rules: how its claims are judged.
         verbatim: label of an agent -> label with the paper's own parameters, where our defaults are others. The
             paper's claims are judged on the latter, and a second time, as claims of ours, on the defaults.
-        agents: labels whose departures the page lists, and that its sweep plays.
-        sweep: the command, where it is not that of the suite.
+        agents: labels whose departures the page lists.
         exhibits: in the paper's order.
     """
 
@@ -160,7 +159,6 @@ class Paper(StrictModel):
     rules: Rules = Rules()
     verbatim: dict[str, str] = {}
     agents: Annotated[list[str], Field(min_length=1)]
-    sweep: str = ""
     exhibits: Annotated[list[Exhibit], Field(min_length=1)]
 
     @property

@@ -17,7 +17,6 @@ from page_parts import (
     grouped,
     own_runs,
     pairs_of,
-    sweep_command,
     table,
 )
 from paper_contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
@@ -202,9 +201,13 @@ def _codes(runs: Sequence[Run]) -> str:
 
 
 def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
-    command = paper.sweep or sweep_command(suite, paper.agents)
+    commands = [
+        f"python docs/page_runs.py {suite.name} --play",
+        f"cbo-gym publish runs/pages/{suite.name} --suite {suite.name}",
+    ]
     parts = [
-        f"```sh\n{command}\ncbo-gym publish runs/{suite.name} --suite {suite.name}\n```",
+        "What this page asks for, on seeds and instances for publication, is played by",
+        "\n".join(["```sh", *commands, "```"]),
         f"The paper has {paper.rounds} rounds and {paper.seeds} seeds.",
     ]
     finished = [run for run in runs if run.status == "finished"]

@@ -202,7 +202,7 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     assert "| [CBO](../agents/CBO.md)<sup>n</sup> | 0.610 ± 0.025 (3) | - |" in page
     assert "**Not run**: MCBO on PSAGraph-v0; MCBO(beta=0.05) on ToyGraph-v0, PSAGraph-v0; CBO on PSAGraph-v0;" in page
     assert "**Not run**: the store has no run of it." in page
-    assert "cbo-gym sweep runs/mcbo2023 --suite mcbo2023 -a MCBO -a EIFN" in page
+    assert "python docs/page_runs.py mcbo2023 --play\ncbo-gym publish runs/pages/mcbo2023 --suite mcbo2023" in page
     assert "10 finished runs of 50 or 100 rounds; 3 seeds;" in page
     assert "0 of 10 runs are of today's code and libraries; 10 are of other code or libraries, and count with" in page
     assert "4 of 4 pairs of an agent and an environment have fewer than 5 seeds." in page
