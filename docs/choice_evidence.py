@@ -36,7 +36,8 @@ from cbo_gym.seed_ranges import is_for_publication
 from cbo_gym.specs import Spec, make_env
 
 PAGE = Path(__file__).parent / "methods" / "Auto.md"
-COLUMNS = ("mode", "agent", "seed", "score", "seconds", "env", "rounds")
+TEXTS, NUMBERS, COUNTS = ("mode", "agent", "env"), ("score", "seconds"), ("seed", "rounds")
+COLUMNS = dict.fromkeys(TEXTS, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(COUNTS, pl.Int64)
 SHOWCASE = "showcase"  # the file of the README's table
 OF_SEVERAL = "gd_plus"  # a column of runs with several objectives
 LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be called a rival
@@ -78,7 +79,7 @@ def table_of(given: Iterable[Run]) -> pl.DataFrame:
     finished = (run for run in newest(given) if run.status == "finished" and not run.unverified)
     runs = [run for run in finished if OF_SEVERAL not in run.columns]
     if not runs:
-        return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
+        return pl.DataFrame(schema=COLUMNS)
     table = final_numbers(runs).select("mode", "agent", "seed", "score", "seconds")
     known = table.with_columns(
         env=pl.Series([run.env for run in runs]), rounds=pl.Series([run.horizon for run in runs])

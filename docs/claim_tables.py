@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from claims import Judgement, Regret, judge, none_dominates, together
-from page_parts import agent_link, env_link, folded, judged_on, own_runs, table
-from paper_contents import Paper, papers
+from claims import Dominance, Judged, Judgement, Regret, judge, none_dominates, together
+from page_parts import SEEDS, agent_link, env_link, folded, judged_on, own_runs, table
+from paper_contents import Exhibit, Paper, papers
 from verdicts import Kind
 
 from cbo_gym.evaluation.report.markdown import escape
@@ -27,11 +27,15 @@ REGRETS: dict[Regret, str] = {
 CLAIMS_NOTE = (
     "Differences are of regrets, the second method's minus the first one's, over the same seeds, as shares of what "
     "lies between the optimum and a random action, with 95 % intervals: the wider of Student's and of Johnson's for "
-    "skewed differences. Those of G_t are differences of it. What a claim says, by which number, on how many pairs and "
-    "with which margin was written before its runs. *Better* is confirmed by an interval above 0 and refuted by one "
-    "below 0, and the methods are equivalent if it lies within the margin; *as good* is confirmed by an interval above "
-    "minus the margin. It is open otherwise, and with fewer pairs than it asks for; not run says that there is no "
-    "pair. Corrected counts are those of claims that hold if all of the page are to be right together (Holm)."
+    "skewed differences. Those of G_t are differences of it. Where all are the same, the interval reaches .26 to both "
+    "sides with ten pairs and .14 with twenty: as large a share of pairs might differ, by all that lies between "
+    "optimum and random action, and be missing here in 5 of 100 cases. What a claim says, by which number, on how many "
+    "pairs and with which margin was written before its runs, unless the page says otherwise. *Better* is confirmed by "
+    "an interval above 0 and refuted by one below 0, and the methods are equivalent if it lies within the margin; *as "
+    "good* is confirmed by an interval above minus the margin. That no method dominates is refuted by one that is "
+    "better than all others everywhere, and confirmed if each is worse than another one somewhere, all comparisons "
+    "corrected together. A claim is open otherwise, and with fewer pairs than it asks for; not run says that there is "
+    "no pair. Corrected counts are those of claims that hold if all of the page are to be right together (Holm)."
 )
 WHOSE = {"The paper's claims": False, "Claims of ours": True}
 VERDICTS = ("confirmed", "refuted", "equivalent", "open", "not run")
@@ -39,26 +43,31 @@ SAID_OF: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivale
 
 
 class JudgedClaim(NamedTuple):
-    """What is said in an exhibit of two methods, on one environment, and its judgement."""
+    """What is said in an exhibit, of two methods on one environment or of all methods on all, and its judgement."""
 
     text: str
-    judgement: Judgement
+    judgement: Judgement | Dominance
 
 
 def judged_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
     """Whose claims -> all of them; those of a page are corrected together, the paper's and ours."""
-    said = [
-        (f"{escape(one.said)} ({exhibit.name})", one.ours, judgement)
-        for exhibit in paper.exhibits
-        for one in exhibit.claims
-        for claim in one.claims(paper.rules)
-        for judgement in judge(claim, runs)
-    ]
+    said = [one for exhibit in paper.exhibits for one in _said(exhibit, paper, runs)]
     judged = together([judgement for *_, judgement in said])
     return {
         whose: [JudgedClaim(text, one) for (text, own, _), one in zip(said, judged, strict=True) if own is ours]
         for whose, ours in WHOSE.items()
     }
+
+
+def _said(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[tuple[str, bool, Judgement | Dominance]]:
+    """The claims of an exhibit: what is said, whether by us, and its judgement."""
+    if by := exhibit.none_dominates:
+        judgement = none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs)
+        yield f"No method dominates ({exhibit.name})", False, judgement
+    for one in exhibit.claims:
+        for claim in one.claims(paper.rules):
+            for found in judge(claim, runs):
+                yield f"{escape(one.said)} ({exhibit.name})", one.ours, found
 
 
 def tallies(parts: Mapping[str, Sequence[Run]]) -> str:
@@ -71,7 +80,7 @@ def tallies(parts: Mapping[str, Sequence[Run]]) -> str:
             [
                 f"[{paper.title}]({paper.page})",
                 *cells,
-                "for publication" if load(paper.suite).verdict_seeds == "publication" else "earlier",
+                SEEDS[load(paper.suite).verdict_seeds == "publication"],
             ]
         )
     return table(["paper", *(whose.lower() for whose in WHOSE), "seeds"], rows, texts=4)
@@ -84,7 +93,7 @@ def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> l
         return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
     parts = [f"**{whose}: {_tally([one.judgement for one in own])}**" for whose, own in divisions.items() if own]
     summary = f"{'; '.join(parts)}, each counted on each of its environments. {judged_on(load(paper.suite))}"
-    parts = [summary, paper.setting, "## Claims", *_dominance(paper, runs)]
+    parts = [summary, paper.setting, "## Claims"]
     header = ["claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds"]
     for whose, own in divisions.items():
         if own:
@@ -94,20 +103,7 @@ def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> l
     return [*parts, folded("How claims are judged", CLAIMS_NOTE)]
 
 
-def _dominance(paper: Paper, runs: Sequence[Run]) -> list[str]:
-    """Whether no method is the best everywhere, of the exhibits that are said to show it."""
-    lines = []
-    for exhibit in paper.exhibits:
-        if by := exhibit.none_dominates:
-            verdict = _verdict(none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs))
-            lines.append(f"* {exhibit.name}: {verdict}, by {REGRETS[by]}")
-    said = (
-        "The paper's claim that no method dominates, which one that is better than all others everywhere would refute:"
-    )
-    return [said, "\n".join(lines)] if lines else []
-
-
-def _tally(judged: Sequence[Judgement]) -> str:
+def _tally(judged: Sequence[Judged]) -> str:
     """How many have each verdict, and how many of these keep it when all claims are judged together."""
     counts = Counter(one.verdict for one in judged)
     kept = Counter(one.verdict for one in judged if one.corrected == one.verdict)
@@ -124,21 +120,28 @@ def _verdict(verdict: str) -> str:
     return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
 
 
-def _judged(one: Judgement, others: Collection[str]) -> list[str]:
+def _judged(one: Judgement | Dominance, others: Collection[str]) -> list[str]:
+    """The cells of a row, beside what is said."""
+    if isinstance(one, Dominance):
+        where = f"all {len(one.envs)}"
+        return [_verdict(one.verdict), where, "each with each", REGRETS[one.by], MISSING, *_extent(one)]
     claim = one.claim
     methods = (
         f"{agent_link(claim.better, '../', others)} {SAID_OF[claim.kind]} {agent_link(claim.worse, '../', others)}"
     )
     if claim.worse_env:
         methods += f" on {env_link(claim.worse_env, '../', others)}"
-    cells = [_verdict(one.verdict), env_link(one.env, "../", others), methods, REGRETS[claim.by]]
-    if one.verdict == "not run":
-        return [*cells, MISSING, "0", MISSING]
-    interval = f"{one.difference:.3f}"
+    difference = f"{one.difference:.3f}" if one.pairs else MISSING
     low, high = f"{one.low:.3f}", f"{one.high:.3f}"
     if np.isfinite([one.low, one.high]).all() and low != high:
-        interval += f" [{low},&nbsp;{high}]"
-    needed = claim.looks[0]
+        difference += f" [{low},&nbsp;{high}]"
+    cells = [_verdict(one.verdict), env_link(one.env, "../", others), methods, REGRETS[one.by], difference]
+    return [*cells, *_extent(one, claim.looks[0], claim.after)]
+
+
+def _extent(one: Judged, needed: int = 0, after: int | None = None) -> list[str]:
+    """Pairs and rounds, and of how many where these are fewer than asked for."""
+    if not one.pairs:
+        return ["0", MISSING]
     pairs = str(one.pairs) if one.pairs >= needed else f"{one.pairs} of {needed}"
-    rounds = str(one.rounds) if claim.after in (None, one.rounds) else f"{one.rounds} of {claim.after}"
-    return [*cells, interval, pairs, rounds]
+    return [pairs, str(one.rounds) if after in (None, one.rounds) else f"{one.rounds} of {after}"]

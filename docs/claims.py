@@ -10,7 +10,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from itertools import permutations
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, PositiveInt
@@ -77,34 +78,60 @@ class Claim(StrictModel):
         return (self.first_look, self.rules.pairs) if self.first_look else (self.rules.pairs,)
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """The judgement of runs on a claim on one of its environments.
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The judgement of runs on something that is said.
 
     Attributes:
-        claim: that is judged.
-        env: one of its environments or patterns.
-        verdict: as :func:`verdicts.decided` has it by the 95 % interval; ``"open"`` also with too few pairs, ``"not
-            run"`` without any.
-        difference: of the regrets, of ``worse`` minus ``better``, as a share of what lies between the optimum and a
-            random action: its mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
-        low, high: ends of its interval.
+        by: the regret that judges.
+        verdict: ``"open"`` also with too few pairs, ``"not run"`` without any.
         p_value: the least level at which there is a verdict.
         corrected: the verdict if all claims of the paper are to be right together, see :func:`together`.
         pairs: that were looked at.
-        rounds: after which they are compared: fewer than the claim says if the runs have fewer. 0 if not run.
+        rounds: after which runs are compared: fewer than the claim says if they have fewer. 0 if not run.
     """
 
-    claim: Claim
-    env: str
+    by: Regret
     verdict: Verdict
-    difference: float
-    low: float
-    high: float
     p_value: float
     corrected: Verdict
     pairs: int
     rounds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement(Judged):
+    """The judgement on a claim on one of its environments, as :func:`verdicts.decided` has it by the 95 % interval.
+
+    Attributes:
+        claim: that is judged.
+        env: one of its environments or patterns.
+        difference: of the regrets, of ``worse`` minus ``better``, as a share of what lies between the optimum and a
+            random action: its mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
+        low, high: ends of its interval.
+    """
+
+    claim: Claim
+    env: str
+    difference: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dominance(Judged):
+    """The judgement on the claim that none of several methods is the best on all of several environments.
+
+    Attributes:
+        agents: that are compared, each with each.
+        envs: on which; pairs and rounds are those of the comparison that has most.
+    """
+
+    agents: tuple[str, ...]
+    envs: tuple[str, ...]
+
+
+OneJudged = TypeVar("OneJudged", bound=Judged)
 
 
 def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
@@ -122,35 +149,49 @@ def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
     ]
 
 
-def together(judgements: Sequence[Judgement]) -> list[Judgement]:
+def together(judged: Sequence[OneJudged]) -> list[OneJudged]:
     """The same with their corrected verdicts, after Holm (1979) over those that were run."""
-    run = [one for one in judgements if one.pairs]
-    adjusted = dict(zip(map(id, run), holm([one.p_value for one in run]), strict=True))
+    adjusted = _adjusted(judged)
     return [
-        replace(one, corrected=one.verdict if adjusted.get(id(one), 0.0) <= LEVEL else "open") for one in judgements
+        replace(one, corrected=one.verdict if level <= LEVEL else "open")
+        for one, level in zip(judged, adjusted, strict=True)
     ]
+
+
+def _adjusted(judged: Sequence[Judged]) -> list[float]:
+    """The least level at which each has a verdict if all that were run are to be right; 0 for those that were not."""
+    run = [place for place, one in enumerate(judged) if one.pairs]
+    found = dict(zip(run, holm([judged[place].p_value for place in run]), strict=True))
+    return [found.get(place, 0.0) for place in range(len(judged))]
 
 
 def none_dominates(
     agents: Sequence[str], envs: Sequence[str], by: Regret, rules: Rules, runs: Sequence[Run]
-) -> Verdict:
+) -> Dominance:
     """Whether no method is better than every other one on every environment.
 
     It is refuted by a method that is, on all of them, and confirmed if each method is worse than another one somewhere,
     all comparisons corrected together; without any pair it is not run.
     """
-    ordered = [(one, other) for one in agents for other in agents if one != other]
-    judged = together([
+    judged = [
         judgement
-        for one, other in ordered
+        for one, other in permutations(agents, 2)
         for judgement in judge(Claim(better=one, worse=other, envs=list(envs), rules=rules, by=by), runs)
-    ])  # fmt: skip
-    if not any(one.pairs for one in judged):
-        return "not run"
-    found = {agent: [one.corrected for one in judged if one.claim.better == agent] for agent in agents}
-    if any(set(verdicts) == {"confirmed"} for verdicts in found.values()):
-        return "refuted"
-    return "confirmed" if all("refuted" in verdicts for verdicts in found.values()) else "open"
+    ]
+    levels_of: dict[tuple[str, Verdict], list[float]] = defaultdict(list)  # agent and verdict -> of its comparisons
+    for one, level in zip(judged, _adjusted(judged), strict=True):
+        levels_of[one.claim.better, one.verdict].append(level)
+    everywhere = len(envs) * (len(agents) - 1)
+    won = [levels_of[agent, "confirmed"] for agent in agents]
+    of_best = min((max(found) for found in won if len(found) == everywhere), default=1.0)
+    of_none = max(min(levels_of[agent, "refuted"], default=1.0) for agent in agents)
+    pairs, rounds = max(((one.pairs, one.rounds) for one in judged), default=(0, 0))
+    verdict: Verdict = "refuted" if of_best <= LEVEL else "confirmed" if of_none <= LEVEL else "open"
+    verdict = verdict if pairs else "not run"
+    return Dominance(
+        agents=tuple(agents), envs=tuple(envs), by=by, verdict=verdict, corrected=verdict,
+        p_value=min(of_best, of_none), pairs=pairs, rounds=rounds,
+    )  # fmt: skip
 
 
 def _of(runs: Iterable[Run], agent: str, env: str) -> dict[Place, Run]:
@@ -163,7 +204,7 @@ def _of(runs: Iterable[Run], agent: str, env: str) -> dict[Place, Run]:
 def _judged(claim: Claim, env: str, better: Mapping[Place, Run], worse: Mapping[Place, Run]) -> Judgement:
     both = [place for place in better if place in worse]
     if not both:
-        return Judgement(claim, env, "not run", np.nan, np.nan, np.nan, 1.0, "not run", 0, 0)
+        return _judgement(claim, env, "not run", np.empty(0), 1.0, 0)
     longest = max(horizon for horizon, _, _ in both)
     rounds = min(claim.after or longest, longest)
     units: dict[tuple[int, tuple[str, ...]], list[float]] = defaultdict(list)
@@ -172,10 +213,15 @@ def _judged(claim: Claim, env: str, better: Mapping[Place, Run], worse: Mapping[
             lost = regret_after(worse[place], claim, rounds) - regret_after(better[place], claim, rounds)
             units[_unit(place, env)].append(lost)
     differences = np.array([np.mean(units[unit]) for unit in sorted(units)])
-    verdict, counted = _looked_at(claim, differences)
+    return _judgement(claim, env, *_looked_at(claim, differences), _p_value(claim, differences), rounds)
+
+
+def _judgement(claim: Claim, env: str, verdict: Verdict, counted: np.ndarray, p_value: float, rounds: int) -> Judgement:
     low, high = interval(counted)
-    p = _p_value(claim, differences)
-    return Judgement(claim, env, verdict, float(counted.mean()), low, high, p, verdict, len(counted), rounds)
+    return Judgement(
+        claim=claim, env=env, by=claim.by, verdict=verdict, corrected=verdict, p_value=p_value, pairs=len(counted),
+        rounds=rounds, difference=float(counted.mean()) if len(counted) else np.nan, low=low, high=high,
+    )  # fmt: skip
 
 
 def _unit(place: Place, env: str) -> tuple[int, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -14,7 +15,9 @@ import polars as pl
 from claim_tables import tallies
 from environment_pictures import dark, svg_of
 from page_parts import (
+    CLOCK_NOTE,
     LEAST_SEEDS,
+    SEEDS,
     agent_link,
     env_link,
     folded,
@@ -39,14 +42,23 @@ from cbo_gym.evaluation.report.targets import draw_targets
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.registry import find_entry
+from cbo_gym.seed_ranges import is_for_publication
 from cbo_gym.specs import Spec, modes_of
 from cbo_gym.suites import Suite, load_all
 from cbo_gym.task import Mode
 
 LEADERBOARD = "leaderboard.md"
+ANSWERS_NOTE = (
+    "Scores of the recommendation on the environments that all methods compared have played, of those with such runs, "
+    "each counting once: on seeds and instances for publication, which chose nothing, or where no two methods compare "
+    "on these, on earlier ones, of which some may have chosen defaults. No row mixes the two. Where there is no next "
+    "method, the first is the one that `Auto` takes. [Which method should I use?](which_method.md) says more, on "
+    "earlier seeds alone: without a graph, with noise, with few rounds. Where its first answer is another one, the "
+    "choice depends on what the task tells."
+)
 TARGETS_NOTE = (
     "The share of runs whose best action so far had the score, each environment counting alike, against rounds and "
-    "against the agent's own seconds."
+    f"against the agent's own seconds. {CLOCK_NOTE}"
 )
 PAPERS_NOTE = (
     "Each paper's figures and claims are beside our runs on a page of its own. Its claims are judged on its own "
@@ -67,10 +79,8 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
         "---\nhide: [toc]\n---",
         "# Leaderboard",
         "## Who is best at what",
-        answers(choice_evidence.table_of(runs), others),
-        "Scores of the recommendation on the environments that all methods compared have played, each counting once. "
-        "[Which method should I use?](which_method.md) says more: without a graph, with noise, with few rounds. "
-        "Where its first answer is another one, the choice depends on what the task tells.",
+        answers(runs, others),
+        ANSWERS_NOTE,
         folded("How to read the tables", _reading()),
     ]
     if earlier := [suite for suite in load_all() if suite.verdict_seeds == "any"]:
@@ -82,29 +92,49 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
     return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
 
 
-def answers(table_of_runs: pl.DataFrame, others: Collection[str]) -> str:
-    """Mode -> the best method with its score and seconds, and the next one; what ``Auto`` says where no two compare."""
-    rows = []
-    for mode in Mode:
-        found = method_choice.comparisons(mode, table_of_runs)["all tasks"]
-        link = f"[why](which_method.md#{mode}-mode)"
+def answers(runs: Sequence[Run], others: Collection[str]) -> str:
+    """Mode -> the best method with its score and seconds, and the next one; what ``Auto`` says where no two compare.
+
+    Runs on seeds for publication are compared with each other, and where they do not suffice, all others.
+    """
+    found: dict[bool, list[Run]] = {True: [], False: []}
+    for run in runs:
+        found[is_for_publication(run.seed, Spec.told(run.env).keywords)].append(run)
+    tables = {SEEDS[kept]: choice_evidence.table_of(own) for kept, own in found.items()}
+    header = [
+        "mode",
+        "best method",
+        "mean score",
+        "next",
+        _head("seconds a round"),
+        "environments",
+        "seeds",
+        "evidence",
+    ]
+    return table(header, [_answer(mode, tables, others) for mode in Mode], texts=2)
+
+
+def _answer(mode: Mode, tables: Mapping[str, pl.DataFrame], others: Collection[str]) -> list[str]:
+    link = f"[why](which_method.md#{mode}-mode)"
+    for seeds, rows in tables.items():
+        found = method_choice.comparisons(mode, rows)["all tasks"]
         if found.means:
             best, second = found.means[:2]
             next_best = f"{agent_link(second.agent, '', others)} {second.score:.3f}"
-            known = [f"{best.score:.3f}", next_best, f"{best.seconds:.2g}", f"{found.compared} of {found.envs}"]
-        else:
-            best = method_choice.answer(mode, table_of_runs)
-            known = [f"{best.score:.3f}" if best else MISSING, MISSING, f"{best.seconds:.2g}" if best else MISSING, "1"]
-        rows.append([mode, agent_link(best.agent, "", others) if best else "not known", *known, link])
-    header = ["mode", "best method", "mean score", "next", _head("seconds a round"), "environments", "evidence"]
-    return table(header, rows, texts=2)
+            extent = [f"{best.seconds:.2g}", f"{found.compared} of {found.envs}", seeds]
+            return [mode, agent_link(best.agent, "", others), f"{best.score:.3f}", next_best, *extent, link]
+    known = method_choice.answer(mode, rows)
+    if known is None:
+        return [mode, "not known", *[MISSING] * 5, link]
+    score = MISSING if math.isnan(known.score) else f"{known.score:.3f}"
+    return [mode, agent_link(known.agent, "", others), score, MISSING, f"{known.seconds:.2g}", MISSING, seeds, link]
 
 
 def _reading() -> str:
     return (
-        f"{SCORE_NOTE} {SECONDS_NOTE} Agents that have played every environment of a suite's mode are ranked; others "
-        f"stand apart, since their numbers are of other environments. Intervals are 95 %, and are not shown below "
-        f"{LEAST_SEEDS} seeds.\n\n{marks_note()}"
+        f"{SCORE_NOTE} {SECONDS_NOTE} {CLOCK_NOTE} Agents that have played every environment of a suite's mode are "
+        "ranked; others stand apart, since their numbers are of other environments. Intervals are 95 %, and are not "
+        f"shown below {LEAST_SEEDS} seeds.\n\n{marks_note()}"
     )
 
 

@@ -29,6 +29,11 @@ TOLD = {
     "signal_range": ("r", "an interval that holds the signals"),
     "components": ("f", "the functions that equations are made of"),
 }
+CLOCK_NOTE = (
+    "Times are by the clock, mostly with other runs on the machine's other cores: compare them as ratios, and within "
+    "a page only."
+)
+SEEDS = {True: "for publication", False: "earlier"}  # whether they are kept for it
 FOR_PUBLICATION = f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1}"
 
 
@@ -108,9 +113,5 @@ def judged_on(suite: Suite) -> str:
     )
 
 
-def sweep_command(suite: Suite, agents: Sequence[str] = ("*",)) -> str:
-    named = " ".join(
-        f"-a {agent}" if agent.isidentifier() or agent.replace("-", "").isalnum() else f"-a '{agent}'"
-        for agent in agents
-    )
-    return f"cbo-gym sweep runs/{suite.name} --suite {suite.name} {named}"
+def sweep_command(suite: Suite) -> str:
+    return f"cbo-gym sweep runs/{suite.name} --suite {suite.name} -a '*'"

@@ -44,6 +44,10 @@ QUANTITIES: dict[Quantity, str] = {
 }
 
 
+#: those by the clock
+TIMES: tuple[Quantity, ...] = ("run_seconds", "run_minutes")
+
+
 def run_seconds(run: Run) -> float:
     """The agent's own time."""
     return run.reset_seconds + run.seconds_a_round * run.horizon
@@ -143,8 +147,7 @@ class Paper(StrictModel):
         verbatim: label of an agent -> label with the paper's own parameters, where our defaults are others; variants
             of the agent have these too, but where they say otherwise. The paper's claims are judged on the latter, and
             a second time, as claims of ours, on the defaults.
-        agents: labels whose departures the page lists, and that its sweep plays.
-        sweep: the command, where it is not that of the suite.
+        agents: labels whose departures the page lists.
         exhibits: in the paper's order.
     """
 
@@ -158,7 +161,6 @@ class Paper(StrictModel):
     rules: Rules = Rules()
     verbatim: dict[str, str] = {}
     agents: Annotated[list[str], Field(min_length=1)]
-    sweep: str = ""
     exhibits: Annotated[list[Exhibit], Field(min_length=1)]
 
     @property

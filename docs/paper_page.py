@@ -9,6 +9,7 @@ import agent_pages
 import numpy as np
 from claim_tables import claims_part
 from page_parts import (
+    CLOCK_NOTE,
     LEAST_SEEDS,
     agent_link,
     env_link,
@@ -16,16 +17,16 @@ from page_parts import (
     grouped,
     own_runs,
     pairs_of,
-    sweep_command,
     table,
 )
-from paper_contents import NUMBERS, QUANTITIES, Exhibit, Paper, Quantity, quantity_of, run_seconds
+from paper_contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
 from paper_figures import Printed, chosen_svg, curve_of, curves_svg
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.markdown import escape
-from cbo_gym.evaluation.report.tables import MISSING, number
+from cbo_gym.evaluation.report.tables import MISSING, mixtures, number
+from cbo_gym.evaluation.runs.code_now import Today, alike
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.specs import Spec, matches
 from cbo_gym.suites import Suite, load
@@ -65,9 +66,10 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collec
         rows.append([agent_link(agent, "../", others) + (", ours" if exhibit.theirs else ""), *cells])
     when = "" if exhibit.rounds else ", after the last round"
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
+    clock = f" {CLOCK_NOTE}" if exhibit.quantity in TIMES else ""
     skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
     missing = [pair for pair, found in played.items() if not found and pair not in skipped]
-    parts += [f"{title} (seeds).", table(header, rows)]
+    parts += [f"{title} (seeds).{clock}", table(header, rows)]
     if _is_drawn(exhibit, played):
         parts.append(_image(paper, exhibit))
     if _choosing(exhibit, played):
@@ -186,10 +188,26 @@ def _played_with(runs: Sequence[Run]) -> str:
     return "; ".join(said) + "."
 
 
+def _codes(runs: Sequence[Run]) -> str:
+    """How many are of today's code, by their own stamps or by those of runs like them that were played again."""
+    today = Today(runs)
+    own = [run for run in runs if today.gives(run)]
+    again = sum(bool(alike(run)) for run in own)
+    said = f"{len(own)} of {len(runs)} runs are of today's code and libraries"
+    if again:
+        said += f", {again} of them since runs like them came out identical when they were played again"
+    others = len(runs) - len(own)
+    return f"{said}; {others} are of other code or libraries, and count with them." if others else f"{said}."
+
+
 def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
-    command = paper.sweep or sweep_command(suite, paper.agents)
+    commands = [
+        f"python docs/page_runs.py {suite.name} --play",
+        f"cbo-gym publish runs/pages/{suite.name} --suite {suite.name}",
+    ]
     parts = [
-        f"```sh\n{command}\ncbo-gym publish runs/{suite.name} --suite {suite.name}\n```",
+        "What this page asks for, on seeds and instances for publication, is played by",
+        "\n".join(["```sh", *commands, "```"]),
         f"The paper has {paper.rounds} rounds and {paper.seeds} seeds.",
     ]
     finished = [run for run in runs if run.status == "finished"]
@@ -202,8 +220,9 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     few = sum(len(found) < LEAST_SEEDS for found in seeds.values())
     rounds = sorted({run.horizon for run in finished})
     shorter = [horizon for horizon in rounds if horizon < paper.rounds]
-    source = f"{escape(_played_with(finished))} The agents' own time: {hours:.2g} hours."
-    parts.append(folded("Where our numbers come from", source))
+    source = f"{_played_with(finished)} The agents' own time: {hours:.2g} hours, by the clock."
+    mixed = [f"{sentence}." for sentence in mixtures(finished)]
+    parts += [_codes(finished), folded("Where our numbers come from", escape(" ".join([source, *mixed])))]
     if shorter:
         parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
     if few:

@@ -16,6 +16,7 @@ LEVEL = 0.05  # of false decisions, both sides together
 LEAST_PAIRS = 10
 LONGEST = 3.0  # of Student's half widths, where Johnson's interval has no end; by the simulations of the tests
 LEAST_LEVEL = 1e-12  # below which levels are not told apart
+SAME = 1e-6  # of differences: stored curves have no more digits
 Kind = Literal["better", "as good", "equivalent"]
 Decision = Literal["confirmed", "refuted", "equivalent", "open"]
 
@@ -25,13 +26,18 @@ def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, floa
 
     Student's is too narrow on one side where differences are skewed, Johnson's (1978), which corrects it by the third
     moment, where most of them are ties; what both leave out is left out. Of fewer than two it has no ends.
+
+    Where all are the same, they show no spread. Yet if a share ``1 - level^(1/n)`` of all pairs differed, none of it
+    would be among ``n`` of them with probability ``level``. So much the mean may be off, for those may differ by the
+    whole gap between optimum and random action, which is 1.
     """
     count = len(differences)
     if count < 2:
         return -np.inf, np.inf
     mean, variance = differences.mean(), differences.var(ddof=1)
-    if np.ptp(differences) == 0.0:
-        return float(mean), float(mean)
+    if np.ptp(differences) <= SAME:
+        unseen = 1.0 - level ** (1.0 / count)
+        return float(mean - unseen), float(mean + unseen)
     half = t.ppf(1.0 - level / 2.0, count - 1) * np.sqrt(variance / count)
     skewed = count / ((count - 1) * (count - 2)) * ((differences - mean) ** 3).sum() if count > 2 else 0.0
     shift, bend = skewed / (6.0 * variance * count), skewed / (3.0 * variance**2)

@@ -141,17 +141,32 @@ def test_a_claim_by_another_number_cannot_be_made():
 
 def test_that_no_method_dominates_is_refuted_by_one_that_does():
     other = "CBO/Alpine2-v0"
+
     mixed = [
         run
         for a, b, env in ((0.9, 0.5, ENV), (0.3, 0.6, other))
-        for run in runs("A", [a] * 10, env) + runs("B", [b] * 10, env)
+        for run in runs("A", [a, a + 0.02] * 5, env) + runs("B", [b + 0.02, b] * 5, env)
     ]
-    best = mixed + runs("C", [0.95] * 10, ENV) + runs("C", [0.9] * 10, other)
+    best = [*mixed, *runs("C", [0.95] * 10, ENV), *runs("C", [0.9] * 10, other)]
 
-    def verdict(agents, given):
+    def judged(agents, given):
         return none_dominates(agents, [ENV, other], "average_regret", Rules(), given)
 
-    assert verdict(["A", "B"], mixed) == "confirmed"
-    assert verdict(["A", "B", "C"], best) == "refuted"
-    assert verdict(["A", "B", "C"], mixed) == "open", "nobody knows of C"
-    assert verdict(["A", "B"], []) == "not run"
+    assert judged(["A", "B"], mixed).verdict == "confirmed"
+    found = judged(["A", "B", "C"], best)
+    assert (found.verdict, found.pairs, found.rounds) == ("refuted", 10, 3)
+    assert 0.0 < found.p_value < 0.05
+    assert judged(["A", "B", "C"], mixed).verdict == "open", "nobody knows of C"
+    nothing = judged(["A", "B"], [])
+    assert (nothing.verdict, nothing.pairs) == ("not run", 0)
+
+
+def test_that_no_method_dominates_is_one_claim_of_all_that_are_judged_together():
+    given = runs("A", [0.5, 0.6] * 5) + runs("B", [0.45, 0.5, 0.46, 0.53, 0.38, 0.52, 0.44, 0.54, 0.4, 0.52])
+    dominance = none_dominates(["A", "B"], [ENV], "average_regret", Rules(), given)
+    (claim,) = judge(Claim(better="A", worse="B", envs=[ENV]), given)
+    assert dominance.verdict == "refuted"
+    assert dominance.p_value == pytest.approx(2.0 * claim.p_value, rel=1e-3), "of two comparisons"
+    one, other = replace(dominance, p_value=0.01), replace(claim, p_value=0.9)
+    assert [found.corrected for found in together([one, other])] == ["refuted", "open"]
+    assert together([one, *[other] * 5])[0].corrected == "open"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from cbo_gym import evaluate, leaderboard
+from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.report.tables import mixtures
 from cbo_gym.evaluation.runs.code_now import Today, code_of
@@ -128,7 +128,7 @@ def test_tables_say_what_they_mix(path, played, faked):
     other = [replace(run, seed=run.seed + 50, sources=NEW) for run in played[:12]]
 
     def said():
-        return mixtures(leaderboard([run for run in load_published(path) if run.agent == "Random"][:12] + other))
+        return mixtures([run for run in load_published(path) if run.agent == "Random"][:12] + other)
 
     assert f"Mixed code of environments: {ENV} (2 codes)" in said()
     assert "Mixed code of agents: Random (2 codes)" in said()
@@ -139,7 +139,7 @@ def test_tables_say_what_they_mix(path, played, faked):
 
 def test_agents_of_their_own_codes_are_no_mixture(played):
     ours = evaluate("UCB", "CBO/IVBandit-v0", 0, horizon=2)
-    assert not any("code of" in one for one in mixtures(leaderboard([*played, ours])))
+    assert not any("code of" in one for one in mixtures([*played, ours]))
 
 
 def test_a_stranger_to_the_file_is_refused_and_nothing_written(path):

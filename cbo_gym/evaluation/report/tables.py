@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -345,20 +345,20 @@ def provenance_sentences(board: Leaderboard) -> list[str]:
         *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
         *machines,
     ]
-    sentences = ["; ".join(parts), *mixtures(board)]
+    sentences = ["; ".join(parts), *mixtures(board.runs)]
     if board.replaced:
         sentences.append(f"Left out: {board.replaced} runs that were played again later")
     return [printable(f"{sentence}.") for sentence in sentences]
 
 
-def mixtures(board: Leaderboard) -> list[str]:
-    """What the finished runs do not have in common, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``.
+def mixtures(runs: Collection[Run]) -> list[str]:
+    """What finished runs do not have in common, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``.
 
     The code of an agent is compared among its runs, that of an environment among the runs on it; runs that were
     restamped count as of the later code, and a sentence says how many that are.
     """
     counts: dict[str, Counter[str]] = {}
-    for run in board.runs:
+    for run in runs:
         played_with = {
             "cbo-gym": run.version,
             **run.libraries,
@@ -373,7 +373,7 @@ def mixtures(board: Leaderboard) -> list[str]:
         for name, found in counts.items()
         if len(found) > 1
     ]
-    return [*mixed, *_mixed_codes(board.runs), *_restamped(board.runs)]
+    return [*mixed, *_mixed_codes(runs), *_restamped(runs)]
 
 
 def _mixed_codes(runs: Iterable[Run]) -> Iterator[str]:
