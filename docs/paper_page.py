@@ -53,8 +53,9 @@ def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collect
 def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, others: Collection[str]) -> list[str]:
     parts = [f"**Published**: {exhibit.published}"] if exhibit.published else []
     if exhibit.drawn:
-        return [*parts, f"![{exhibit.name}](../pictures/{exhibit.drawn})", f"Drawn by `{exhibit.drawn_by}`."]
-    assert exhibit.quantity is not None, f"{paper.suite}, {exhibit.name}: a quantity is needed"
+        parts += [f"![{exhibit.name}](../pictures/{exhibit.drawn})", f"Drawn by `{exhibit.drawn_by}`."]
+    if exhibit.quantity is None:
+        return parts
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
     played = _played(exhibit, runs)
     header = ["method", *(_column(env, after, exhibit, others) for env, after in columns)]

@@ -6,11 +6,15 @@ where it was. The tables' intervals are 95 % t-intervals over the runs.
 Fig. 6 is on the function of the published program, CBO/GPBandit3-Published-v0, by the paper's Algorithm 1 and by the
 program's own loop. For each number K of children a table has the logarithm of the mean regret, averaged over the
 numbers S of points, with a 95 % bootstrap interval over the runs, and how often in the bootstrap that K was the best.
+
+    python examples/reproduce_gpoo.py               # all of it, with runs of its own
+    python examples/reproduce_gpoo.py --published   # figures 5 and 6 alone, the latter of published runs
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,7 @@ from shared.tree_plot import FUNCTION, GRID, TreeSnapshot, draw_cells, draw_post
 
 from cbo_gym import make_task, sweep
 from cbo_gym.agents.cells.gpoo import GPOO
-from cbo_gym.evaluation import load_runs
+from cbo_gym.evaluation import load_published, load_runs
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import on_paper, round_axis, save, shared_legend
@@ -209,6 +213,16 @@ def grids_of_regrets(
     }
 
 
+def published_means(arities: Sequence[int], points: Sequence[int], budgets: Sequence[int]) -> dict[int, np.ndarray]:
+    """Budget -> mean aggregated regret of the published runs of GPOO after as many rounds: shape ``(S, K)``."""
+    curves: dict[str, list[np.ndarray]] = defaultdict(list)
+    for run in load_published(suite="gpoo2022"):
+        if run.agent == "GPOO":
+            curves[run.env].append(run.table["simple_regret"].to_numpy())
+    cells = [[curves[f"CBO/GPBandit3-Published-v0(arity={k}, points={s})"] for k in arities] for s in points]
+    return {n: np.array([[np.mean(cell, axis=0)[n - 1] for cell in row] for row in cells]) for n in budgets}
+
+
 def table_by_children(regrets: dict[tuple[str, int], np.ndarray], arities: Sequence[int]) -> pl.DataFrame:
     """For each K the log of the mean regret, averaged over S, with its bootstrap over seeds, which cells share."""
     rows = []
@@ -275,6 +289,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="2 runs, 10 rounds and a coarse Fig. 6, in one process")
     parser.add_argument("--out", type=Path, default=Path("runs/gpoo"), help="folder of runs, figures and table")
+    parser.add_argument("--published", action="store_true", help="only figures 5 and 6, the latter of published runs")
     parser.add_argument("--runs", type=int, default=30, help="independent runs of each method")
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
@@ -283,6 +298,11 @@ def main() -> None:
     budgets = dict.fromkeys(BUDGETS, 10) if arguments.quick else BUDGETS
     fig_6 = (ARITIES[:2], POINTS[1:2], (8,)) if arguments.quick else (ARITIES, POINTS, CELL_BUDGETS)
 
+    if arguments.published:
+        save(draw_two_trees(80), out, "fig5_trees")
+        save(draw_grid(published_means(ARITIES, POINTS, CELL_BUDGETS), ARITIES, POINTS), out, "fig6_published")
+        print(f"Figures are in {out}")
+        return
     curves, tables = {}, []
     for bandit, budget in budgets.items():
         envs = [env for (i, _), env in ENVS.items() if i == bandit]
