@@ -108,7 +108,7 @@ class Exhibit(StrictModel):
         claims: what the paper says of it.
         chosen: whether it shows what was chosen too, on its one environment.
         none_dominates: that no method is the best on all of the environments, by this regret.
-        drawn: its picture in ``docs/pictures``, where it shows more than a run keeps.
+        drawn: a picture in ``docs/pictures``, where it shows more than a run keeps.
         drawn_by: the command that draws that.
     """
 
