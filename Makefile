@@ -6,14 +6,6 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 QUICK := runs/quick
 
-# the results on the agents' pages
-AGENT_RESULTS := runs/agents
-AGENT_ENVS := CBO/Dropwave-v0 CBO/Alpine2-v0 CBO/Rosenbrock-v0 CBO/ToyGraph-v0 CBO/GPBandit1-v0 CBO/CoCaFig1-v0 \
-  CBO/SSEMPeriodic-v0 CBO/Ackley-v0 CBO/PSAGraph-v0 CBO/CompleteGraph-v0 \
-  'CBO/ToyGraph-v0(graph="hidden")' CBO/GPBandit2-v0 CBO/GPBandit3-v0 CBO/CoCaAligned-v0 CBO/PSAContextual2-v0 \
-  CBO/SSEMTanh-v1 CBO/IVBandit-v0 CBO/ParallelBandit-v0 CBO/Dropwave-Penny-v0 CBO/Alpine2-Perturb-v0 \
-  CBO/DCBOStat-v0 CBO/CCBOSynthetic2-v0 CBO/LinearSEMHierarchical5-v0 CBO/PSAGraph-Cost-v0
-
 .PHONY: help install leaderboard results agent-results readme pictures choice verify test test-slow benchmark zoo docs \
   serve release lint format clean
 
@@ -40,13 +32,13 @@ results: $(READY)  ## play the tasks of the README's table, publish them and wri
 	$(MAKE) readme
 
 agent-results: $(READY)  ## measure what the agents' pages say of cost and results (half an hour on two cores)
-	$(BIN)/cbo-gym sweep $(AGENT_RESULTS) --seeds 3 --horizon 50 -a '*' $(addprefix -e ,$(AGENT_ENVS))
-	$(BIN)/cbo-gym publish $(AGENT_RESULTS) --suite agents
+	$(BIN)/python docs/agent_results.py play
+	$(BIN)/cbo-gym publish runs/agents --suite agents
 	$(MAKE) readme
 
 readme: $(READY)  ## write the README's tables and the agents' pages' numbers from the published results
 	test ! -f results/showcase.parquet || $(BIN)/python docs/showcase.py write
-	test ! -f results/agents.parquet || $(BIN)/python docs/agent_results.py
+	test ! -f results/agents.parquet || $(BIN)/python docs/agent_results.py write
 
 pictures: $(READY)  ## draw the README's pictures anew, from real runs (needs Chromium)
 	$(BIN)/python docs/readme_pictures.py
