@@ -114,8 +114,8 @@ def paper(path: Path) -> None:
     axes = figure.subplots(1, len(exhibits))
     for axis, exhibit in zip(axes, exhibits, strict=True):
         (env,) = exhibit.environments
-        styles = looks(exhibit.agents)
-        for agent in exhibit.agents:
+        styles = looks(exhibit.theirs)
+        for agent in exhibit.theirs:
             printed = np.array([[float(part) for part in cell.split("±")] for cell in exhibit.theirs[agent]])
             axis.errorbar(
                 exhibit.rounds, printed[:, 0], printed[:, 1], label=f"{agent}, printed", color=styles[agent].colour,
