@@ -63,7 +63,7 @@ def _said(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[tuple
     """The claims of an exhibit: what is said, whether by us, and its judgement."""
     if by := exhibit.none_dominates:
         judgement = none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs)
-        yield f"No method dominates ({exhibit.name})", False, judgement
+        yield f"No method dominates ({exhibit.name})", True, judgement
     for one in exhibit.claims:
         for claim in one.claims(paper.rules):
             for found in judge(claim, runs):

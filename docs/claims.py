@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import combinations
 from typing import Annotated, Literal, TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ Regret = Literal[
 Text = Annotated[str, Field(min_length=1)]
 Pairs = Annotated[int, Field(ge=LEAST_PAIRS)]
 Place = tuple[int, int, tuple[str, ...]]  # rounds, seed, and what stands for each ``*``: runs that share it are a pair
+TURNED: dict[Verdict, Verdict] = {"confirmed": "refuted", "refuted": "confirmed"}  # said of the other one
 SEED = "seed="  # before a ``*`` that counts units; other ``*`` are settings, over which a unit is averaged
 
 
@@ -175,17 +176,18 @@ def none_dominates(
     """
     judged = [
         judgement
-        for one, other in permutations(agents, 2)
+        for one, other in combinations(agents, 2)
         for judgement in judge(Claim(better=one, worse=other, envs=list(envs), rules=rules, by=by), runs)
     ]
     levels_of: dict[tuple[str, Verdict], list[float]] = defaultdict(list)  # agent and verdict -> of its comparisons
     for one, level in zip(judged, _adjusted(judged), strict=True):
         levels_of[one.claim.better, one.verdict].append(level)
+        levels_of[one.claim.worse, TURNED.get(one.verdict, one.verdict)].append(level)
     everywhere = len(envs) * (len(agents) - 1)
     won = [levels_of[agent, "confirmed"] for agent in agents]
     of_best = min((max(found) for found in won if len(found) == everywhere), default=1.0)
     of_none = max(min(levels_of[agent, "refuted"], default=1.0) for agent in agents)
-    pairs, rounds = max(((one.pairs, one.rounds) for one in judged), default=(0, 0))
+    pairs, rounds = min(((one.pairs, one.rounds) for one in judged if one.pairs), default=(0, 0))
     verdict: Verdict = "refuted" if of_best <= LEVEL else "confirmed" if of_none <= LEVEL else "open"
     verdict = verdict if pairs else "not run"
     return Dominance(

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import agent_pages
@@ -50,12 +51,13 @@ from cbo_gym.task import Mode
 LEADERBOARD = "leaderboard.md"
 ANSWERS_NOTE = (
     "Scores of the recommendation on the environments that all methods compared have played, of those with such runs, "
-    "each counting once: on seeds and instances for publication, which chose nothing, or where no two methods compare "
-    "on these, on earlier ones, of which some may have chosen defaults. No row mixes the two. Where there is no next "
-    "method, the first is the one that `Auto` takes. [Which method should I use?](which_method.md) says more, on "
-    "earlier seeds alone: without a graph, with noise, with few rounds. Where its first answer is another one, the "
-    "choice depends on what the task tells."
+    "each counting once: on seeds and instances for publication, which chose nothing, in runs of the papers' suites, "
+    "or where no two methods compare in these, in those of the agents' pages too; and else on earlier ones, of which "
+    "some may have chosen defaults. Where there is no next method, the first is the one that `Auto` takes. [Which "
+    "method should I use?](which_method.md) says more: without a graph, with noise, with few rounds. It goes by other "
+    "runs, on earlier seeds, so its first answer may be another one."
 )
+OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
 TARGETS_NOTE = (
     "The share of runs whose best action so far had the score, each environment counting alike, against rounds and "
     f"against the agent's own seconds. {CLOCK_NOTE}"
@@ -74,12 +76,11 @@ LOST_NOTE = (
 def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> dict[str, str]:
     """The page and its pictures: who is best in each mode, and every suite with all agents that have played it."""
     pictures: dict[str, str] = {}
-    runs = [run for found in parts.values() for run in found]
     shown = [
         "---\nhide: [toc]\n---",
         "# Leaderboard",
         "## Who is best at what",
-        answers(runs, others),
+        answers(parts, others),
         ANSWERS_NOTE,
         folded("How to read the tables", _reading()),
     ]
@@ -92,15 +93,21 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
     return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
 
 
-def answers(runs: Sequence[Run], others: Collection[str]) -> str:
+def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
     """Mode -> the best method with its score and seconds, and the next one; what ``Auto`` says where no two compare.
 
-    Runs on seeds for publication are compared with each other, and where they do not suffice, all others.
+    Compared are runs of suites on seeds for publication; where no two methods compare on these, those of the agents'
+    pages too, which are of few seeds; and else those on earlier seeds.
     """
-    found: dict[bool, list[Run]] = {True: [], False: []}
-    for run in runs:
-        found[is_for_publication(run.seed, Spec.told(run.env).keywords)].append(run)
-    tables = {SEEDS[kept]: choice_evidence.table_of(own) for kept, own in found.items()}
+    kept: dict[bool, dict[str, list[Run]]] = {True: defaultdict(list), False: defaultdict(list)}
+    for name, runs in parts.items():
+        for run in runs:
+            kept[is_for_publication(run.seed, Spec.told(run.env).keywords)][name].append(run)
+    of_suites = {name: runs for name, runs in kept[True].items() if name not in OF_PAGES}
+    tables = [
+        (SEEDS[judging], choice_evidence.table_of(chain.from_iterable(found.values())))
+        for judging, found in ((True, of_suites), (True, kept[True]), (False, kept[False]))
+    ]
     header = [
         "mode",
         "best method",
@@ -114,15 +121,16 @@ def answers(runs: Sequence[Run], others: Collection[str]) -> str:
     return table(header, [_answer(mode, tables, others) for mode in Mode], texts=2)
 
 
-def _answer(mode: Mode, tables: Mapping[str, pl.DataFrame], others: Collection[str]) -> list[str]:
+def _answer(mode: Mode, tables: Sequence[tuple[str, pl.DataFrame]], others: Collection[str]) -> list[str]:
     link = f"[why](which_method.md#{mode}-mode)"
-    for seeds, rows in tables.items():
+    for seeds, rows in tables:
         found = method_choice.comparisons(mode, rows)["all tasks"]
         if found.means:
             best, second = found.means[:2]
             next_best = f"{agent_link(second.agent, '', others)} {second.score:.3f}"
-            extent = [f"{best.seconds:.2g}", f"{found.compared} of {found.envs}", seeds]
+            extent = [f"{best.seconds:.2g}", f"{found.compared} of {found.envs}", f"{best.seeds} {seeds}"]
             return [mode, agent_link(best.agent, "", others), f"{best.score:.3f}", next_best, *extent, link]
+    seeds, rows = tables[-1]
     known = method_choice.answer(mode, rows)
     if known is None:
         return [mode, "not known", *[MISSING] * 5, link]

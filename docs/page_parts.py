@@ -34,7 +34,6 @@ CLOCK_NOTE = (
     "a page only."
 )
 SEEDS = {True: "for publication", False: "earlier"}  # whether they are kept for it
-FOR_PUBLICATION = f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1}"
 
 
 @cache
@@ -105,11 +104,12 @@ def own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
 
 def judged_on(suite: Suite) -> str:
     """Which seeds verdicts and tables are of, and what they may have chosen."""
+    seeds = f"seeds and instances {suite.first_seed} to {PUBLICATION.stop - 1}"
     if suite.verdict_seeds == "publication":
-        return f"Judged on {FOR_PUBLICATION}, which are for publication alone: no default was chosen on them."
+        return f"Judged on {seeds}, which are for publication alone: no default was chosen on them."
     return (
         "Judged on seeds and instances that were not kept for publication: some of them may have chosen defaults that "
-        f"are judged here. Results on {FOR_PUBLICATION}, by which nothing is chosen, will take their place."
+        f"are judged here. Results on {seeds}, by which nothing is chosen, will take their place."
     )
 
 

@@ -135,14 +135,15 @@ def missing(paper: Paper, stored: Iterable[Run]) -> list[Asked]:
 
 
 def grids(wanted: Iterable[Asked]) -> Iterator[Grid]:
-    """The same by agent, rounds and seeds, in their order: instances of a family, of one seed each, are one grid."""
+    """The same by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
     together: dict[tuple[str, str, int, Recommend], list[int]] = defaultdict(list)
     for one in wanted:
         together[one.agent, one.env, one.horizon, one.recommend].append(one.seed)
-    found: dict[tuple[str, int, Recommend, tuple[int, ...]], list[str]] = defaultdict(list)
+    found: dict[tuple[str, str, int, Recommend, tuple[int, ...]], list[str]] = defaultdict(list)
     for (agent, env, horizon, recommend), seeds in together.items():
-        found[agent, horizon, recommend, tuple(seeds)].append(env)
-    return (Grid(*shared, envs) for shared, envs in found.items())
+        found[agent, bare_name(env), horizon, recommend, tuple(seeds)].append(env)
+    for (agent, _, horizon, recommend, equal), envs in found.items():
+        yield Grid(agent, horizon, recommend, equal, envs)
 
 
 def estimate(wanted: Iterable[Asked], folder: Path) -> float:

@@ -203,9 +203,7 @@ def _with_verbatim(paper: Paper) -> Paper:
         own = exhibit.verbatim or paper.verbatim
         claims = [one for said in exhibit.claims for one in _on_both(said, own)]
         exhibits.append(exhibit.model_copy(update={"agents": _both(exhibit.agents, own), "claims": claims}))
-    played = [agent for exhibit in exhibits for agent in exhibit.agents]
-    agents = list(dict.fromkeys([*paper.agents, *(agent for agent in played if agent in paper.verbatim.values())]))
-    return paper.model_copy(update={"exhibits": exhibits, "agents": agents})
+    return paper.model_copy(update={"exhibits": exhibits})
 
 
 def _both(agents: Iterable[str], verbatim: Mapping[str, str]) -> list[str]:

@@ -28,15 +28,15 @@ def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, floa
     moment, where most of them are ties; what both leave out is left out. Of fewer than two it has no ends.
 
     Where all are the same, they show no spread. Yet if a share ``1 - level^(1/n)`` of all pairs differed, none of it
-    would be among ``n`` of them with probability ``level``. So much the mean may be off, for those may differ by the
-    whole gap between optimum and random action, which is 1.
+    would be among ``n`` of them with probability ``level``. Those may differ by the whole gap between optimum and
+    random action, which is 1, either way, and the mean be off by as much of what lies between.
     """
     count = len(differences)
     if count < 2:
         return -np.inf, np.inf
     mean, variance = differences.mean(), differences.var(ddof=1)
     if np.ptp(differences) <= SAME:
-        unseen = 1.0 - level ** (1.0 / count)
+        unseen = (1.0 - level ** (1.0 / count)) * (1.0 + abs(mean))
         return float(mean - unseen), float(mean + unseen)
     half = t.ppf(1.0 - level / 2.0, count - 1) * np.sqrt(variance / count)
     skewed = count / ((count - 1) * (count - 2)) * ((differences - mean) ** 3).sum() if count > 2 else 0.0

@@ -217,7 +217,7 @@ def published_means(arities: Sequence[int], points: Sequence[int], budgets: Sequ
     """Budget -> mean aggregated regret of the published runs of GPOO after as many rounds: shape ``(S, K)``."""
     curves: dict[str, list[np.ndarray]] = defaultdict(list)
     for run in load_published(suite="gpoo2022"):
-        if run.agent == "GPOO":
+        if run.agent == "GPOO" and run.status == "finished":
             curves[run.env].append(run.table["simple_regret"].to_numpy())
     cells = [[curves[f"CBO/GPBandit3-Published-v0(arity={k}, points={s})"] for k in arities] for s in points]
     return {n: np.array([[np.mean(cell, axis=0)[n - 1] for cell in row] for row in cells]) for n in budgets}

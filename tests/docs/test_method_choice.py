@@ -63,4 +63,7 @@ def table():
 def test_the_short_answer_is_the_best_of_those_that_are_compared_below_it(mode, table):
     """Or level with it, to a hundredth."""
     means = comparisons(mode, table)["graph known"].means
-    assert not means or means[0].score - 0.01 <= {one.agent: one.score for one in means}[answer(mode, table).agent]
+    if not means:
+        pytest.skip("no two methods compare")
+    scores = {one.agent: one.score for one in means}
+    assert scores.get(answer(mode, table).agent, 0.0) >= means[0].score - 0.01

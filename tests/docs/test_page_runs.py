@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -93,8 +94,12 @@ def test_every_paper_asks_for_seeds_for_publication_alone(one: Paper) -> None:
 
 def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["page_runs.py", "gpoo2022"])
+    monkeypatch.setattr(page_runs, "load_published", lambda *given, **named: [])
     page_runs.main()
-    assert capsys.readouterr().out == "gpoo2022: 1320 runs asked for, 0 missing, about 0.0 core hours\n"
+    count = len(asked(next(one for one in papers() if one.suite == "gpoo2022")))
+    assert re.match(
+        rf"gpoo2022: {count} runs asked for, {count} missing, about [\d.]+ core hours$", capsys.readouterr().out
+    )
 
 
 def test_methods_play_those_panels_whose_mode_is_theirs() -> None:

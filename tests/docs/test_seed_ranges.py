@@ -6,6 +6,7 @@ from pathlib import Path
 import choice_evidence
 import pytest
 from leaderboard_page import runs_of
+from page_parts import judged_on
 
 from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published, publish
@@ -99,6 +100,15 @@ def test_pages_of_a_suite_for_verdicts_leave_the_others_out():
     assert {run.seed for run in runs_of(suite, {"mcbo2023": runs})} == {1000, 1001}
     lax = suite.model_copy(update={"verdict_seeds": "any"})
     assert {run.seed for run in runs_of(lax, {"mcbo2023": runs})} == {0, 1, 1000, 1001}
+
+
+def test_a_suite_may_begin_with_a_later_one():
+    later = load("mcbo2023").model_copy(update={"first_seed": 1010})
+    assert later.seed_numbers(3) == range(1010, 1013)
+    family = "CBO/ErdosRenyi10-v0(instance_seed={})".format
+    taken = [later.takes(1010, family(1010)), later.takes(1009, family(1010)), later.takes(1010, family(1009))]
+    assert taken == [True, False, False]
+    assert "seeds and instances 1010 to 1999" in judged_on(later)
 
 
 def test_rules_are_not_chosen_by_them(tmp_path, monkeypatch):

@@ -8,11 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.runs.results import name_of, save_run
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif("AVX" not in torch.backends.cpu.get_cpu_capability(), reason="needs a processor with AVX2"),
+]
 ENV, AGENTS, SEEDS, ROUNDS = "CBO/Alpine2-Noisy-v0", ("Random", "GP-UCB", "MCBO"), 10, 25
 PLAYED = {"OPENBLAS_CORETYPE": "Haswell", "ATEN_CPU_CAPABILITY": "avx2"}
 ELSEWHERE = {"OPENBLAS_CORETYPE": "Prescott", "ATEN_CPU_CAPABILITY": "default"}
