@@ -31,17 +31,25 @@ from cbo_gym.agents.dynamic.slice_cbo import SliceCBO
 from cbo_gym.agents.dynamic.slices import SliceTask, sets_to_explore
 from cbo_gym.agents.dynamic.unrolled import UnrolledModel
 from cbo_gym.agents.toolbox.limits import require_device
+from cbo_gym.arguments import require_truth_value
 
 
 class DCBO(Restarted):
     """Causal GPs whose priors know the slices before. Plays dynamic tasks.
 
     Args:
+        joint: set all manipulable variables of a slice in each trial, as ABO does, rather than those of one of its
+            minimal intervention sets: ours.
         device: torch device.
+
+    Raises:
+        ArgumentError: if ``joint`` is neither True nor False.
     """
 
-    def __init__(self, device: str = "cpu") -> None:
+    def __init__(self, joint: bool = False, device: str = "cpu") -> None:
         require_device(device)
+        require_truth_value("joint", joint)
+        self.joint = joint
         self.device = device
 
     def make(self) -> tuple[Agent, SliceTask]:
@@ -49,9 +57,9 @@ class DCBO(Restarted):
         if self.slice:
             held = dict(zip(self.task.nodes, self.implemented[-1].observation["nodes"].tolist(), strict=True))
         model = UnrolledModel(self.task, self.slice, held, self.device)
-        return SliceCBO(model, self.device), SliceTask(
-            self.task, sets_to_explore(self.task), self.observed_rounds(min(self.slice, self._last_measured))
-        )
+        sets = [frozenset[str](), frozenset(self.task.manipulable)] if self.joint else sets_to_explore(self.task)
+        observed = self.observed_rounds(min(self.slice, self._last_measured))
+        return SliceCBO(model, self.device), SliceTask(self.task, sets, observed)
 
     @property
     def _last_measured(self) -> int:

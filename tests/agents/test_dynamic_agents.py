@@ -55,6 +55,14 @@ def test_few_trials_no_data_and_noise_are_no_obstacle(build, kwargs: dict) -> No
     assert all(len(column) == 0 for column in bare.observational.values())
 
 
+def test_joint_trials_set_all_variables() -> None:
+    env, task = make("CBO/DCBOStat-v0", 0, ROUNDS, **SMALL)
+    actions, _ = play(agents.DCBO(joint=True), env, task, 0)
+    assert {task.targets[int(action["target"])] for action in actions} == {frozenset(task.manipulable)}
+    with pytest.raises(ArgumentError, match="joint"):
+        agents.DCBO(joint="yes")  # type: ignore[arg-type]
+
+
 @every_agent
 def test_other_modes_are_refused(build) -> None:
     _, task = make("CBO/ToyGraph-v0", 0, 2)
