@@ -125,7 +125,7 @@ class Dominance(Judged):
 
     Attributes:
         agents: that are compared, each with each.
-        envs: on which; pairs and rounds are those of the comparison that has most.
+        envs: on which; pairs and rounds are those of the comparison that has fewest.
     """
 
     agents: tuple[str, ...]
