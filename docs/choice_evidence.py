@@ -68,7 +68,12 @@ def published(*, judging: bool = False) -> pl.DataFrame:
     """
     parts = [path for path in sorted(own_store().rglob("*.parquet")) if path.stem != SHOWCASE]
     runs = (run for path in parts for run in load_published(path))
-    return table_of(run for run in runs if is_for_publication(run.seed, Spec.told(run.env).keywords) == judging)
+    return table_of(run for run in runs if judges(run) == judging)
+
+
+def judges(run: Run) -> bool:
+    """Whether a run is on seeds for publication, by which nothing is chosen."""
+    return is_for_publication(run.seed, Spec.told(run.env).keywords)
 
 
 def table_of(given: Iterable[Run]) -> pl.DataFrame:

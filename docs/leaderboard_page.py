@@ -43,7 +43,6 @@ from cbo_gym.evaluation.report.targets import draw_targets
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.registry import find_entry
-from cbo_gym.seed_ranges import is_for_publication
 from cbo_gym.specs import Spec, modes_of
 from cbo_gym.suites import Suite, load_all
 from cbo_gym.task import Mode
@@ -102,7 +101,7 @@ def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
     kept: dict[bool, dict[str, list[Run]]] = {True: defaultdict(list), False: defaultdict(list)}
     for name, runs in parts.items():
         for run in runs:
-            kept[is_for_publication(run.seed, Spec.told(run.env).keywords)][name].append(run)
+            kept[choice_evidence.judges(run)][name].append(run)
     of_suites = {name: runs for name, runs in kept[True].items() if name not in OF_PAGES}
     tables = [
         (SEEDS[judging], choice_evidence.table_of(chain.from_iterable(found.values())))

@@ -54,12 +54,12 @@ class Grid(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """Pairs of runs of an agent on an environment or pattern, of so many rounds; 0 for those of the suite."""
+    """Pairs of runs of an agent on an environment or pattern, of so many rounds; None for those of the suite."""
 
     agent: str
     env: str
     pairs: int
-    horizon: int
+    horizon: int | None
 
 
 def asked(paper: Paper) -> list[Asked]:
@@ -84,16 +84,15 @@ def _for_claims(paper: Paper) -> Iterator[_Wanted]:
         for said in exhibit.claims:
             for claim in said.claims(paper.rules):
                 for env in claim.envs:
-                    pairs, horizon = claim.looks[-1], exhibit.horizon or 0
-                    yield _Wanted(claim.better, env, pairs, horizon)
-                    yield _Wanted(claim.worse, claim.worse_env or env, pairs, horizon)
+                    yield _Wanted(claim.better, env, claim.looks[-1], exhibit.horizon)
+                    yield _Wanted(claim.worse, claim.worse_env or env, claim.looks[-1], exhibit.horizon)
 
 
 def _for_exhibits(paper: Paper) -> Iterator[_Wanted]:
     for exhibit in paper.exhibits:
         for agent in exhibit.agents:
             for env in exhibit.environments:
-                yield _Wanted(agent, env, paper.rules.pairs, exhibit.horizon or 0)
+                yield _Wanted(agent, env, paper.rules.pairs, exhibit.horizon)
 
 
 def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[tuple[str, int]]:
