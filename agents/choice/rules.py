@@ -123,7 +123,7 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
             limited_and_untold,
             evidence=(
                 "No evidence: no soft environment limits expected values. It is the only one of these methods that "
-                "heeds limits without a diagram, and the best of those in hard mode."
+                "heeds limits without a diagram."
             ),
         ),
         Rule(
