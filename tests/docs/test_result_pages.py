@@ -224,7 +224,7 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     }
     ET.fromstring(pages["papers/pictures/mcbo2023-0.svg"])
     table = pages["papers/excbo2024.md"].partition("## Table 2")[2].partition("## Table 3")[0]
-    assert "| MCBO, published | 0.78 ± 0.05 |" in table
+    assert "| MCBO(beta=5), published | 0.78 ± 0.05 |" in table
     assert "**Not run**" in table
 
 
@@ -346,7 +346,7 @@ def test_what_was_chosen_is_drawn_where_there_is_a_choice():
 def test_numbers_that_a_paper_prints_of_a_curve_are_marked_beside_ours():
     paper = next(paper for paper in paper_contents.papers() if paper.suite == "excbo2024")
     table = next(exhibit for exhibit in paper.exhibits if exhibit.name == "Table 2")
-    marks = paper_page.printed(table)["MCBO", "CBO/Dropwave-NoisyPublished-v0"]
+    marks = paper_page.printed(table)["MCBO(beta=5)", "CBO/Dropwave-NoisyPublished-v0"]
     assert [mark.rounds for mark in marks] == [20, 40, 60, 80, 100]
     assert marks[0] == (20, 0.78, 0.05)
     minutes = next(exhibit for exhibit in paper.exhibits if exhibit.name == "Table 1 and Figure 15")
