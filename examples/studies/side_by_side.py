@@ -44,7 +44,8 @@ def with_optuna(plant, trials, seed, folder, sampler="TPESampler"):
 
     spaces = {name: optuna.distributions.FloatDistribution(*bounds) for name, bounds in BOUNDS.items()}
     made = getattr(optuna.samplers, sampler)(seed=seed)
-    study = optuna.create_study(direction="maximize", sampler=made, storage=f"sqlite:///{folder}/{seed}.db")
+    storage = optuna.storages.RDBStorage(f"sqlite:///{folder}/{seed}.db")
+    study = optuna.create_study(direction="maximize", sampler=made, storage=storage)
     for row in PAST:
         past = {name: float(row[f"do({name})"]) for name in BOUNDS}
         missed = {"acid": row["acid"] - LIMIT}
@@ -56,7 +57,10 @@ def with_optuna(plant, trials, seed, folder, sampler="TPESampler"):
         measured = plant.run(**trial.params)
         trial.set_constraint("acid", measured["acid"] - LIMIT)
         study.tell(trial, measured["titre"])
-    return study.best_trial.params
+    best = study.best_trial.params
+    storage.remove_session()
+    storage.engine.dispose()  # closes the file
+    return best
 
 
 def with_ax(plant, trials, seed, folder):
