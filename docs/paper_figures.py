@@ -11,14 +11,15 @@ from environment_pictures import svg_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cbo_gym.evaluation.report.labels import for_figure, shortened
+from cbo_gym.evaluation.report.labels import for_figure
 from cbo_gym.evaluation.report.palette import Look, looks, of_place
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.runs.results import Run
 
 POINTS = 80  # of a line
 COLUMNS = 3
-TITLE = 30  # characters
+TITLE = 30  # characters a line
+LINE = 0.14  # inches
 LETTERS = 32  # of the vertical axes' title that fit beside a row
 
 
@@ -51,14 +52,16 @@ def curves_svg(
         played: method and environment -> finished runs with the same number of rounds; some may be empty.
         quantity: a column of runs' tables, or ``best_reward``.
         title: of all vertical axes.
-        names: environment -> title of its panel; of one that has none its label, shortened.
+        names: environment -> title of its panel; of one that has none its label.
         printed: method and environment -> the paper's own numbers, which stand beside our curves as hollow marks.
     """
     envs = list(dict.fromkeys(env for (_, env), runs in played.items() if runs))
     agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
-    short, styles = shortened((env.removeprefix("CBO/") for env in envs), TITLE), looks(agents)
+    titles = {env: for_figure(names[env]) if env in names else panel_title(env) for env in envs}
+    styles = looks(agents)
     rows, columns = -(-len(envs) // COLUMNS), min(len(envs), COLUMNS)
-    figure = Figure(figsize=(0.6 + 2.5 * columns, 2.1 * rows), layout="constrained")
+    lines = max((title.count("\n") for title in titles.values()), default=0)
+    figure = Figure(figsize=(0.6 + 2.5 * columns, (2.1 + LINE * lines) * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.flat[len(envs) :]:
         axis.axis("off")
@@ -69,11 +72,17 @@ def curves_svg(
         for agent in agents:
             _mark(axis, printed.get((agent, env), ()), agent, styles[agent])
         scale_to_lines(axis)
-        axis.set_title(for_figure(names.get(env, short[env.removeprefix("CBO/")])))
+        axis.set_title(titles[env])
         round_axis(axis)
     figure.supylabel(textwrap.fill(title, LETTERS * rows), fontsize=8)
     shared_legend(figure)
     return svg_of(figure)
+
+
+def panel_title(label: str) -> str:
+    """An environment's name, and what keywords it has on lines of their own: panels often differ by these alone."""
+    name, _, keywords = label.removeprefix("CBO/").partition("(")
+    return "\n".join(map(for_figure, [name, *textwrap.wrap(keywords.removesuffix(")"), TITLE)]))
 
 
 @on_paper

@@ -15,7 +15,7 @@ import result_pages
 from leaderboard_page import runs_of
 from page_parts import TOLD, judged_on, told
 from paper_contents import papers
-from paper_figures import shares_chosen
+from paper_figures import panel_title, shares_chosen
 
 import cbo_gym.evaluation.play.runner as runner
 from cbo_gym.agents.zoo import zoo
@@ -341,6 +341,14 @@ def test_what_was_chosen_is_drawn_where_there_is_a_choice():
     one_choice = evaluate("CoBO", "CBO/CoCaFig1-v0", 0, horizon=6)
     exhibit = paper_contents.Exhibit(**fields, agents=["CoBO"], chosen=True)
     assert paper_page.CHOSEN not in paper_page.pictures(exhibit, [one_choice])
+
+
+@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.suite)
+def test_panels_of_an_exhibit_are_told_apart_by_their_titles(paper):
+    for exhibit in paper.exhibits:
+        titles = [panel_title(env) for env in exhibit.environments]
+        assert len(set(titles)) == len(titles)
+        assert max(map(len, "\n".join(titles).splitlines()), default=0) <= 32, "what fits above a panel"
 
 
 def test_numbers_that_a_paper_prints_of_a_curve_are_marked_beside_ours():
