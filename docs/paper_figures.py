@@ -60,7 +60,7 @@ def curves_svg(
     titles = {env: for_figure(names[env]) if env in names else panel_title(env) for env in envs}
     styles = looks(agents)
     rows, columns = -(-len(envs) // COLUMNS), min(len(envs), COLUMNS)
-    lines = max((title.count("\n") for title in titles.values()), default=0)
+    lines = max(title.count("\n") for title in titles.values())  # after the first
     figure = Figure(figsize=(0.6 + 2.5 * columns, (2.1 + LINE * lines) * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.flat[len(envs) :]:
