@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from claims import Dominance, Judged, Judgement, Regret, judge, none_dominates, together
-from page_parts import SEEDS, agent_link, env_link, folded, judged_on, own_runs, table
+from page_parts import agent_link, env_link, folded, judged_on, own_runs, table
 from paper_contents import Exhibit, Paper, papers
 from verdicts import Kind
 
@@ -77,14 +77,8 @@ def tallies(parts: Mapping[str, Sequence[Run]]) -> str:
     for paper in papers():
         found = judged_claims(paper, own_runs(paper, parts))
         cells = [_tally([one.judgement for one in found[whose]]) or MISSING for whose in WHOSE]
-        rows.append(
-            [
-                f"[{paper.title}]({paper.page})",
-                *cells,
-                SEEDS[load(paper.suite).verdict_seeds == "publication"],
-            ]
-        )
-    return table(["paper", *(whose.lower() for whose in WHOSE), "seeds"], rows, texts=4)
+        rows.append([f"[{paper.title}]({paper.page})", *cells])
+    return table(["paper", *(whose.lower() for whose in WHOSE)], rows, texts=3)
 
 
 def claims_part(paper: Paper, runs: Sequence[Run], others: Collection[str]) -> list[str]:

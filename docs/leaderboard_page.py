@@ -18,7 +18,6 @@ from environment_pictures import dark, svg_of
 from page_parts import (
     CLOCK_NOTE,
     LEAST_SEEDS,
-    SEEDS,
     agent_link,
     env_link,
     folded,
@@ -50,11 +49,10 @@ from cbo_gym.task import Mode
 LEADERBOARD = "leaderboard.md"
 ANSWERS_NOTE = (
     "Scores of the recommendation on the environments that all methods compared have played, of those with such runs, "
-    "each counting once: on seeds and instances for publication, which chose nothing, in runs of the papers' suites, "
-    "or where no two methods compare in these, in those of the agents' pages too; and else on earlier ones, of which "
-    "some may have chosen defaults. Where there is no next method, the first is the one that `Auto` takes. [Which "
-    "method should I use?](which_method.md) says more: without a graph, with noise, with few rounds. It goes by other "
-    "runs, on earlier seeds, so its first answer may be another one."
+    "each counting once: in runs of the papers' suites, or where no two methods compare in these, in those of the "
+    "agents' pages too. Where there is no next method, the first is the one that `Auto` takes. [Which method should I "
+    "use?](which_method.md) says more: without a graph, with noise, with few rounds. It goes by other runs, on seeds "
+    "that may choose rules, so its first answer may be another one."
 )
 OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
 TARGETS_NOTE = (
@@ -63,8 +61,7 @@ TARGETS_NOTE = (
 )
 PAPERS_NOTE = (
     "Each paper's figures and claims are beside our runs on a page of its own. Its claims are judged on its own "
-    "settings of the methods, claims of ours on the defaults; corrected counts hold together. Seeds for publication "
-    "chose nothing; of others some may have chosen defaults."
+    "settings of the methods, claims of ours on the defaults; corrected counts hold together."
 )
 LOST_NOTE = (
     "Scores with the true graph less those without, seed by seed, with half the width of the 95 % t-interval: of the "
@@ -83,8 +80,6 @@ def leaderboard_pages(parts: Mapping[str, Sequence[Run]], others: Collection[str
         ANSWERS_NOTE,
         folded("How to read the tables", _reading()),
     ]
-    if earlier := [suite for suite in load_all() if suite.verdict_seeds == "any"]:
-        shown.append(f"Of {', '.join(suite.name for suite in earlier)}: {judged_on(earlier[0])}")
     for suite in load_all():
         shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
         shown += suite_part(suite, runs_of(suite, parts), others, pictures)
@@ -96,17 +91,11 @@ def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
     """Mode -> the best method with its score and seconds, and the next one; what ``Auto`` says where no two compare.
 
     Compared are runs of suites on seeds for publication; where no two methods compare on these, those of the agents'
-    pages too, which are of few seeds; and else those on earlier seeds.
+    pages too, which are of few seeds.
     """
-    kept: dict[bool, dict[str, list[Run]]] = {True: defaultdict(list), False: defaultdict(list)}
-    for name, runs in parts.items():
-        for run in runs:
-            kept[choice_evidence.judges(run)][name].append(run)
-    of_suites = {name: runs for name, runs in kept[True].items() if name not in OF_PAGES}
-    tables = [
-        (SEEDS[judging], choice_evidence.table_of(chain.from_iterable(found.values())))
-        for judging, found in ((True, of_suites), (True, kept[True]), (False, kept[False]))
-    ]
+    kept = {name: [run for run in runs if choice_evidence.judges(run)] for name, runs in parts.items()}
+    of_suites = {name: runs for name, runs in kept.items() if name not in OF_PAGES}
+    tables = [choice_evidence.table_of(chain.from_iterable(found.values())) for found in (of_suites, kept)]
     header = [
         "mode",
         "best method",
@@ -120,21 +109,20 @@ def answers(parts: Mapping[str, Sequence[Run]], others: Collection[str]) -> str:
     return table(header, [_answer(mode, tables, others) for mode in Mode], texts=2)
 
 
-def _answer(mode: Mode, tables: Sequence[tuple[str, pl.DataFrame]], others: Collection[str]) -> list[str]:
+def _answer(mode: Mode, tables: Sequence[pl.DataFrame], others: Collection[str]) -> list[str]:
     link = f"[why](which_method.md#{mode}-mode)"
-    for seeds, rows in tables:
+    for rows in tables:
         found = method_choice.comparisons(mode, rows)["all tasks"]
         if found.means:
             best, second = found.means[:2]
             next_best = f"{agent_link(second.agent, '', others)} {second.score:.3f}"
-            extent = [f"{best.seconds:.2g}", f"{found.compared} of {found.envs}", f"{best.seeds} {seeds}"]
+            extent = [f"{best.seconds:.2g}", f"{found.compared} of {found.envs}", str(best.seeds)]
             return [mode, agent_link(best.agent, "", others), f"{best.score:.3f}", next_best, *extent, link]
-    seeds, rows = tables[-1]
-    known = method_choice.answer(mode, rows)
+    known = method_choice.answer(mode, tables[-1])
     if known is None:
         return [mode, "not known", *[MISSING] * 5, link]
     score = MISSING if math.isnan(known.score) else f"{known.score:.3f}"
-    return [mode, agent_link(known.agent, "", others), score, MISSING, f"{known.seconds:.2g}", MISSING, seeds, link]
+    return [mode, agent_link(known.agent, "", others), score, MISSING, f"{known.seconds:.2g}", MISSING, MISSING, link]
 
 
 def _reading() -> str:

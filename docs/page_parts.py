@@ -33,7 +33,6 @@ CLOCK_NOTE = (
     "Times are by the clock, mostly with other runs on the machine's other cores: compare them as ratios, and within "
     "a page only."
 )
-SEEDS = {True: "for publication", False: "earlier"}  # whether they are kept for it
 
 
 @cache
