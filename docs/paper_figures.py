@@ -20,7 +20,7 @@ POINTS = 80  # of a line
 COLUMNS = 3
 TITLE = 30  # characters a line
 LINE = 0.14  # inches
-LETTERS = 32  # of the vertical axes' title that fit beside a row
+LETTERS = 24  # of a line of a vertical axis' title
 
 
 def curve_of(run: Run, quantity: str) -> np.ndarray:
@@ -74,9 +74,16 @@ def curves_svg(
         scale_to_lines(axis)
         axis.set_title(titles[env])
         round_axis(axis)
-    figure.supylabel(textwrap.fill(title, LETTERS * rows), fontsize=8)
+    _title_rows(axes, title)
     shared_legend(figure)
     return svg_of(figure)
+
+
+def _title_rows(axes: np.ndarray, title: str) -> None:
+    """The vertical axes' title beside the first panel of each row: the figure's own would be centred on the legend too."""
+    for axis in axes[:, 0]:
+        axis.set_ylabel(textwrap.fill(title, LETTERS), fontsize=8)
+    axes[0, 0].figure.align_ylabels(axes[:, 0])
 
 
 def panel_title(label: str) -> str:
@@ -105,7 +112,7 @@ def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
         axis.set_title(for_figure(agent))
         axis.set_ylim(-0.03, 1.03)
         round_axis(axis)
-    figure.supylabel("Share of the rounds so far", fontsize=8)
+    _title_rows(axes, "Share of the rounds so far")
     shared_legend(figure)
     return svg_of(figure)
 

@@ -15,7 +15,7 @@ import result_pages
 from leaderboard_page import runs_of
 from page_parts import TOLD, judged_on, told
 from paper_contents import papers
-from paper_figures import panel_title, shares_chosen
+from paper_figures import curves_svg, panel_title, shares_chosen
 
 import cbo_gym.evaluation.play.runner as runner
 from cbo_gym.agents.zoo import zoo
@@ -349,6 +349,11 @@ def test_panels_of_an_exhibit_are_told_apart_by_their_titles(paper):
         titles = [panel_title(env) for env in exhibit.environments]
         assert len(set(titles)) == len(titles)
         assert max(map(len, "\n".join(titles).splitlines()), default=0) <= 32, "what fits above a panel"
+
+
+def test_each_row_of_panels_has_the_title_of_its_vertical_axes():
+    runs = {("MCBO", f"{TOY}(place={place})"): [made_up_run("MCBO", 0, [0.5, 0.7], TOY, "hard")] for place in range(4)}
+    assert curves_svg(runs, "average_regret", "Average regret", {}, {}).count(">Average regret<") == 2
 
 
 def test_numbers_that_a_paper_prints_of_a_curve_are_marked_beside_ours():
