@@ -80,7 +80,7 @@ def curves_svg(
 
 
 def _title_rows(axes: np.ndarray, title: str) -> None:
-    """The vertical axes' title beside the first panel of each row: the figure's own would be centred on the legend too."""
+    """The vertical axes' title beside each row of panels: the figure's own would be centred on the legend too."""
     for axis in axes[:, 0]:
         axis.set_ylabel(textwrap.fill(title, LETTERS), fontsize=8)
     axes[0, 0].figure.align_ylabels(axes[:, 0])
