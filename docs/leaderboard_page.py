@@ -49,10 +49,11 @@ from cbo_gym.task import Mode
 LEADERBOARD = "leaderboard.md"
 ANSWERS_NOTE = (
     "Scores of the recommendation on the environments that all methods compared have played, of those with such runs, "
-    "each counting once: in runs of the papers' suites, or where no two methods compare in these, in those of the "
-    "agents' pages too. Where there is no next method, the first is the one that `Auto` takes. [Which method should I "
-    "use?](which_method.md) says more: without a graph, with noise, with few rounds. It goes by other runs, on seeds "
-    "that may choose rules, so its first answer may be another one."
+    "each counting once: on seeds and instances for publication, which chose nothing, in runs of the papers' suites, "
+    "or where no two methods compare in these, in those of the agents' pages too. Where there is no next method, the "
+    "first is the one that `Auto` takes. [Which method should I use?](which_method.md) says more: without a graph, "
+    "with noise, with few rounds. It goes by other runs, on seeds that may choose rules, so its first answer may be "
+    "another one."
 )
 OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
 TARGETS_NOTE = (
