@@ -7,7 +7,8 @@ keywords or other numbers of rounds are averaged first, so that every environmen
 are made anew to ask Auto, which takes a few minutes; no round is played.
 
 That is done twice: on seeds by which rules may be chosen, and on those for publication, which judge them. With
-``--write`` the tables of ``docs/methods/Auto.md`` are written anew; ``--seconds`` shows what each agent took.
+``--write`` the latter, and the rules, are written into ``docs/methods/Auto.md``; ``--seconds`` shows what each agent
+took.
 """
 
 from __future__ import annotations
@@ -47,13 +48,16 @@ Played = tuple[str, int]  # the environment with its keywords, and the rounds
 
 
 class Against(NamedTuple):
-    """Auto and one other agent: on how many environments, and their mean scores."""
+    """Auto and one other agent: on how many environments, of how many that anybody has played, their mean scores, and
+    the fewest seeds that both have on one of these environments."""
 
     mode: str
     agent: str
     environments: int
+    of: int
     auto: float
     other: float
+    seeds: int
 
     @property
     def ahead(self) -> float:
@@ -64,9 +68,10 @@ def published(*, judging: bool = False) -> pl.DataFrame:
     """The table of all published runs by which rules may be chosen, or of those on seeds for publication, which judge.
 
     Runs of the README's table, whose seconds are of a busy machine, are in neither. Most of the former are in the
-    store's history.
+    store's history, where those stay that judged and were replaced.
     """
-    parts = [path for path in sorted(own_store().rglob("*.parquet")) if path.stem != SHOWCASE]
+    files = own_store().glob("*.parquet") if judging else own_store().rglob("*.parquet")
+    parts = [path for path in sorted(files) if path.stem != SHOWCASE]
     runs = (run for path in parts for run in load_published(path))
     return table_of(run for run in runs if judges(run) == judging)
 
@@ -114,15 +119,18 @@ def choice_on(played: Played) -> str:
 def against(mode: str, other: str, scores: Mapping[Played, Scores], choices: Mapping[Played, str]) -> Against | None:
     """Auto and another agent, where both have played; None if nowhere."""
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    common = []
     for played, found in scores.items():
         mine, theirs = found.get(choices[played], {}), found.get(other, {})
         if seeds := mine.keys() & theirs.keys():
             own, its = (float(np.mean([one[seed] for seed in seeds])) for one in (mine, theirs))
             pairs[Spec.parse(played[0]).name].append((own, its))
+            common.append(len(seeds))
     if not pairs:
         return None
     auto, others = np.mean([np.mean(found, axis=0) for found in pairs.values()], axis=0)
-    return Against(mode, other, len(pairs), float(auto), float(others))
+    every = {Spec.parse(label).name for label, _ in scores}
+    return Against(mode, other, len(pairs), len(every), float(auto), float(others), min(common))
 
 
 def compared(table: pl.DataFrame) -> tuple[list[Against], dict[str, dict[Played, str]]]:
@@ -153,9 +161,13 @@ def rivals(found: Iterable[Against]) -> list[Against]:
 
 def lines(found: Iterable[Against]) -> str:
     """A table of Markdown."""
-    header = "| mode | the other | environments | Auto | the other's | ahead |\n|---|---|---:|---:|---:|---:|"
+    header = (
+        "| mode | the other | environments | Auto | the other's | ahead | fewest seeds |\n"
+        "|---|---|---:|---:|---:|---:|---:|"
+    )
     rows = [
-        f"| {one.mode} | {one.agent} | {one.environments} | {one.auto:.4f} | {one.other:.4f} | {one.ahead:+.4f} |"
+        f"| {one.mode} | {one.agent} | {one.environments} of {one.of} | {one.auto:.4f} | {one.other:.4f} | "
+        f"{one.ahead:+.4f} | {one.seeds} |"
         for one in found
     ]
     return "\n".join([header, *rows])
@@ -184,17 +196,17 @@ def main() -> None:
     if given.seconds:
         print(slowest(choosing))
         return
-    parts = {"rules": rules()}
-    for name, table in {"evidence": choosing, "judged": published(judging=True)}.items():
+    found_on = {}
+    for name, table in {"choosing": choosing, "judged": published(judging=True)}.items():
         found, chosen = compared(table)
         print(f"\n# {name.capitalize()}")
         for mode, choices in chosen.items():
             print(f"\n## {mode}")
             print("\n".join(f"{env}, T={rounds}: {agent}" for (env, rounds), agent in choices.items()))
-        parts[name] = lines(rivals(found))
-        print("\n## Everybody\n\n" + lines(found) + "\n\n## The closest of each mode\n\n" + parts[name])
+        found_on[name] = lines(rivals(found))
+        print("\n## Everybody\n\n" + lines(found) + "\n\n## The closest of each mode\n\n" + found_on[name])
     if given.write:
-        for name, part in parts.items():
+        for name, part in {"rules": rules(), "judged": found_on["judged"]}.items():
             write_text(PAGE, with_part(PAGE, name, part + "\n"))
 
 

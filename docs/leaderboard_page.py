@@ -18,16 +18,19 @@ from environment_pictures import dark, svg_of
 from page_parts import (
     CLOCK_NOTE,
     LEAST_SEEDS,
+    TARGETS_NOTE,
     agent_link,
     env_link,
     folded,
     grouped,
+    image,
     judged_on,
     marks_note,
     pairs_of,
     sweep_command,
     table,
     taken,
+    targets_path,
 )
 from paper_figures import Dot, dots_svg
 
@@ -52,14 +55,9 @@ ANSWERS_NOTE = (
     "each counting once: on seeds and instances for publication, which chose nothing, in runs of the papers' suites, "
     "or where no two methods compare in these, in those of the agents' pages too. Where there is no next method, the "
     "first is the one that `Auto` takes. [Which method should I use?](which_method.md) says more: without a graph, "
-    "with noise, with few rounds. It goes by other runs, on seeds that may choose rules, so its first answer may be "
-    "another one."
+    "with noise, with few rounds. It counts the runs of the agents' pages too, so its first answer may be another one."
 )
 OF_PAGES = ("agents", "showcase")  # files of no suite, with few seeds or rounds
-TARGETS_NOTE = (
-    "The share of runs whose best action so far had the score, each environment counting alike, against rounds and "
-    f"against the agent's own seconds. {CLOCK_NOTE}"
-)
 PAPERS_NOTE = (
     "Each paper's figures and claims are beside our runs on a page of its own. Its claims are judged on its own "
     "settings of the methods, claims of ours on the defaults; corrected counts hold together."
@@ -181,7 +179,7 @@ def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures
 def _shown(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
     """Puts a picture among the others, for light pages and for dark ones; what shows it."""
     pictures |= {f"{path}.svg": svg, f"{path}-dark.svg": dark(svg)}
-    return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
+    return image(path, alt)
 
 
 def _environments(count: int) -> str:
@@ -253,7 +251,7 @@ def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list
         if runs := [run for run in board.runs if run.mode == mode and has_targets(run)]:
             title = f"{suite.name}, {mode} mode"
             svg = svg_of(draw_targets(title, runs))
-            parts.append(_shown(f"papers/pictures/targets-{suite.name}-{mode}", svg, title, pictures))
+            parts.append(_shown(targets_path(suite, mode), svg, title, pictures))
     return [TARGETS_NOTE, *parts] if parts else []
 
 

@@ -1,7 +1,7 @@
 """The page "Which method should I use?": the rules of ``Auto`` with their evidence, and what published runs say.
 
 ``python docs/method_choice.py`` writes the parts of ``docs/which_method.md`` between its marks from
-:mod:`cbo_gym.agents.choice.rules` and from the published results; ``make choice`` calls it.
+:mod:`cbo_gym.agents.choice.rules` and from the published results on seeds that chose nothing; ``make choice`` calls it.
 
 A part of a mode's tasks, such as those without noise, is a *slice*. In a slice methods are compared that have played at
 least half of its environments, on the tasks that all of these have played; every registered environment counts once,
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from choice_evidence import LEAST_SHARE, Played, Scores, published, scores_of
 
-from cbo_gym.agents.choice.rules import RULES, SECONDS
+from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.files import write_text
 from cbo_gym.registry import find_entry
@@ -198,7 +198,7 @@ def answer(mode: Mode, table: pl.DataFrame) -> Mean | None:
     tasks = own.group_by("env", "label", "rounds").agg(pl.col("score").mean())
     score = tasks.group_by("env").agg(pl.col("score").mean())["score"].mean()
     seeds = own.group_by("env").agg(pl.col("seed").n_unique())["seed"].min() if own.height else 0
-    seconds = SECONDS.get(mode, {}).get(rule.agent, 0.0)
+    seconds = own.group_by("label", "rounds").agg(pl.col("seconds").mean())["seconds"].max() or 0.0
     return Mean(rule.agent, float("nan") if score is None else score, seconds, seeds)
 
 
@@ -229,7 +229,7 @@ PREFERRED = ("told", "separable", "much_observed", "<lambda>")
 
 def main() -> None:
     """Write the page's parts."""
-    table = published()
+    table = published(judging=True)
     parts = {"short": short_table(table), "modes": "\n\n".join(mode_part(mode, table) for mode in Mode)}
     for name, part in parts.items():
         write_text(PAGE, with_part(PAGE, name, f"{part}\n"))

@@ -33,6 +33,10 @@ CLOCK_NOTE = (
     "Times are by the clock, mostly with other runs on the machine's other cores: compare them as ratios, and within "
     "a page only."
 )
+TARGETS_NOTE = (
+    "The share of runs whose best action so far had the score, each environment counting alike, against rounds and "
+    f"against the agent's own seconds, of which every round counts the run's mean. {CLOCK_NOTE}"
+)
 
 
 @cache
@@ -99,6 +103,16 @@ def own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     parts = taken(suite, parts)
     of_any = (run for found in parts.values() for run in found if run.horizon == paper.rounds)
     return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
+
+
+def targets_path(suite: Suite, mode: str) -> str:
+    """Of the picture that says how soon a suite's runs reached scores, without its ending."""
+    return f"papers/pictures/targets-{suite.name}-{mode}"
+
+
+def image(path: str, alt: str) -> str:
+    """What shows a picture on light pages and on dark ones; the path is without its ending."""
+    return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
 
 
 def judged_on(suite: Suite) -> str:

@@ -11,13 +11,16 @@ from claim_tables import claims_part
 from page_parts import (
     CLOCK_NOTE,
     LEAST_SEEDS,
+    TARGETS_NOTE,
     agent_link,
     env_link,
     folded,
     grouped,
+    image,
     own_runs,
     pairs_of,
     table,
+    targets_path,
 )
 from paper_contents import NUMBERS, QUANTITIES, TIMES, Exhibit, Paper, Quantity, quantity_of, run_seconds
 from paper_figures import Printed, chosen_svg, curve_of, curves_svg
@@ -30,12 +33,22 @@ from cbo_gym.evaluation.runs.code_now import Today, alike
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.specs import Spec, matches
 from cbo_gym.suites import Suite, load
+from cbo_gym.task import Mode
 
 CHOSEN = "-chosen"  # ends the name of a picture's file
 
 
-def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> str:
-    """All figures and tables of a paper: ours beside what is published, its claims judged, and what differs."""
+def paper_page(
+    paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collection[str] = (), drawn: Collection[str] = ()
+) -> str:
+    """All figures and tables of a paper: ours beside what is published, its claims judged, and what differs.
+
+    Args:
+        paper: the paper.
+        parts: the published runs, by the names of their files.
+        others: addresses of other pages, which are linked.
+        drawn: addresses of the leaderboard's pictures.
+    """
     suite, own = load(paper.suite), own_runs(paper, parts)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
@@ -46,7 +59,13 @@ def paper_page(paper: Paper, parts: Mapping[str, Sequence[Run]], others: Collect
     ]
     for exhibit in paper.exhibits:
         shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, others)]
-    shown += ["## Departures", *_departures(paper, others), "## How it was played", *_how(paper, suite, own)]
+    shown += [
+        *_how_soon(suite, drawn),
+        "## Departures",
+        *_departures(paper, others),
+        "## How it was played",
+        *_how(paper, suite, own),
+    ]
     return "\n\n".join([*shown, ""])
 
 
@@ -137,10 +156,16 @@ def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
 
 
 def _image(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
-    """What shows a picture on light pages and on dark ones."""
-    kinds = {"light": ending, "dark": f"{ending}-dark"}
-    paths = {kind: picture_path(paper, exhibit, end).removeprefix("papers/") for kind, end in kinds.items()}
-    return "".join(f"![{exhibit.name}: ours]({path}#only-{kind})" for kind, path in paths.items())
+    path = picture_path(paper, exhibit, ending).removeprefix("papers/").removesuffix(".svg")
+    return image(path, f"{exhibit.name}: ours")
+
+
+def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
+    """Runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
+    paths = {mode: targets_path(suite, mode) for mode in Mode}
+    found = {mode: path for mode, path in paths.items() if f"{path}.svg" in drawn}
+    shown = [image(path.removeprefix("papers/"), f"How soon, {mode} mode") for mode, path in found.items()]
+    return ["## How soon", TARGETS_NOTE, *shown] if shown else []
 
 
 def _is_on(run: Run, env: str) -> bool:

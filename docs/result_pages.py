@@ -57,8 +57,9 @@ def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> d
         others: addresses of other pages, which are linked.
     """
     found = leaderboard_pages(parts, others)
+    board = set(found)
     for paper in papers():
-        found[paper.page] = paper_page(paper, parts, others)
+        found[paper.page] = paper_page(paper, parts, others, board)
         own = own_runs(paper, parts)
         for exhibit in paper.exhibits:
             for ending, svg in pictures(exhibit, own).items():

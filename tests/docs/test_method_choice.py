@@ -56,7 +56,7 @@ def test_the_page_has_the_rules_with_their_evidence_as_they_are(mode):
 
 @pytest.fixture(scope="module")
 def table():
-    return published()
+    return published(judging=True)
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -208,9 +208,12 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [
         "Claims",
         *(exhibit.name for paper in papers() if paper.suite == "mcbo2023" for exhibit in paper.exhibits),
+        "How soon",
         "Departures",
         "How it was played",
     ]
+    assert "![How soon, hard mode](pictures/targets-mcbo2023-hard.svg#only-light)" in page
+    assert "papers/pictures/targets-mcbo2023-hard.svg" in pages
     assert "| [CBO](../agents/CBO.md)<sup>n</sup> | 0.610 ± 0.025 (3) | - |" in page
     assert "**Not run**: MCBO on PSAGraph-v0; MCBO(beta=0.05) on ToyGraph-v0, PSAGraph-v0; EIFN on" in page
     assert "**Not run**: the store has no run of it." in page

@@ -22,10 +22,11 @@ from tests.evaluation.test_published import STRICT
 ROOT = Path(__file__).parents[2]
 #: numbers after a word for seeds: "seeds 0 to 4", "SEEDS = range(100, 110)", "instances 100, 101 and 102"
 NUMBERS = re.compile(
-    r"(?i)(?:seeds?|instances?|instance_seed|tuned_on)\b[\s=:]*(?:range\(|\[|\()?\s*"
+    r"(?i)(?:seeds?|instances?|instance_seed|tuned_on)\b[\s=:]*(?:in\s|from\s)?(?:(?:list\()?range\(|\[|\()?\s*"
     r"((?:\d{1,4}\b(?:\s*(?:to|and|-|,|:)\s*)?)+)"
 )
 CHOSEN = re.compile(r"(?i)\b(chosen|chose|choose|tuned|tried)\b")
+COUNTED = re.compile(r"range\(\s*(1\d{3})\s*,")  # from there on: seeds, whatever they are called
 #: what says, or decides, by what defaults, rules and parameters were chosen
 DOCUMENTS = [
     *sorted(ROOT.glob("agents/**/*.py")),
@@ -44,12 +45,14 @@ def taken(text):
         numbers = list(map(int, re.findall(r"\d+", match[1])))
         is_range = "range(" in match[0] or re.search(r"\d\s*(?:to|-|:)\s*\d", match[1])
         found |= set(range(numbers[0], numbers[-1] + 1) if is_range else numbers)
-    return found
+    return found | set(map(int, COUNTED.findall(text)))
 
 
 def test_a_text_that_takes_one_is_found():
     for text in ("chosen on seeds 1000 to 1009", "SEEDS = range(990, 1001)", "tried on instances 300, 301 and 1999",
-                 "TUNED_ON = range(1000, 1004)", "seeds=[100, 1500]", "instance_seed=1007"):  # fmt: skip
+                 "TUNED_ON = range(1000, 1004)", "seeds=[100, 1500]", "instance_seed=1007",
+                 "for seed in range(1000, 1010)", "np.arange(1000, 1004)", "list(range(1010, 1020))",
+                 "seeds from 1010 on"):  # fmt: skip
         assert taken(text) & set(PUBLICATION), text
     for text in ("1000 samples a seed", "seeds 100 to 109 of 1000 rounds", "SEEDS = range(100, 110)", "seed 3, 1.5"):
         assert not taken(text) & set(PUBLICATION), text

@@ -1,5 +1,7 @@
 """Replays on other hardware: honest ones agree, a shifted agent differs, and too few say so."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import permutation_test
@@ -68,6 +70,18 @@ def test_few_replays_say_so(count, stored, verdict):
     runs = group(count=stored)
     (found,) = agreements(replayed(runs[:count], [-0.4] * count), runs)
     assert found.verdict == verdict
+
+
+def test_instances_of_a_family_are_a_group():
+    """One seed each, as papers' pages have them: alone none of them could ever differ."""
+    runs = [replace(run, env=f"CBO/SSEMPeriodic-v1(instance_seed={1000 + run.seed})", seed=0) for run in group()]
+    again = [
+        replace(one, run=run, again=replace(run, table=one.again.table))
+        for run, one in zip(runs, replayed(group(), [-0.4] * 10), strict=True)
+    ]
+    (found,) = agreements(again[:6], runs)
+    assert (found.env, found.verdict, len(found.replays)) == ("CBO/SSEMPeriodic-v1", "differs", 6)
+    assert len(sample_to_compare(runs, 6, 0, lambda run: False)) == 6
 
 
 def test_more_groups_need_rarer_differences():

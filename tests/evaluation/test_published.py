@@ -246,6 +246,24 @@ def test_runs_that_a_suite_takes_no_more_are_set_aside(tmp_path, monkeypatch):
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_runs_that_newer_ones_replace_are_set_aside_and_their_ids_stay(tmp_path):
+    store, first = tmp_path / "store", evaluate("Random", "CBO/Dropwave-v0", 0, horizon=2)
+    codes = [
+        replace(first, sources={"a": code}, date=f"{day}-01-01T00:00:00+00:00")
+        for day, code in ((2098, "b"), (2099, "c"))
+    ]
+    publish(folder_of(tmp_path / "one", [first]), store, "mine")
+    for name, run in zip("bc", codes, strict=True):
+        done = publish(folder_of(tmp_path / name, [run]), store, "mine")
+        assert (done.added, done.replaced) == (0, 1)
+    assert load_published(store) == codes[1:]
+    assert {run.id for run in load_published(store / HISTORY)} == {first.id, codes[0].id}
+    assert [find_published(run.id, store).id for run in [first, *codes]] == [run.id for run in [first, *codes]]
+    same = replace(codes[1], date="2100-01-01T00:00:00+00:00")
+    publish(folder_of(tmp_path / "same", [same]), store, "mine")  # under the id that it has
+    assert len(load_published(store / HISTORY)) == 2
+
+
 def test_an_id_is_of_what_was_run(played):
     run = played[0]
     assert replace(run, date="2026-01-01T00:00:00+00:00", machine="another", seed=run.seed).id == run.id

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import polars as pl
 import pytest
 import yaml
@@ -49,6 +51,17 @@ def test_the_metric_is_the_one_asked_for():
     assert choice.chosen == {"E1": 0.05, "E2": 0.5, "E3": 5}
     with pytest.raises(ValueError, match="no metric is called 'worst'; choose from average_score, best"):
         choose_parameter(grid(AVERAGES), "A", "beta", "worst")
+
+
+def test_seeds_and_instances_for_publication_choose_nothing():
+    runs = grid(AVERAGES)
+    with pytest.raises(
+        ValueError, match=r"1000 to 1999 are for published verdicts alone, .* given seed 1000. To choose by, play"
+    ):
+        choose_parameter([*runs, *(replace(run, seed=1000) for run in runs if run.seed == 0)], "A", "beta")
+    drawn = [replace(run, env=f"{run.env}(instance_seed=1007)") for run in runs]
+    with pytest.raises(ValueError, match=r"given E1\(instance_seed=1007\), E2"):
+        choose_parameter(drawn, "A", "beta")
 
 
 def test_seeds_are_averaged():

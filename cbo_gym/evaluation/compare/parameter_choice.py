@@ -17,6 +17,7 @@ from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.files import write_text
 from cbo_gym.labels import bare_name
+from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
 from cbo_gym.specs import Spec
 from cbo_gym.yaml_files import read_yaml
 
@@ -72,8 +73,9 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
 
     Raises:
         ArgumentError: if the metric is unknown; if there are fewer than two values or two environments; if a value is
-            no number; if some value lacks a finished run on some environment with some seed; or if there are several
-            runs of one value, environment and seed.
+            no number; if a seed or an instance is kept for published verdicts, which nothing may be chosen by; if some
+            value lacks a finished run on some environment with some seed; or if there are several runs of one value,
+            environment and seed.
     """
     if metric not in METRICS:
         raise ArgumentError(f"no metric is called {metric!r}; choose from {', '.join(METRICS)}")
@@ -81,6 +83,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
     stated = [(run, _stated_value(run, shared, parameter)) for run in runs if run.status != "skipped"]
     candidates = [(run, value) for run, value in stated if value is not None]
     envs, values, seeds = _grid(candidates, shared, parameter)
+    _require_free(envs, seeds)
     cells = _finished_cells(candidates, parameter)
     _require_complete(cells, envs, values, seeds, parameter)
     # environments x values, the seeds averaged out
@@ -135,6 +138,19 @@ def _grid(candidates: list[tuple[Run, Any]], shared: Spec, parameter: str) -> tu
                 f"Sweep it with {parameter}=VALUE among its parameters, once for each value"
             )
     return envs, sorted(found), sorted({run.seed for run, _ in candidates})
+
+
+def _require_free(envs: Iterable[str], seeds: Iterable[int]) -> None:
+    """What is chosen by seeds that judge it is judged too well."""
+    instances = {env: Spec.told(env).keywords.get(INSTANCE_SEED) for env in envs}
+    kept = [f"seed {seed}" for seed in seeds if seed in PUBLICATION]
+    kept += [env for env, instance in instances.items() if instance in PUBLICATION]
+    if kept:
+        raise ArgumentError(
+            f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1} are for published verdicts alone, and "
+            f"choose nothing; given {', '.join(kept[:SHOWN_PROBLEMS])}. To choose by, play seeds {TUNING.start} to "
+            f"{TUNING.stop - 1} and instances {TUNING_INSTANCES.start} to {TUNING_INSTANCES.stop - 1}"
+        )
 
 
 def _finished_cells(candidates: list[tuple[Run, Any]], parameter: str) -> dict[Cell, Run]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from io import BytesIO
 from pathlib import Path
@@ -71,10 +71,11 @@ from cbo_gym.specs import matches
 from cbo_gym.suites import Suite, load_all, suites_path
 from cbo_gym.validation import field_errors
 
-HISTORY = "history"  # folder in a store: runs on which no verdict of their suites stands any more
+HISTORY = "history"  # folder in a store: runs that were replaced, or on which no verdict stands any more
 SCHEMA = 3  # raised when older versions of the package could not read what is written
 READ = (1, 2, 3)  # schemas; earlier ones lack fields that have a default
-COMPRESSED: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "statistics": False}  # how files are
+# How files are; beside zstd brotli takes a tenth off, and twice as long to read
+COMPRESSED: dict[str, Any] = {"compression": "brotli", "compression_level": 11, "statistics": False}
 MOST_BYTES = 40 * 2**20  # of a store
 # What is read of a file: 100,000 runs of 100 rounds, or 5,000 of 2,000, take some 0.4 GiB, and their texts 0.15
 MOST_PART_BYTES = 2**30  # in memory
@@ -123,9 +124,9 @@ def publish(
 
     One run is kept of each environment, number of rounds, agent and seed: see
     :func:`cbo_gym.evaluation.runs.counted.newest`. The file is written in one step, or left as it was; of several
-    processes that publish to a store one reads, merges and writes at a time. Runs of the file on seeds that the suite's
-    verdicts do not take any more go to the file of the same name in the store's folder :data:`HISTORY`, which is read
-    by its own path alone.
+    processes that publish to a store one reads, merges and writes at a time. Runs that are replaced, and those on seeds
+    that the suite's verdicts do not take any more, go to the file of the same name in the store's folder
+    :data:`HISTORY`, which is read by its own path alone: an id that was published stays known.
 
     Args:
         folder: that a sweep wrote.
@@ -198,24 +199,19 @@ def _merge(
 ) -> Published:
     """Read a file of the store, put runs into it, and write it again; of the same the newest, or all that are new.
 
-    What a suite's verdicts no longer take goes to :data:`HISTORY`.
+    What is replaced, and what a suite's verdicts no longer take, goes to :data:`HISTORY` first.
     """
     path = store / f"{name}.parquet"
-    old = read_part(path) if path.exists() else []
-    if suite is not None and (past := _not_taken(old, suite)):
-        with locked(store / HISTORY):
-            _merge(store / HISTORY, name, past, left_out=0)
+    there = old = read_part(path) if path.exists() else []
+    if suite is not None:
         old = [run for run in old if suite.takes(run.seed, run.env)]
     if overrule:
         theirs = set(map(identity, new))
         blind = {_blind_group(run) for run in new if run.secret}
         old = [run for run in old if identity(run) not in theirs and not (run.secret and _blind_group(run) in blind)]
     kept = newest([*new, *old])  # of two that are equally new the last counts
-    content = _sealed(name, kept)
-    others = sum(other.stat().st_size for other in parts(store) if other != path)
-    if others + len(content) > MOST_BYTES:
-        size = (others + len(content)) / 2**20
-        raise ArgumentError(f"with these runs {store} would take {size:.1f} MiB; at most {MOST_BYTES / 2**20:g} may be")
+    content = _fitting(path, kept)
+    _set_aside(store / HISTORY / path.name, there, {run.id for run in kept})
     write_bytes(path, content)
     before = {id(run) for run in old}
     stay = sum(id(run) in before for run in kept)
@@ -228,6 +224,27 @@ def _merge(
         outdated=len(new) - (len(kept) - stay),
         bytes=len(content),
     )
+
+
+def _fitting(path: Path, runs: Sequence[Run]) -> bytes:
+    """The content of a file with these runs, with which its store is not too large."""
+    content = _sealed(path.stem, runs)
+    size = len(content) + sum(other.stat().st_size for other in parts(path.parent) if other != path)
+    if size > MOST_BYTES:
+        raise ArgumentError(
+            f"with these runs {path.parent} would take {size / 2**20:.1f} MiB; at most {MOST_BYTES / 2**20:g} may be"
+        )
+    return content
+
+
+def _set_aside(path: Path, runs: Iterable[Run], kept: Collection[str]) -> None:
+    """Add those runs to a file of the history whose ids are not kept elsewhere; blind and unverified ones have none."""
+    past = {run.id: run for run in runs if run.id not in kept and not run.unverified and not run.secret}
+    if not past:
+        return
+    with locked(path.parent):
+        past |= {run.id: run for run in (read_part(path) if path.exists() else [])}
+        write_bytes(path, _fitting(path, sorted(past.values(), key=lambda run: (identity(run), run.date))))
 
 
 def _blind_group(run: Run) -> tuple[str, str]:

@@ -1,8 +1,9 @@
 """Replays on other hardware: whether a group of them differs from what is stored by more than chance gives.
 
 Another processor sums in another order, and a method that searches turns last digits into other actions. So there a run
-is not what must come out again, but the group that it is of: what one agent plays on one environment. Of the scores
-of play and of the last recommendation two tests are made, each of which no more than its level of honest groups fails:
+is not what must come out again, but the group that it is of: what one agent plays on one environment, or on the
+instances of a random family. Of the scores of play and of the last recommendation two tests are made, each of which no
+more than its level of honest groups fails:
 
 * *paired*: of a seed, the stored score and the replayed one are two draws from the same, so that which is which can be
   swapped; the mean difference is compared with those under all swaps of signs. It has power where seeds keep runs
@@ -31,6 +32,7 @@ from typing import Literal
 import numpy as np
 
 from cbo_gym.evaluation.compare.holm import holm
+from cbo_gym.evaluation.runs.counted import family_of
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.verify.referee import scores
 from cbo_gym.evaluation.verify.replay import Replay, sample_of
@@ -48,7 +50,7 @@ class Agreement:
     """What became of the replays of a group.
 
     Attributes:
-        agent, env, horizon: of the group.
+        agent, env, horizon: of the group; of a random family without the instances.
         replays: of its runs.
         verdict: ``"identical"`` if all are; ``"agrees"`` if their rounds do, or the distribution of their scores;
             ``"differs"`` if that does not, or if a run must have come out as it was; ``"too few"``; ``"skipped"`` if
@@ -68,6 +70,8 @@ class Agreement:
 
 def sample_to_compare(runs: Sequence[Run], count: int, seed: int, same: Callable[[Run], bool]) -> list[Run]:
     """Some finished runs: where each must come out as it was, at random; elsewhere whole groups, as far as they go.
+
+    Groups that are too small to be compared are left out there, unless there are no others.
 
     Args:
         runs: published ones.
@@ -139,10 +143,10 @@ def _judged(group: Group, played: Sequence[Replay], stored: Sequence[Run]) -> Ag
         return replace(made, verdict="agrees", why="rounds differ by no more than rounding")
     if len(played) < FEWEST:
         return replace(made, verdict="too few", why=f"{parted} of {len(played)} part; {FEWEST} replays are needed")
-    replayed = {one.run.seed for one in played}
+    replayed = {one.run.id for one in played}
     finished = [(one.run, one.again) for one in played if one.again is not None and one.run.status == "finished"]
     before, again = (scores([pair[k] for pair in finished]) for k in (0, 1))
-    return replace(made, p_value=p_value_of(before, again, scores([run for run in stored if run.seed not in replayed])))
+    return replace(made, p_value=p_value_of(before, again, scores([run for run in stored if run.id not in replayed])))
 
 
 def _with_verdict(one: Agreement, stored: int, rejected: bool, tested: int) -> Agreement:
@@ -205,7 +209,7 @@ def _rarity(found: np.ndarray, by_chance: np.ndarray, scale: np.ndarray, exact: 
 
 
 def _group(run: Run) -> Group:
-    return run.agent, run.env, run.horizon, run.batch
+    return run.agent, family_of(run.env), run.horizon, run.batch
 
 
 def _grouped(runs: Iterable[Run]) -> dict[Group, list[Run]]:
