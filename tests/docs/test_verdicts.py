@@ -113,12 +113,12 @@ def test_of_ten_differences_with_a_long_tail_seven_in_a_hundred_decisions_are_fa
     assert decided_falsely(differences).mean() == pytest.approx(false, abs=0.01)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pairs", [10, 20])
-@pytest.mark.parametrize(
-    "name",
-    ["normal", "heavy tails", "skewed", "mildly skewed", "ties", "skewed, half of them ties", *MIXED_TIES, AHEAD],
-)
+SLOW = pytest.mark.slow
+OTHERS = ["normal", "heavy tails", "mildly skewed", "ties", "skewed, half of them ties", *MIXED_TIES, AHEAD]
+
+
+@pytest.mark.parametrize("pairs", [10, pytest.param(20, marks=SLOW)])
+@pytest.mark.parametrize("name", ["skewed", *(pytest.param(name, marks=SLOW) for name in OTHERS)])
 def test_at_most_five_in_a_hundred_decisions_are_false(name, pairs):
     rng = np.random.default_rng(100)
     wrong = decided_falsely(drawn(name, rng, pairs)).mean()
