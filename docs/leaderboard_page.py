@@ -250,8 +250,8 @@ def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list
     for mode in _modes(board):
         if runs := [run for run in board.runs if run.mode == mode and has_targets(run)]:
             title = f"{suite.name}, {mode} mode"
-            svg = svg_of(draw_targets(title, runs))
-            parts.append(_shown(targets_path(suite, mode), svg, title, pictures))
+            shown = _shown(targets_path(suite, mode), svg_of(draw_targets(runs)), title, pictures)
+            parts.append(f"{mode.capitalize()} mode:\n\n{shown}")
     return [TARGETS_NOTE, *parts] if parts else []
 
 

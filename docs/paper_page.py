@@ -164,7 +164,10 @@ def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
     """Runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
     paths = {mode: targets_path(suite, mode) for mode in Mode}
     found = {mode: path for mode, path in paths.items() if f"{path}.svg" in drawn}
-    shown = [image(path.removeprefix("papers/"), f"How soon, {mode} mode") for mode, path in found.items()]
+    shown = [
+        f"{mode.capitalize()} mode:\n\n{image(path.removeprefix('papers/'), f'How soon, {mode} mode')}"
+        for mode, path in found.items()
+    ]
     return ["## How soon", TARGETS_NOTE, *shown] if shown else []
 
 

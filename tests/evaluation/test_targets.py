@@ -25,7 +25,7 @@ def test_systems_over_time_have_no_targets():
 def test_environments_count_alike_and_the_report_has_the_figure(tmp_path):
     runs = [made_up_run("A", seed, [0.1, 0.9], "CBO/E0-v0") for seed in range(3)]
     runs += [made_up_run("A", 0, [0.1, 0.1], "CBO/E1-v0"), made_up_run("Random", 0, [0.0, 0.0], "CBO/E1-v0")]
-    figure = draw_targets("soft", runs)
+    figure = draw_targets(runs)
     first = figure.axes[0]
     assert [line.get_ydata()[-1] for line in first.lines] == [0.5, 0.0]
     assert {axis.get_xlabel() for axis in figure.axes} == {"Round", "Seconds of the agent"}

@@ -193,7 +193,7 @@ def _comparisons(board: Leaderboard, rankings: Rankings, names: _Names) -> Itera
         yield f"scores-{name}", partial(score_intervals, board, group, names.styles)
         yield f"improvement-{name}", partial(improvement_matrix, board, group)
         if played := _with_targets(board, group):
-            yield f"targets-{name}", partial(draw_targets, group, played, names.styles)
+            yield f"targets-{name}", partial(draw_targets, played, names.styles)
         found = rankings[group]
         if isinstance(found, Ranking):
             yield f"ranks-{name}", partial(critical_differences, found, names.styles)
@@ -342,7 +342,7 @@ class _Page:
                 kind: f"{kind}-{name}" for kind in ("scores", "improvement", *(["targets"] if played else []), *ranked)
             },
             "profiles": self.plots[f"profiles-{name}"],
-            "targets": svg_of(draw_targets(group, played, self.names.styles)) if played else "",
+            "targets": svg_of(draw_targets(played, self.names.styles)) if played else "",
             "pairs": self.matrix(f"{group}: probability that the agent in the row scores higher", pairs, shaded=True),
         }
 

@@ -25,11 +25,10 @@ ROWS: dict[str, Callable[[Run], np.ndarray]] = {"Round": rounds_to, "Seconds of 
 
 
 @on_paper
-def draw_targets(title: str, runs: Sequence[Run], styles: Mapping[str, Look] | None = None) -> Figure:
+def draw_targets(runs: Sequence[Run], styles: Mapping[str, Look] | None = None) -> Figure:
     """A panel for each target, rounds above and seconds below; each environment counts alike.
 
     Args:
-        title: of the figure.
         runs: of several agents, at least one of them with targets, see :func:`has_targets`.
         styles: of the agents.
     """
@@ -51,7 +50,6 @@ def draw_targets(title: str, runs: Sequence[Run], styles: Mapping[str, Look] | N
         row[0].set_ylabel("Share of runs")
     for axis, target in zip(axes[0], TARGETS, strict=True):
         axis.set_title(f"score {target:g}")
-    figure.suptitle(for_figure(title), x=0.01, ha="left", fontsize=9)
     shared_legend(figure)
     return figure
 
