@@ -163,9 +163,9 @@ def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
 
 
 def test_claims_are_judged_and_open_ones_named():
-    values = {"MCBO(beta=0.05)": 0.9, "MCBO": 0.8, "CBO": 0.6, "CBO(in_common=False)": 0.6, "GP-UCB(beta=0.5)": 0.895}
+    values = {"MCBO(beta=0.5)": 0.9, "MCBO": 0.8, "CBO": 0.6, "CBO(in_common=False)": 0.6, "GP-UCB(beta=0.5)": 0.895}
     moved = {
-        "MCBO(beta=0.05)": 1e-4,
+        "MCBO(beta=0.5)": 1e-4,
         "MCBO": 1e-4,
     }  # in every second run: differences throughout the same decide nothing
     runs = [
@@ -189,8 +189,8 @@ def test_claims_are_judged_and_open_ones_named():
         (env, re.sub(r"<.*", "", one), re.sub(r"<.*", "", two)): (verdict, difference, pairs)
         for verdict, env, one, two, difference, pairs in re.findall(row, page)
     }
-    assert found["ToyGraph-v0", "MCBO(beta=0.05)", "CBO(in_common=False)"] == ("confirmed", "0.300", "20")
-    assert found["ToyGraph-v0", "MCBO(beta=0.05)", "GP-UCB(beta=0.5)"] == ("equivalent", "0.005", "20")
+    assert found["ToyGraph-v0", "MCBO(beta=0.5)", "CBO(in_common=False)"] == ("confirmed", "0.300", "20")
+    assert found["ToyGraph-v0", "MCBO(beta=0.5)", "GP-UCB(beta=0.5)"] == ("equivalent", "0.005", "20")
     assert found["ToyGraph-v0", "MCBO", "CBO"] == ("confirmed", "0.200", "20"), "ours, on the defaults"
     assert found["PSAGraph-v0", "MCBO", "CBO"][0] == "not run"
     top = page.partition("## Claims")[0]
@@ -215,7 +215,7 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     assert "![How soon, hard mode](pictures/targets-mcbo2023-hard.svg#only-light)" in page
     assert "papers/pictures/targets-mcbo2023-hard.svg" in pages
     assert "| [CBO](../agents/CBO.md)<sup>n</sup> | 0.610 ± 0.025 (3) | - |" in page
-    assert "**Not run**: MCBO on PSAGraph-v0; MCBO(beta=0.05) on ToyGraph-v0, PSAGraph-v0; EIFN on" in page
+    assert "**Not run**: MCBO on PSAGraph-v0; MCBO(beta=0.5) on ToyGraph-v0, PSAGraph-v0; EIFN on" in page
     assert "**Not run**: the store has no run of it." in page
     assert "python docs/page_runs.py mcbo2023 --play\ncbo-gym publish runs/pages/mcbo2023 --suite mcbo2023" in page
     assert "10 finished runs of 50 or 100 rounds; 3 seeds;" in page

@@ -148,7 +148,7 @@ def _require_free(envs: Iterable[str], seeds: Iterable[int]) -> None:
     if kept:
         raise ArgumentError(
             f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1} are for published verdicts alone, and "
-            f"choose nothing; given {', '.join(kept[:SHOWN_PROBLEMS])}. To choose by, play seeds {TUNING.start} to "
+            f"choose nothing; given {', '.join(kept[:SHOWN_PROBLEMS])}. Choose by others, as seeds {TUNING.start} to "
             f"{TUNING.stop - 1} and instances {TUNING_INSTANCES.start} to {TUNING_INSTANCES.stop - 1}"
         )
 
