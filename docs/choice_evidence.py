@@ -33,6 +33,7 @@ from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import own_store
 from cbo_gym.files import write_text
+from cbo_gym.labels import bare_name
 from cbo_gym.seed_ranges import is_for_publication
 from cbo_gym.specs import Spec, make_env
 
@@ -124,12 +125,12 @@ def against(mode: str, other: str, scores: Mapping[Played, Scores], choices: Map
         mine, theirs = found.get(choices[played], {}), found.get(other, {})
         if seeds := mine.keys() & theirs.keys():
             own, its = (float(np.mean([one[seed] for seed in seeds])) for one in (mine, theirs))
-            pairs[Spec.parse(played[0]).name].append((own, its))
+            pairs[bare_name(played[0])].append((own, its))
             common.append(len(seeds))
     if not pairs:
         return None
     auto, others = np.mean([np.mean(found, axis=0) for found in pairs.values()], axis=0)
-    every = {Spec.parse(label).name for label, _ in scores}
+    every = {bare_name(label) for label, _ in scores}
     return Against(mode, other, len(pairs), len(every), float(auto), float(others), min(common))
 
 

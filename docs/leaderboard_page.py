@@ -14,7 +14,7 @@ import choice_evidence
 import method_choice
 import polars as pl
 from claim_tables import tallies
-from environment_pictures import dark, svg_of
+from environment_pictures import svg_of
 from page_parts import (
     CLOCK_NOTE,
     LEAST_SEEDS,
@@ -26,6 +26,7 @@ from page_parts import (
     image,
     judged_on,
     marks_note,
+    on_both,
     pairs_of,
     sweep_command,
     table,
@@ -178,7 +179,7 @@ def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures
 
 def _shown(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
     """Puts a picture among the others, for light pages and for dark ones; what shows it."""
-    pictures |= {f"{path}.svg": svg, f"{path}-dark.svg": dark(svg)}
+    pictures |= on_both(path, svg)
     return image(path, alt)
 
 

@@ -27,8 +27,8 @@ from choice_evidence import LEAST_SHARE, Played, Scores, published, scores_of
 from cbo_gym.agents.choice.rules import RULES
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.files import write_text
+from cbo_gym.labels import bare_name
 from cbo_gym.registry import find_entry
-from cbo_gym.specs import Spec
 from cbo_gym.task import Mode
 
 PAGE = Path(__file__).parent / "which_method.md"
@@ -84,7 +84,7 @@ def compared(scores: Mapping[Played, Scores], seconds: Mapping[tuple[Played, str
 
 def environment(played: Played) -> str:
     """The registered id, without keywords."""
-    return Spec.parse(played[0]).name
+    return bare_name(played[0])
 
 
 def slices(scores: Mapping[Played, Scores]) -> dict[str, dict[Played, Scores]]:

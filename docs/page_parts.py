@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
+from environment_pictures import dark
 from paper_contents import DOCS, Paper
 
 from cbo_gym.evaluation.report.markdown import escape
@@ -108,6 +109,11 @@ def own_runs(paper: Paper, parts: Mapping[str, Sequence[Run]]) -> list[Run]:
 def targets_path(suite: Suite, mode: str) -> str:
     """Of the picture that says how soon a suite's runs reached scores, without its ending."""
     return f"papers/pictures/targets-{suite.name}-{mode}"
+
+
+def on_both(path: str, svg: str) -> dict[str, str]:
+    """Address -> a picture for light pages, and one for dark ones; the path is without its ending."""
+    return {f"{path}.svg": svg, f"{path}-dark.svg": dark(svg)}
 
 
 def image(path: str, alt: str) -> str:

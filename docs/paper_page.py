@@ -152,12 +152,12 @@ def printed(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
 
 
 def picture_path(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
-    return f"papers/pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}.svg"
+    """Of an exhibit's picture in the site, without its ending."""
+    return f"papers/pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}"
 
 
 def _image(paper: Paper, exhibit: Exhibit, ending: str = "") -> str:
-    path = picture_path(paper, exhibit, ending).removeprefix("papers/").removesuffix(".svg")
-    return image(path, f"{exhibit.name}: ours")
+    return image(picture_path(paper, exhibit, ending).removeprefix("papers/"), f"{exhibit.name}: ours")
 
 
 def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:

@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import choice_evidence
-from environment_pictures import dark
 from leaderboard_page import LEADERBOARD, leaderboard_pages
-from page_parts import own_runs
+from page_parts import on_both, own_runs
 from paper_contents import papers
 from paper_page import paper_page, picture_path, pictures
 
@@ -63,6 +62,5 @@ def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> d
         own = own_runs(paper, parts)
         for exhibit in paper.exhibits:
             for ending, svg in pictures(exhibit, own).items():
-                found[picture_path(paper, exhibit, ending)] = svg
-                found[picture_path(paper, exhibit, f"{ending}-dark")] = dark(svg)
+                found |= on_both(picture_path(paper, exhibit, ending), svg)
     return found

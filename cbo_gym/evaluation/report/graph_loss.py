@@ -10,6 +10,7 @@ import polars as pl
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.tables import Cell, Table, number, table_of
+from cbo_gym.evaluation.runs.counted import without_keywords
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.specs import Spec
@@ -61,7 +62,7 @@ def _key(run: Run) -> tuple[str, str, int, str, int]:
     """Environment, what is told of its graph (nothing if it is known), horizon, agent and seed."""
     spec = Spec.told(run.env)
     told = {name: value for name, value in spec.parameters if name in GRAPH_KEYWORDS}
-    env = str(Spec(spec.name, tuple(pair for pair in spec.parameters if pair[0] not in told)))
+    env = without_keywords(run.env, *GRAPH_KEYWORDS)
     if told.pop("graph", "known") == "known":
         return env, "", run.horizon, run.agent, run.seed
     return env, _text(spec), run.horizon, run.agent, run.seed

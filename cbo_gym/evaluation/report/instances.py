@@ -10,7 +10,7 @@ import polars as pl
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import welch_half_width
 from cbo_gym.evaluation.report.tables import Cell, Table, number, table_of
-from cbo_gym.evaluation.runs.counted import without_keyword
+from cbo_gym.evaluation.runs.counted import without_keywords
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.labels import Spec
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
@@ -70,7 +70,7 @@ def instance_tables(board: Leaderboard) -> dict[str, Table]:
 def _split(run: Run) -> tuple[str, bool]:
     """The environment with its horizon, but without the number of its instance, and whether that is another than 0."""
     turned = Spec.told(run.env).keywords.get(INSTANCE_KEYWORD, 0) != 0
-    return f"{without_keyword(run.env, INSTANCE_KEYWORD)}, T={run.horizon}", bool(turned)
+    return f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}", bool(turned)
 
 
 def _lost(name: str, published: list[Run], turned: list[Run]) -> dict[str, float | int | None]:

@@ -10,7 +10,6 @@ from packaging.version import Version
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.labels import Spec
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
-from cbo_gym.seed_ranges import INSTANCE_SEED
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
@@ -39,16 +38,11 @@ def env_label(run: Run) -> str:
     together = f" in batches of {run.batch}" if run.batch > 1 else ""
     if not run.secret:
         return f"{run.env}, T={run.horizon}{together}"
-    return f"{without_keyword(run.env, INSTANCE_KEYWORD)}, T={run.horizon}{together}, blind"
-
-
-def family_of(label: str) -> str:
-    """The environment's label without ``instance_seed``, if it is of a random family."""
-    return without_keyword(label, INSTANCE_SEED)
+    return f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}{together}, blind"
 
 
 @lru_cache(maxsize=2**14)
-def without_keyword(label: str, keyword: str) -> str:
-    """An environment's label without one of its keywords."""
+def without_keywords(label: str, *names: str) -> str:
+    """An environment's label without some of its keywords."""
     spec = Spec.told(label)
-    return str(Spec(spec.name, tuple(pair for pair in spec.parameters if pair[0] != keyword)))
+    return str(Spec(spec.name, tuple(pair for pair in spec.parameters if pair[0] not in names)))

@@ -32,10 +32,11 @@ from typing import Literal
 import numpy as np
 
 from cbo_gym.evaluation.compare.holm import holm
-from cbo_gym.evaluation.runs.counted import family_of
+from cbo_gym.evaluation.runs.counted import without_keywords
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.verify.referee import scores
 from cbo_gym.evaluation.verify.replay import Replay, sample_of
+from cbo_gym.seed_ranges import INSTANCE_SEED
 
 LEVEL = 0.01
 FEWEST = 5  # replays of a group
@@ -209,7 +210,7 @@ def _rarity(found: np.ndarray, by_chance: np.ndarray, scale: np.ndarray, exact: 
 
 
 def _group(run: Run) -> Group:
-    return run.agent, family_of(run.env), run.horizon, run.batch
+    return run.agent, without_keywords(run.env, INSTANCE_SEED), run.horizon, run.batch
 
 
 def _grouped(runs: Iterable[Run]) -> dict[Group, list[Run]]:
