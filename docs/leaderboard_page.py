@@ -25,8 +25,8 @@ from page_parts import (
     grouped,
     image,
     judged_on,
+    light_and_dark,
     marks_note,
-    on_both,
     pairs_of,
     sweep_command,
     table,
@@ -179,7 +179,7 @@ def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures
 
 def _shown(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
     """Puts a picture among the others, for light pages and for dark ones; what shows it."""
-    pictures |= on_both(path, svg)
+    pictures |= light_and_dark(path, svg)
     return image(path, alt)
 
 

@@ -111,7 +111,7 @@ def targets_path(suite: Suite, mode: str) -> str:
     return f"papers/pictures/targets-{suite.name}-{mode}"
 
 
-def on_both(path: str, svg: str) -> dict[str, str]:
+def light_and_dark(path: str, svg: str) -> dict[str, str]:
     """Address -> a picture for light pages, and one for dark ones; the path is without its ending."""
     return {f"{path}.svg": svg, f"{path}-dark.svg": dark(svg)}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import choice_evidence
 from leaderboard_page import LEADERBOARD, leaderboard_pages
-from page_parts import on_both, own_runs
+from page_parts import light_and_dark, own_runs
 from paper_contents import papers
 from paper_page import paper_page, picture_path, pictures
 
@@ -62,5 +62,5 @@ def pages(parts: Mapping[str, Sequence[Run]], others: Collection[str] = ()) -> d
         own = own_runs(paper, parts)
         for exhibit in paper.exhibits:
             for ending, svg in pictures(exhibit, own).items():
-                found |= on_both(picture_path(paper, exhibit, ending), svg)
+                found |= light_and_dark(picture_path(paper, exhibit, ending), svg)
     return found
