@@ -18,6 +18,7 @@ LONG = (
     "reproduce_excbo",
     "reproduce_gpoo",
     "reproduce_mcbo",
+    "reproduce_ssem",
     "submit_results",
 )
 

@@ -96,8 +96,9 @@ def test_nothing_follows_from_a_difference_on_another_processors_kernels(path, p
     blas = played[0].libraries["blas"]
     library = " ".join(blas.split()[:2])
 
-    def looks(kernel):
-        elsewhere = [replace(run, libraries=run.libraries | {"blas": kernel}) for run in played[:2]]
+    def looks(kernel, machine=played[0].machine):
+        libraries = played[0].libraries | {"blas": kernel}
+        elsewhere = [replace(run, libraries=libraries, machine=machine) for run in played[:2]]
         monkeypatch.setattr(
             restamping,
             "replays",
@@ -110,7 +111,12 @@ def test_nothing_follows_from_a_difference_on_another_processors_kernels(path, p
     assert look.outcome == "skipped"
     assert "OPENBLAS_CORETYPE=" in look.why
     assert "that nobody recorded" in looks(library)[0].why
+    (look,) = looks(blas, "64 cores, an abacus")
+    assert (look.outcome, look.why.rpartition(": ")[2]) == ("skipped", "it was played on an abacus")
     assert path.read_bytes() == before
+    processor = played[0].machine.partition(", ")[2]
+    monkeypatch.setattr(restamping, "write_restamps", lambda *told: None)  # these are in no file
+    assert looks(blas, f"64 cores, {processor}")[0].outcome == "differs"  # of cores nothing depends
 
 
 def test_an_interrupted_look_is_taken_up(path, monkeypatch, faked):

@@ -3,7 +3,7 @@
 A group is what one agent played on one environment with one code. Where every replay comes out identical, the store is
 told that today's code gives the group too (:class:`cbo_gym.evaluation.runs.restamp.Restamp`); where one does not, it is
 told that, and the group is named, to be played anew. Nothing is said of the runs that were not in the sample but this.
-On another processor's kernels runs may differ with any code, so that nothing follows from a difference there.
+On another processor, or its kernels, runs may differ with any code, so that nothing follows from a difference there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from cbo_gym.evaluation.runs.code_now import Today, code_of
+from cbo_gym.evaluation.runs.machine import processor_of
 from cbo_gym.evaluation.runs.restamp import Restamp
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import parts, read_part
@@ -171,9 +172,16 @@ def _look(group: Group, replayed: Sequence[Replay]) -> Look:
 
 
 def _on_other_kernels(one: Replay) -> str:
-    """That a run was played with the kernels of another processor, and how to have them; empty if it was not."""
-    if one.again is None or one.again.libraries.get("blas") == (blas := one.run.libraries.get("blas", "")):
+    """That a run was played with the kernels of another processor, and how to have them; empty if it was not.
+
+    Where those of NumPy's linear algebra are the same, torch's library still has others for another make of processor.
+    """
+    if one.again is None:
         return ""
+    blas = one.run.libraries.get("blas", "")
+    if one.again.libraries.get("blas") == blas:
+        here, there = (processor_of(run.machine) for run in (one.again, one.run))
+        return f", on another processor: it was played on {there or 'one that nobody recorded'}" * (here != there)
     kernel = "".join(blas.split()[2:])
     how = f"; {KERNELS[kernel]} chooses them" if kernel in KERNELS else ""
     return f", on the kernels of another processor: it was played with {kernel or 'some that nobody recorded'}{how}"
