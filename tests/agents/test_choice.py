@@ -86,7 +86,7 @@ def test_who_comes_first_plays_every_environment_but_one(env_id):
 @pytest.mark.filterwarnings("ignore:.*out of date")
 def test_it_plays_without_a_diagram(env_id, graph):
     who, _ = chosen(f"{env_id}(graph={graph!r})")
-    assert who not in ("MCBO", "CoCaBO", "POMIS-TS", "CBO-MW", LAST.agent)
+    assert who not in ("MCBO", "EXCBO", "CoCaBO", "POMIS-TS", "CBO-MW", LAST.agent)
 
 
 @pytest.mark.parametrize("env_id", {**FIRST_OF_MODE, Mode.HARD: "CBO/Dropwave-Hard-v0"}.values())

@@ -178,13 +178,13 @@ def _on_other_kernels(one: Replay) -> str:
     """
     if one.again is None:
         return ""
-    blas = one.run.libraries.get("blas", "")
-    if one.again.libraries.get("blas") == blas:
-        here, there = (processor_of(run.machine) for run in (one.again, one.run))
-        return f", on another processor: it was played on {there or 'one that nobody recorded'}" * (here != there)
-    kernel = "".join(blas.split()[2:])
-    how = f"; {KERNELS[kernel]} chooses them" if kernel in KERNELS else ""
-    return f", on the kernels of another processor: it was played with {kernel or 'some that nobody recorded'}{how}"
+    if one.again.libraries.get("blas") != (blas := one.run.libraries.get("blas", "")):
+        kernel = "".join(blas.split()[2:])
+        how = f"; {KERNELS[kernel]} chooses them" if kernel in KERNELS else ""
+        return f", on the kernels of another processor: it was played with {kernel or 'some that nobody recorded'}{how}"
+    if processor_of(one.again.machine) != (processor := processor_of(one.run.machine)):
+        return f", on another processor: it was played on {processor or 'one that nobody recorded'}"
+    return ""
 
 
 def _restamp(look: Look, again: Run) -> Restamp:
