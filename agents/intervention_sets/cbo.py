@@ -254,7 +254,7 @@ class CBO(Agent):
             self._stale |= arm is self._observing or not self._count  # the flat prior is the mean of all rewards
 
     def act(self, observation: Observation) -> Action:
-        if not self._explored or self.rng.random() < self.epsilon:
+        if not self._explored or not self.history or self.rng.random() < self.epsilon:
             return self._observing.act()
         best = self.incumbent()
         for arm in self._explored:
@@ -328,7 +328,7 @@ class CBO(Agent):
         return set_to | {self.task.reward: float(self._arms[index].believed(values[None])[0, 0])}
 
     def _refresh(self) -> None:
-        rewards = [past.reward for past in self.history]
+        rewards = [past.reward for past in self.history] or [0.0]
         spread, mean = float(np.std(rewards)), float(np.mean(rewards))
         unit = spread if spread > 1e-12 * abs(mean) else 1.0  # what spread constant rewards show is rounding
         for arm in self._arms:

@@ -102,8 +102,10 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
 
     Args:
         causes: shape ``(n, d)``; d may be 0.
-        effect: shape ``(n,)``, n at least 2.
+        effect: shape ``(n,)``. The variance of the noise is 1 if n is below 2, and the mean 0 without data.
     """
+    if not len(effect):
+        causes, effect = np.zeros((1, causes.shape[1])), np.zeros(1)
     count, dim = causes.shape
     location, scale = causes.mean(axis=0), np.maximum(causes.std(axis=0), 1e-12)
     mean = float(effect.mean())
@@ -117,7 +119,8 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
         whitened = np.linalg.solve(factor, centred)
         residual = max(float(whitened @ whitened), least)
         value = -float(np.log(factor.diagonal()).sum()) - 0.5 * (count - 1) * math.log(residual)
-        found.append((value, (spread, signal, residual / (count - 1)), factor, whitened))
+        noise = residual / (count - 1) if count > 1 else 1.0
+        found.append((value, (spread, signal, noise), factor, whitened))
     best, scales, factor, whitened = max(found, key=itemgetter(0))
     average = best + math.log(add_up(math.exp(value - best) for value, *_ in found) / len(found))
     return SmoothExplanation(

@@ -138,10 +138,7 @@ class MultiTaskGPs(GaussianProcess):
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
         """Means ``n x m`` and lower triangular roots ``n x m x m``."""
         mean, inputs = self._joint_inputs(values, priors)
-        if len(self):
-            residual, root = self.joint(inputs)
-        else:
-            residual, root = torch.zeros_like(mean), self.prior_root(inputs)
+        residual, root = self.joint(inputs)
         return mean + residual * self._units, root * self._units[:, None]
 
     def at_data(self) -> tuple[Tensor, Tensor]:

@@ -107,6 +107,9 @@ class EncoderDecoder:
         common: dict[str, Any] = {"rescale": range(parents), "refit_iterations": REFIT_ITERATIONS, "device": device}
         self.encoder = HeteroscedasticGP(name, dim, covariance=kernel, **common)
         self.decoder = DecoderGP(name, dim + 1, covariance=partial(DecoderKernel, mechanism=kernel), **common)
+        # Without data the exogenous variable is standard normal and the decoder is its prior.
+        self.decoder.learn(self.decoder.inputs, self.decoder.outputs, torch.zeros(0, 0).to(self.decoder.inputs))
+        self.distribution = GaussianMixture([1.0], [0.0], [1.0])
         self._siblings = siblings
         self._components = components
         self._seed = seed
@@ -379,10 +382,8 @@ class ExogenousNetwork(GPNetwork):
 
     def _from_mixture(self, node: str, uniforms: Tensor) -> Tensor:
         surrogate = self.exogenous[node]
-        if len(surrogate):
-            surrogate.update()
-            uniforms = torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy()))
-        return uniforms.to(self.device)
+        surrogate.update()
+        return torch.from_numpy(surrogate.distribution.from_uniform(uniforms.numpy())).to(self.device)
 
     def reward_belief(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of E[reward] under actions.
@@ -427,11 +428,8 @@ class ExogenousNetwork(GPNetwork):
         centres: dict[str, Tensor] = {}
 
         def decode(node: str, points: Tensor) -> Tensor:
-            surrogate = self.surrogates[node]
-            if not len(surrogate):
-                return torch.zeros_like(points[..., 0])
             if node not in self.exogenous:
-                return surrogate.mean(points)
+                return self.surrogates[node].mean(points)
             points = self._beside(node, points, centres)
             if node in self._linked:
                 centres[node] = self.exogenous[node].encoder.mean(points)
@@ -450,11 +448,8 @@ class ExogenousNetwork(GPNetwork):
 
     def _bounds(self, node: str, points: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of a node's mechanism, its inputs ``b x s x d`` to ``b x s``."""
-        surrogate = self.surrogates[node]
-        if not len(surrogate):  # set in every round so far: the standard prior is all there is
-            return torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
         if node not in self.exogenous:
-            return surrogate.posterior(points)
+            return self.surrogates[node].posterior(points)
         return self.exogenous[node].decode(points, draws.exogenous[node])
 
     @cached_property  # asked for by every pass of a search

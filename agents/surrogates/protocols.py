@@ -16,7 +16,10 @@ from cbo_gym.agents.surrogates.gp.model import Numbers
 
 
 class Surrogate(Protocol):
-    """Of a reward, or of any scalar: what acquisitions and arms ask. Points are ``... x d``, values ``...``."""
+    """Model of a reward, or of any scalar. Points are ``... x d``, values ``...``.
+
+    Without data every prediction is that of the prior: a node may never have been observed.
+    """
 
     @property
     def inputs(self) -> Tensor:
@@ -58,9 +61,6 @@ class NodeSurrogate(Surrogate, Protocol):
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior means ``... x q``, and roots of covariances ``... x q x q``, of sets of points ``... x q x d``."""
-
-    def prior_root(self, points: Tensor) -> Tensor:
-        """The roots of :meth:`joint` before any data."""
 
     def prior_std(self, points: Tensor) -> Tensor:
         """Standard deviations before any data."""

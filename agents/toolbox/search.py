@@ -130,10 +130,13 @@ def screen(
 
 
 def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tensor:
-    """The first ``INCUMBENTS`` search points that differ in their GP inputs."""
+    """The first ``INCUMBENTS`` search points that differ in their GP inputs.
+
+    An action that was played outside the domains is moved to their edge.
+    """
     distinct: dict[tuple[float, ...], Tensor] = {}
     for action in played:
-        point = features.encode(action)
+        point = features.encode(action).clamp(0.0, 1.0)
         distinct.setdefault(tuple(features.inputs(point).tolist()), point)
         if len(distinct) == INCUMBENTS:
             break

@@ -188,7 +188,7 @@ class Study:
         raise self._busy()
 
     def _trial(self, entry: Entry) -> Trial:
-        return Trial(entry.number, self._units.words(self._units.read(entry.flat)), entry.why, entry.context)
+        return Trial(entry.number, self._units.done(self._units.read(entry.flat)), entry.why, entry.context)
 
     def tell(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
         """Record the outcome of a trial.
@@ -262,7 +262,7 @@ class Study:
         """
         self._require_context(context)
         self._caught_up()
-        return self._units.words(self._suggester.recommend(context))
+        return self._units.done(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> dict[str, float]:
         """The values that the agent expects of the variables it has a model of, the reward among them.

@@ -19,7 +19,7 @@ from cbo_gym.study.history import History
 from cbo_gym.study.log import Event
 from cbo_gym.study.seal import is_ours, seal
 from cbo_gym.study.trials import Trials
-from cbo_gym.study.units import Units
+from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
 WIDTH = 1.96  # standard deviations on either side of a 95 % interval
@@ -97,7 +97,7 @@ class Suggester:
         observation = units.observation(owed.values, owed.context if coming is None else coming)
         if owed.context is not None and hasattr(agent, "turn_to"):
             agent.turn_to(units.context(owed.context)["context"])
-        info = {"intervention": units.words(action) if units.codec.space.contains(action) else {}}
+        info = {"intervention": units.done(action)}
         agent.update(deepcopy(action), deepcopy(observation), float(observation["nodes"][-1]), info)
         return observation
 
@@ -267,12 +267,28 @@ class Suggester:
         return f"; one of {count} target sets, for the others of {every} are no better, whatever the mechanisms"
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
-        """The action that the agent would deploy; the agent is as before."""
-        return self._units.require_valid(self.informed(context).recommend())
+        """Return the action that the agent would deploy, which lies inside the bounds; the agent stays as it is."""
+        agent = self.informed(context)
+        recommended = agent.recommend()
+        try:
+            return self._units.require_valid(recommended)
+        except ArgumentError:
+            distances = np.array([self._units.distance(past.action) for past in getattr(agent, "history", ())])
+            # The error is the agent's own unless a trial was really played outside the bounds.
+            if not distances.any():
+                raise
+        inside = distances <= ROUNDING
+        if inside.any() and self._units.distance(recommended) > ROUNDING:
+            missed = np.where(inside, agent.estimated_violations(), np.inf)
+            rewards = np.where(missed <= missed.min(), agent.estimated_rewards(), -np.inf)
+            recommended = agent.history[int(np.argmax(rewards))].action
+        return self._units.nearest(recommended)
 
     def expect(self, action: Action, context: Mapping[str, float] | None) -> dict[str, float]:
         """The values that the agent expects of the variables under an action, in the study's units."""
         agent = self.informed(context)
+        if not getattr(agent, "history", True):
+            raise ArgumentError("nothing is known yet: tell the outcome of a trial, or add data, first")
         observation, reward = agent.believed(action)
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
         names = self._units.feedback.nodes
@@ -293,6 +309,7 @@ class Suggester:
         try:
             agent = deepcopy(self._agent)
         except Exception:  # it holds a thread, or another library's things
+            self._settle(None)
             return self._agent
         if self._owed is not None:
             self._teach(agent, self._owed, None)

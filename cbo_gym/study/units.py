@@ -15,6 +15,8 @@ from cbo_gym.feedback import Feedback
 from cbo_gym.study.description import Description
 from cbo_gym.task import Action, Observation
 
+# Share of the width of the bounds; printed numbers have six digits.
+ROUNDING = 1e-5
 Done = Mapping[str, Any]  # name -> value, or (low, high) of a cell
 
 
@@ -32,11 +34,6 @@ class Units:
         if about.mode == "discrete" and about.reward_range is None:
             raise ArgumentError("the methods of the discrete mode need to know where rewards lie: give reward_range")
 
-    def words(self, action: Action) -> dict[str, Any]:
-        """An action in words: its effects by name, in native units."""
-        described = self.feedback.describe(self.feedback.decode(action))
-        return {name: _plain(value) for name, value in described.items()}
-
     def action(self, done: Done, asked: Action | None = None) -> Action:
         """The action of what was done.
 
@@ -49,7 +46,7 @@ class Units:
         """
         if not isinstance(done, Mapping):
             raise ArgumentError(f"what was done is a mapping from names to values; given {shown(done)}")
-        whole = dict(done) if asked is None else {**self.words(asked), **done}
+        whole = dict(done) if asked is None else {**self.done(asked), **done}
         if isinstance(self.codec, ArmCodec):
             return self._arm(whole)
         if isinstance(self.codec, ChoiceCodec):
@@ -127,9 +124,11 @@ class Units:
         return found
 
     def done(self, action: Action) -> dict[str, Any]:
-        """The effects of an action, by name, in native units, also of what lies outside of the bounds."""
-        record = self.codec.to_record(action)
-        return record if isinstance(record, dict) else self.words(action)  # of a cell it has no names
+        """Return the values that an action sets, by name, in native units; they may lie outside the bounds."""
+        if isinstance(self.codec, CellCodec):
+            corners = self.codec.domains.points_to_native(action)
+            return dict(zip(self.codec.domains.names, corners.T.tolist(), strict=True))
+        return self.codec.to_record(action)  # type: ignore[return-value]
 
     def with_set(self, values: Mapping[str, float | None], action: Action) -> dict[str, float | None]:
         """The values, with those that variables were set to where they were not measured."""
@@ -191,6 +190,14 @@ class Units:
         """An action of the log."""
         return self.codec.from_flat(flat)
 
+    def distance(self, action: Action) -> float:
+        """Return the distance of an action from the bounds, as a share of their width; 0 inside them."""
+        return float(np.abs(self.codec.to_point(self.nearest(action)) - self.codec.to_point(action)).max())
+
+    def nearest(self, action: Action) -> Action:
+        """Return the nearest action inside the bounds."""
+        return self.codec.to_action(np.clip(self.codec.to_point(action), 0.0, 1.0))
+
     def require_valid(self, action: Action) -> Action:
         """A copy of what an agent suggests.
 
@@ -208,7 +215,3 @@ def written(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(written, value)) + "]"
-
-
-def _plain(value: Any) -> Any:
-    return [float(part) for part in value] if np.ndim(value) else float(value)

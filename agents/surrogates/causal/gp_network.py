@@ -144,6 +144,9 @@ class GPNetwork:
         )
         if confounded and self._targets and isinstance(surrogate, GaussianProcess):
             surrogate.learn_noise(usual_noise)  # latent causes add to it, and few rounds tell how much
+        if node in self._settable.names and isinstance(surrogate, GaussianProcess):
+            low, span = self._settable.scales[self._settable.names.index(node)]
+            surrogate.assume(low + span / 2, span / 4)
         return surrogate
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
@@ -297,15 +300,8 @@ class GPNetwork:
         if stack is not None and alike and stack.can_predict(len(points[0])):
             means, stds = stack.posterior(torch.cat(points, 1).transpose(0, 1))
             return means.unsqueeze(-1).unbind(), stds.unsqueeze(-1).unbind()
-        each = [self._posterior(node, own) for node, own in zip(nodes, points, strict=True)]
+        each = [self.surrogates[node].posterior(own) for node, own in zip(nodes, points, strict=True)]
         return [mean for mean, _ in each], [std for _, std in each]
-
-    def _posterior(self, node: str, points: Tensor) -> tuple[Tensor, Tensor]:
-        surrogate = self.surrogates[node]
-        if len(surrogate):
-            return surrogate.posterior(points)
-        # set in every round so far: the standard prior is all there is
-        return torch.zeros_like(points[..., 0]), torch.ones_like(points[..., 0])
 
     def sample(self, inputs: Tensor, draws: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Values of the nodes at sets of q actions, whose functions are drawn jointly in a set, anew in each sample.
@@ -321,20 +317,13 @@ class GPNetwork:
         sets, size = inputs.shape[:2]
 
         def value(node: str, points: Tensor) -> Tensor:
-            mean, root = self._joint(node, points.unflatten(0, (sets, size)).transpose(1, 2))
+            mean, root = self.surrogates[node].joint(points.unflatten(0, (sets, size)).transpose(1, 2))
             drawn = root.squeeze(-1) * draws[node] if size == 1 else (root @ draws[node].unsqueeze(-1)).squeeze(-1)
             natural = mean + drawn
             return (natural + noise[node] if node in noise else natural).transpose(1, 2).flatten(0, 1)
 
         values = self._pass(inputs.flatten(0, 1), self.nodes, value)
         return {node: column.unflatten(0, (sets, size)).transpose(1, 2) for node, column in values.items()}
-
-    def _joint(self, node: str, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and root of the covariance of a node's function at sets of points, ``... x q x d``."""
-        surrogate = self.surrogates[node]
-        if len(surrogate):
-            return surrogate.joint(points)
-        return torch.zeros_like(points[..., 0]), surrogate.prior_root(points)
 
     def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         """Expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
@@ -350,17 +339,12 @@ class GPNetwork:
         return self._pass(inputs, self.nodes, value)[self.nodes[-1]].mean(-1)
 
     def _mean(self, node: str, points: Tensor) -> Tensor:
-        surrogate = self.surrogates[node]
-        return surrogate.mean(points) if len(surrogate) else torch.zeros_like(points[..., 0])
+        return self.surrogates[node].mean(points)
 
     def draw_rewards(self, generator: torch.Generator) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
         """A network drawn from the posterior: features of actions ``b x input_dim`` and noise to rewards ``(b,)``."""
-        drawn = {node: surrogate.draw(generator) for node, surrogate in self.surrogates.items() if len(surrogate)}
-
-        def function(node: str, points: Tensor) -> Tensor:
-            return drawn[node](points) if node in drawn else torch.zeros_like(points[..., 0])
-
-        return lambda inputs, noise: self._rewards(inputs, function, noise)
+        drawn = {node: surrogate.draw(generator) for node, surrogate in self.surrogates.items()}
+        return lambda inputs, noise: self._rewards(inputs, lambda node, points: drawn[node](points), noise)
 
     def ignorance(self, inputs: Tensor) -> Tensor:
         """The uncertainty about the nodes that actions leave to their mechanisms, where the posterior means lead.
@@ -383,10 +367,8 @@ class GPNetwork:
         found = {node: torch.zeros_like(inputs[:, 0]) for node in self.nodes}
 
         def value(node: str, points: Tensor) -> Tensor:
-            surrogate = self.surrogates[node]
-            if len(surrogate):
-                unknown = measure(surrogate, points).mean(-1)
-                found[node] = unknown.where(~forced[node][0][:, 0], found[node]) if node in forced else unknown
+            unknown = measure(self.surrogates[node], points).mean(-1)
+            found[node] = unknown.where(~forced[node][0][:, 0], found[node]) if node in forced else unknown
             return self._mean(node, points)
 
         self._pass(inputs, self.nodes, value)

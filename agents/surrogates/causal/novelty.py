@@ -21,7 +21,7 @@ def ignorance(gp: NodeSurrogate, points: Tensor) -> Tensor:
     repetitions lead there.
 
     Args:
-        gp: with data.
+        gp: surrogate of one node.
         points: shape ``... x d``.
 
     Returns:
@@ -37,7 +37,7 @@ def information(gp: NodeSurrogate, points: Tensor) -> Tensor:
     Noise that is smaller than ``KNOWN`` prior standard deviations counts as that.
 
     Args:
-        gp: with data.
+        gp: surrogate of one node.
         points: shape ``... x d``.
 
     Returns:
@@ -54,7 +54,7 @@ def gap(gp: NodeSurrogate, points: Tensor, best: float) -> Tensor:
     being below ``UNKNOWN`` prior ones, or not plausibly above ``best``, which is beyond ``PLAUSIBLE`` of them.
 
     Args:
-        gp: with data.
+        gp: surrogate of one node.
         points: shape ``n x d``.
         best: output to be exceeded.
 
@@ -63,7 +63,7 @@ def gap(gp: NodeSurrogate, points: Tensor, best: float) -> Tensor:
     """
     mean, std = gp.posterior(points)
     promising = (std > UNKNOWN * gp.prior_std(points)) & (mean + PLAUSIBLE * std > best)
-    distances = torch.cdist(gp.rescaled(points), gp.rescaled(gp.inputs)).amin(-1)
+    distances = torch.cdist(gp.rescaled(points), gp.rescaled(gp.inputs)).amin(-1) if len(gp) else torch.ones_like(mean)
     return distances.where(promising, -torch.ones_like(distances))
 
 
@@ -71,7 +71,7 @@ def plausible_beyond(gp: NodeSurrogate, point: Tensor, column: int, sign: float)
     """The best output that is plausible a little beyond a point, its mean plus ``PLAUSIBLE`` standard deviations.
 
     Args:
-        gp: with data.
+        gp: surrogate of one node.
         point: shape ``d``.
         column: of the input that goes on.
         sign: whether to greater values of it, 1, or to smaller ones, -1.
@@ -79,7 +79,7 @@ def plausible_beyond(gp: NodeSurrogate, point: Tensor, column: int, sign: float)
     Returns:
         a scalar.
     """
-    seen = gp.inputs[:, column]
+    seen = gp.inputs[:, column] if len(gp) else point.new_tensor([0.0, 1.0])
     points = point.repeat(len(BEYOND), 1)
     points[:, column] += sign * (seen.max() - seen.min()) * BEYOND.to(points)
     mean, std = gp.posterior(points)

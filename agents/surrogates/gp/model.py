@@ -161,7 +161,7 @@ class GaussianProcess:
         self._searched = 0  # number of points when a rival fit was last made
         self.inputs = self._tensor(np.empty((0, dim)))
         self.outputs = self._tensor([])
-        self._location = self._scale = self.outputs
+        self.assume(0.0, 1.0)
         self._low = self._tensor([0.0] * dim)
         self._span = self._tensor([1.0] * dim)
         self._points = self.inputs  # those that the model knows, rescaled: the first ones added
@@ -175,6 +175,15 @@ class GaussianProcess:
         """
         self.noise_std, self._unknown_noise = None, noise
         self._noise = self._make_noise()
+
+    def assume(self, mean: float, std: float) -> None:
+        """Set the mean and the scale of the outputs that are expected before any data.
+
+        Args:
+            mean: in the units of the outputs.
+            std: above 0, in the same units.
+        """
+        self._location, self._scale = self._tensor(mean), self._tensor(std)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the functions that follow from the kernel and the points."""
@@ -237,7 +246,6 @@ class GaussianProcess:
             two tensors of shape ``batch_shape``; the marginals of each point.
 
         Raises:
-            ArgumentError: if nothing has been added yet.
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
@@ -255,23 +263,16 @@ class GaussianProcess:
             means, ``batch_shape x q``, and lower triangular roots R with covariance R R', ``batch_shape x q x q``.
 
         Raises:
-            ArgumentError, SurrogateError: as :meth:`posterior`.
+            SurrogateError: as :meth:`posterior`.
         """
         if points.shape[-2] == 1:
             mean, std = self.posterior(points)
             return mean, std.unsqueeze(-1)
         self.update()
-        inner, kernel = self.rescaled(points), self._joint_kernel
+        inner = self.rescaled(points)
+        kernel: WithJointPrior = self.kernel
         mean, covariance = self._given.mean_and_covariance(inner, kernel.among(inner))
         return mean, self._scale * self._root(covariance)
-
-    def prior_root(self, points: Tensor) -> Tensor:
-        """The root of :meth:`joint` before any data, with the hyper-parameters as they are: ``... x q x q``."""
-        return self._root(self._joint_kernel.among(self.rescaled(points)))
-
-    @property
-    def _joint_kernel(self) -> WithJointPrior:
-        return self.kernel
 
     def _root(self, covariance: Tensor) -> Tensor:
         """Cholesky factors of covariances of standardised outputs, positive also where points are equal or known."""
@@ -325,17 +326,19 @@ class GaussianProcess:
     def update(self) -> None:
         """Bring the model up to date with the data: refit if the schedule says so, else extend the factor.
 
+        Without data the model is its prior.
+
         Raises:
-            ArgumentError: if nothing has been added yet.
             SurrogateError: if the covariance matrix cannot be factorised.
         """
-        if not len(self):
-            raise ArgumentError(f"the GP of node {self.name} has no data yet")
         known = len(self._points)
         if self.schedule.due(len(self)):
             self._standardise()
             self._fit()
             self.schedule.record(len(self))
+            self._factorise(0)
+        elif not len(self) and "_given" not in vars(self):
+            self._noise.look_at(np.zeros((1, self.dim)), float(self._scale))
             self._factorise(0)
         elif known < len(self):
             self._factorise(known)
@@ -400,8 +403,9 @@ class GaussianProcess:
 
     @property
     def noise(self) -> Tensor:
-        """Variance of the noise of standardised outputs, at the first of the data."""
-        return self._noise_at(self.rescaled(self.inputs[:1]))[0]
+        """Variance of the noise of standardised outputs, at the first of the data; without data at the origin."""
+        first = self.inputs[:1] if len(self) else self.inputs.new_zeros(1, self.dim)
+        return self._noise_at(self.rescaled(first))[0]
 
     def _noise_at(self, points: Tensor) -> Tensor:
         """Variance of the noise of standardised outputs at rescaled points, ``n x d`` to ``n``."""

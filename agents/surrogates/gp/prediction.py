@@ -110,7 +110,7 @@ class Conditional(Predictive):
     def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
         """Parts of points ``b x ... x d`` along the first dimension whose covariances stay in the cache."""
         each = len(self.weights) * points[0, ..., 0].numel() if len(points) else 1
-        return points.split(max(1, ENTRIES // each))
+        return points.split(max(1, ENTRIES // max(1, each)))
 
 
 def stacked(parts: Sequence[Conditional], against: Against) -> Predictive:
