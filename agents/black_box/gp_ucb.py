@@ -27,10 +27,9 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.initial import few_observations, first_action
 from cbo_gym.agents.toolbox.limits import require_device
 from cbo_gym.agents.toolbox.search import best_first, maximise
-from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.arguments import require_not_negative
 from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation, Round
 
@@ -91,7 +90,7 @@ class GPUCB(Agent):
         self._see(observation)
         seed = int(self.rng.integers(2**31))
         if not self.history:
-            return seeded_copy(self.task.action_space, seed).sample()
+            return first_action(self.task, seed)
         played = best_first(self.history, self.estimated_rewards())
         return maximise(self.upper_bound, self.features, played, seed=seed, device=self.device)
 

@@ -17,10 +17,9 @@ from cbo_gym.agents.black_box.independent import IndependentGPs
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.surrogates.protocols import MakeSurrogate
 from cbo_gym.agents.toolbox.features import features_of
-from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.initial import few_observations, first_action
 from cbo_gym.agents.toolbox.limits import MOST_SAMPLES, require_device
 from cbo_gym.agents.toolbox.search import best_first, maximise
-from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.arguments import whole_number
 from cbo_gym.task import Action, Info, Mode, Observation, Round
 
@@ -96,7 +95,7 @@ class NodeImprovement(Agent):
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
         if not self.history:
-            return seeded_copy(self.task.action_space, seed).sample()
+            return first_action(self.task, seed)
         estimates = self.estimated_rewards()
         played = best_first(self.history, estimates)
         return maximise(self.improvement(estimates), self.features, played, seed=seed, device=self.device)

@@ -16,14 +16,13 @@ from cbo_gym.agents.networks.exploration import Exploration
 from cbo_gym.agents.surrogates.causal.gp_network import GPNetwork
 from cbo_gym.agents.surrogates.gp.model import GaussianProcess
 from cbo_gym.agents.surrogates.protocols import MakeNodeSurrogate
-from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.initial import few_observations, first_action
 from cbo_gym.agents.toolbox.search import best_first
-from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round, SoftTask
 
 
 class NetworkAgent(Agent):
-    """Learns from every node, plays at random when there are no data, and else what :meth:`choose` finds.
+    """Learns from every node; plays :func:`first_action` without data, and afterwards what :meth:`choose` finds.
 
     Attributes:
         make_surrogate: makes the surrogate of a node.
@@ -51,7 +50,7 @@ class NetworkAgent(Agent):
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
         if not self.history:
-            return seeded_copy(self.task.action_space, seed).sample()
+            return first_action(self.task, seed)
         estimates = self.estimated_rewards()
         played, best = best_first(self.history, estimates), float(estimates.max())
         if self.early is not None and (found := self.early.instead_of(self.history, played, seed)) is not None:

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from cbo_gym.agent import Agent
 from cbo_gym.agents.toolbox.features import ActionFeatures
-from cbo_gym.agents.toolbox.initial import few_observations
+from cbo_gym.agents.toolbox.initial import few_observations, first_action
 from cbo_gym.agents.toolbox.prices import cost_of
-from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.errors import UnsupportedModeError
 from cbo_gym.fronts import non_dominated, spread_out
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
@@ -53,7 +52,7 @@ class SeveralObjectivesAgent(Agent):
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
         if not self.history:
-            return seeded_copy(self.task.action_space, seed).sample()
+            return first_action(self.task, seed)
         return self.choose(seed)
 
     @abstractmethod

@@ -1,13 +1,32 @@
-"""Fewer initial rounds than a task has, for methods whose cost grows with the third power of their number."""
+"""How agents begin: the first action if nothing is known, and which initial data are enough."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
 
+import numpy as np
+
+from cbo_gym.actions.codec import UNSET, Action
+from cbo_gym.agents.toolbox.seeding import seeded_copy
 from cbo_gym.task import HardTask, Round, Task
 
 MOST_OBSERVATIONS = 200  # a Gaussian process learns next to nothing from more of them
+
+
+def first_action(task: Task, seed: int) -> Action:
+    """Return the action to play before anything is known: only observe if the mode has that, else act at random.
+
+    Observing tells something of every mechanism; afterwards the prior of a model stands in for what is missing.
+
+    Args:
+        task: the task.
+        seed: seed of the random action.
+    """
+    if isinstance(task, HardTask) and frozenset() in task.targets:
+        values = np.full(len(task.manipulable), UNSET)
+        return {"target": np.int64(task.targets.index(frozenset())), "values": values}
+    return seeded_copy(task.action_space, seed).sample()
 
 
 def few_observations(task: Task) -> Sequence[Round]:
