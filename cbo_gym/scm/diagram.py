@@ -45,6 +45,24 @@ class CausalDiagram:
         self._check()
 
     @classmethod
+    def read(cls, source: Any, *, allow_cycles: bool = False) -> Self:
+        """The diagram in whatever form it is given.
+
+        Args:
+            source: a diagram; a text of DAGitty or DOT; a graph of networkx, pgmpy, DoWhy or causal-learn; or a list of
+                pairs ``(cause, effect)``.
+            allow_cycles: as for the class.
+
+        Raises:
+            ArgumentTypeError: for another form.
+            ArgumentError: as :meth:`from_dot` and :meth:`from_networkx`; for a graph of causal-learn in which the
+                direction of an edge is open.
+        """
+        if isinstance(source, cls):
+            return source
+        return cls._from_parts(diagram_graphs.read_any(source), None, allow_cycles)
+
+    @classmethod
     def from_networkx(
         cls,
         graph: Any,
@@ -88,10 +106,11 @@ class CausalDiagram:
 
     @classmethod
     def from_dot(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
-        """The diagram of a text in the DOT language of Graphviz.
+        """The diagram of a text in the DOT language of Graphviz; of one in DAGitty's too, as :meth:`from_dagitty`.
 
-        ``A -> B [dir=both]`` is a bidirected edge, ``A <-> B`` too, though Graphviz does not know it. Nodes with
-        ``observed=no`` (DoWhy's) or ``latent`` are projected out.
+        ``A -> B [dir=both]`` is a bidirected edge, ``A <-> B`` too, though Graphviz does not know it; ``arrowhead`` and
+        ``arrowtail`` count as well. Nodes with ``observed=no`` (DoWhy's) or ``latent`` are projected out. Labels are
+        the names where all nodes are numbers, as causal-learn writes them.
 
         Args:
             text: ``digraph { ... }``.
@@ -100,24 +119,26 @@ class CausalDiagram:
             allow_cycles: as for the class.
 
         Raises:
-            ArgumentError: for a text that cannot be read (naming the line), a cycle that is not allowed, a self loop,
-                or an unknown variable.
+            ArgumentError: for a text that cannot be read (naming the line), one of more than 500 variables or 5,000
+                edges, an edge without a direction, a cycle that is not allowed, a self loop, or an unknown variable.
         """
-        return cls._from_parts(diagram_text.read_dot(text), nodes, allow_cycles)
+        return cls._from_parts(diagram_text.read_text(text), nodes, allow_cycles)
 
     @classmethod
     def from_dagitty(cls, text: str, *, nodes: Iterable[str] | None = None, allow_cycles: bool = False) -> Self:
         """The diagram of a text in the language of DAGitty, ``dag { ... }``; ``[latent]`` nodes are projected out.
 
-        Arguments and errors are those of :meth:`from_dot`. Textor, van der Zander, Gilthorpe, Liskiewicz & Ellison
+        As in DAGitty, the frame ``dag { }`` may be missing, and code from before version 3 is read. Arguments and
+        errors are those of :meth:`from_dot`. Textor, van der Zander, Gilthorpe, Liskiewicz & Ellison
         (2016), Robust causal inference using directed acyclic graphs: the R package 'dagitty'.
         """
-        return cls._from_parts(diagram_text.read_dagitty(text), nodes, allow_cycles)
+        return cls.from_dot(text, nodes=nodes, allow_cycles=allow_cycles)
 
     @classmethod
     def _from_parts(cls, parts: Parts, nodes: Iterable[str] | None, allow_cycles: bool) -> Self:
-        whole = cls(parts.nodes, parts.directed, parts.bidirected, allow_cycles=allow_cycles)
+        whole = cls(parts.attributes, parts.directed, parts.bidirected, allow_cycles=allow_cycles)
         seen = whole.latent_projection(parts.latents)
+        parts.require_few(len(seen.directed) + len(seen.bidirected))
         listed = seen.nodes if nodes is None else tuple(nodes)
         if unknown := [name for name in seen.nodes if name not in listed]:
             hints = "".join(did_you_mean(name, listed) for name in unknown)
@@ -136,15 +157,15 @@ class CausalDiagram:
         """The diagram in the DOT language; bidirected edges are dashed with two arrowheads.
 
         Raises:
-            ArgumentError: if a name is empty or holds a quotation mark, a backslash or a line break.
+            ArgumentError: if a name is empty or holds a backslash or a line break.
         """
         return diagram_text.write_dot(self.nodes, sorted(self.directed), self._pairs)
 
     def to_dagitty(self) -> str:
-        """The diagram in the language of DAGitty.
+        """The diagram in the language of DAGitty, which itself knows no variables named ``graph`` or ``node``.
 
         Raises:
-            ArgumentError: as :meth:`to_dot`, or for a variable named ``graph`` or ``node``.
+            ArgumentError: as :meth:`to_dot`.
         """
         return diagram_text.write_dagitty(self.nodes, sorted(self.directed), self._pairs)
 
@@ -164,8 +185,11 @@ class CausalDiagram:
             if len(set(pair)) != 2:
                 raise ArgumentError(f"an edge joins two different nodes; given a self loop at {set(pair)}")
         if not self.allow_cycles and not self.is_acyclic:
-            cycle = " -> ".join(edge[0] for edge in nx.find_cycle(self.graph))
-            raise ArgumentError(f"the diagram must be acyclic; it holds the cycle {cycle} -> ...")
+            cycle = [edge[0] for edge in nx.find_cycle(self.graph)]
+            hint = f"; an unobserved common cause is written {' <-> '.join(cycle)}" if len(cycle) == 2 else ""
+            raise ArgumentError(
+                f"the diagram must be acyclic; it holds the cycle {' -> '.join([*cycle, cycle[0]])}{hint}"
+            )
 
     def _require(self, names: Iterable[str]) -> frozenset[str]:
         wanted = frozenset(names)
@@ -330,16 +354,21 @@ class CausalDiagram:
         confounded with it) become confounded among themselves.
         """
         hidden = self._require(latents)
-        directed, bidirected = set(self.directed), set(self.bidirected)
+        parents, children, siblings = ({name: set(near) for name, near in side.items()} for side in self._neighbours)
         for latent in hidden:
-            causes = {a for a, b in directed if b == latent and a != latent}
-            effects = {b for a, b in directed if a == latent and b != latent}
-            siblings = {other for pair in bidirected if latent in pair for other in pair - {latent}}
-            directed = {edge for edge in directed if latent not in edge}
-            directed |= {(a, b) for a in causes for b in effects if a != b}
-            bidirected = {pair for pair in bidirected if latent not in pair}
-            bidirected |= {frozenset((a, b)) for a in effects for b in effects | siblings if a != b}
-        return self._derived((node for node in self.nodes if node not in hidden), directed, bidirected)
+            causes, effects, others = parents.pop(latent), children.pop(latent), siblings.pop(latent)
+            for cause in causes:
+                children[cause] = (children[cause] | effects) - {latent, cause}
+            for effect in effects:
+                parents[effect] = (parents[effect] | causes) - {latent, effect}
+                siblings[effect] |= (effects | others) - {effect}
+            for other in others:
+                siblings[other] = (siblings[other] | effects) - {latent, other}
+        return self._derived(
+            (node for node in self.nodes if node not in hidden),
+            ((cause, name) for name, causes in parents.items() for cause in causes),
+            (frozenset((name, other)) for name, others in siblings.items() for other in others),
+        )
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the diagram: directed edges as arrows, confounding as dashed ones with two heads.

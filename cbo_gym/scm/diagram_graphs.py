@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import networkx as nx
 
-from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.scm.diagram_parts import Edge, Parts, add_edge, free_name, is_hidden
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, shown
+from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Edge, Parts, free_name, is_invisible, marks_of
+from cbo_gym.scm.diagram_text import read_text
 
 
 def read_networkx(graph: Any, latents: Iterable[str] = ()) -> Parts:
@@ -25,16 +27,55 @@ def read_networkx(graph: Any, latents: Iterable[str] = ()) -> Parts:
     if not isinstance(graph, nx.Graph):
         raise ArgumentTypeError(f"a diagram is made from a graph of networkx; given {type(graph).__name__}")
     if not graph.is_directed():
-        raise ArgumentTypeError(f"a causal diagram has directed edges; given an undirected {type(graph).__name__}")
-    if odd := [node for node in graph if not isinstance(node, str)]:
-        raise ArgumentTypeError(f"names of variables are text; given {odd}: networkx.relabel_nodes(graph, str) helps")
+        raise ArgumentTypeError(
+            f"a causal diagram has directed edges; given an undirected {type(graph).__name__}; make a networkx.DiGraph "
+            "of pairs (cause, effect)"
+        )
     hidden = set(latents)
     if unknown := sorted(hidden.difference(graph)):
         raise ArgumentError(f"unknown latent variables {unknown}; the graph has {list(graph)}")
-    hidden |= {node for node, attributes in graph.nodes(data=True) if is_hidden(attributes)}
-    parts = Parts(list(graph), [], [], [node for node in graph if node in hidden])
+    parts = Parts()
+    for node, attributes in graph.nodes(data=True):
+        parts.add_node(node, {**attributes, "latent": "yes"} if node in hidden else attributes)
     for tail, head, attributes in graph.edges(data=True):
-        add_edge(parts, tail, head, attributes)
+        if not is_invisible(attributes):
+            parts.add_edge(tail, head, marks_of(attributes))
+    parts = parts.with_labels()
+    if odd := [node for node in parts.attributes if not isinstance(node, str)]:
+        raise ArgumentTypeError(f"names of variables are text; given {odd}: networkx.relabel_nodes(graph, str) helps")
+    return parts
+
+
+def read_causal_learn(graph: Any) -> Parts:
+    """The contents of a graph of causal-learn, or of a search's result, which holds one.
+
+    Raises:
+        ArgumentError: if the direction of an edge is open.
+    """
+    graph = getattr(graph, "G", graph)
+    marks = {"TAIL": TAIL, "ARROW": ARROW}
+    parts = Parts()
+    for node in graph.get_nodes():
+        parts.add_node(node.get_name(), {"latent": "yes"} if node.get_node_type().name == "LATENT" else {})
+    for edge in graph.get_graph_edges():
+        ends = (marks.get(end.name, CIRCLE) for end in (edge.get_endpoint1(), edge.get_endpoint2()))
+        parts.add_edge(edge.get_node1().get_name(), edge.get_node2().get_name(), (next(ends), next(ends)))
+    return parts
+
+
+def read_pairs(pairs: Iterable[Any]) -> Parts:
+    """The contents of a list of pairs ``(cause, effect)``.
+
+    Raises:
+        ArgumentTypeError: if it holds anything but pairs of strings.
+    """
+    parts = Parts()
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+            raise ArgumentTypeError(f"a list of edges has pairs of names, (cause, effect); given {shown(pair)}")
+        for name in pair:
+            parts.add_node(name, {})
+        parts.add_edge(pair[0], pair[1], (TAIL, ARROW))
     return parts
 
 
@@ -60,6 +101,39 @@ def read_dowhy(model: Any) -> Parts:
     if not isinstance(graph, nx.Graph):
         raise ArgumentTypeError(f"a model of DoWhy is a CausalModel, or one of dowhy.gcm; given {type(model).__name__}")
     return read_networkx(graph)
+
+
+def read_any(source: Any) -> Parts:
+    """The contents of a diagram in any of these forms, or of a list of pairs, or of a text.
+
+    Raises:
+        ArgumentTypeError: if it has another form.
+        ArgumentError: as those that read the form.
+    """
+    if isinstance(source, str):
+        return read_text(source)
+    if isinstance(source, list | tuple | set | frozenset):
+        return read_pairs(source)
+    if hasattr(getattr(source, "G", source), "get_graph_edges"):
+        return read_causal_learn(source)
+    if hasattr(source, "latents"):
+        return read_pgmpy(source)
+    if isinstance(source, nx.Graph):
+        return read_networkx(source)
+    if hasattr(source, "graph"):
+        return read_dowhy(source)
+    raise ArgumentTypeError(
+        "a causal diagram is a text of DAGitty or DOT, a CausalDiagram, a graph of networkx, pgmpy, DoWhy or "
+        f"causal-learn, or a list of pairs (cause, effect); given {shown(source)}{_hint(source)}"
+    )
+
+
+def _hint(source: Any) -> str:
+    if isinstance(source, PurePath):
+        return "; give what is in the file: path.read_text()"
+    if isinstance(source, Mapping):  # networkx reads effects of it, others causes
+        return "; a mapping does not say which are the causes: networkx.DiGraph takes one from causes to effects"
+    return ""
 
 
 def write_networkx(nodes: Sequence[str], directed: Iterable[Edge], bidirected: Iterable[Edge]) -> nx.DiGraph:

@@ -1,60 +1,144 @@
 """Causal diagrams as text: in the DOT language of Graphviz, and in that of DAGitty, which is derived from it.
 
-One small parser reads both. Statements are nodes, chains of edges (``A -> B <-> C``, ``A -> {B C}``) and subgraphs;
-of the attributes those count that say that a variable is latent or an edge bidirected, and others are passed over.
+One small parser reads both. Statements are nodes, chains of edges (``A -> B <-> C``, ``A -> {B C}``) and subgraphs; of
+the attributes those count that say that a variable is latent or where an edge has its arrowheads, and others are passed
+over. DAGitty has edges that DOT lacks, and pydot reads ``A -- B`` as ``A -> B`` and ``A <-> B`` as three nodes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, product
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import unquote
 
-from cbo_gym.errors import ArgumentError, ArgumentTypeError
-from cbo_gym.scm.diagram_parts import Edge, Parts, add_edge, is_hidden
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, shown
+from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Edge, Marks, Parts, is_invisible, marks_of
 
+MAX_CHARACTERS = 500_000
+BLANK = r"(?:\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)"
+# Graphviz takes all beyond ASCII for letters; here not blanks, what is invisible, arrows and quotation marks.
+LETTER = r"(?:[\w.]|[^\x00-\x7f\s\u00ad\u200b-\u200f\u2018-\u201f\u2060\ufeff←→↔⟵⟶⟷])"
 TOKEN = re.compile(
-    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/|(?m:^)\#[^\n]*)
-      | (?P<arrow><->|->|<-|--)
-      | (?P<quoted>"(?:\\.|[^"\\])*")
-      | (?P<word>-\.?\d[\w.]*|[\w.]+)
-      | (?P<mark>[{}\[\];,=:])""",
+    rf"""(?P<blank>{BLANK})
+      | (?P<arrow><-{{1,3}}[>@]?|@-{{1,3}}[>@]?|-{{1,3}}[>@]|-{{2,3}}|[←→↔⟵⟶⟷])
+      | (?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
+      | (?P<word>-\.?\d[\w.]*|{LETTER}+)
+      | (?P<mark>[{{}}\[\];,=:])""",
     re.VERBOSE | re.DOTALL,
 )
-BARE = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
-KEYWORDS = {  # where they are not quoted; DOT takes them in any case
-    "DOT": ("strict", "digraph", "graph", "subgraph", "node", "edge"),
-    "DAGitty": ("graph", "subgraph", "node"),
+# Circles as other programs write them: letters, which are names unless they stand between two nodes of one line.
+CIRCLES = re.compile(r"(?<=\s)(?:o-{1,2}[>o]?|<?-{1,2}o)(?=\s)")
+HEAD = re.compile(
+    rf"""{BLANK}*(?:strict\b{BLANK}*)?(?P<kind>digraph|graph|dag|pdag|mag|pag)\b{BLANK}*
+        (?:"[^"]*"|'[^']*'|{LETTER}+)?{BLANK}*\{{""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+ARROWS = {"→": "->", "⟶": "->", "←": "<-", "⟵": "<-", "↔": "<->", "⟷": "<->"}
+# of DAGitty before version 3: a line for each node, a blank line, and lines of a node and its children
+OLD_NODE = re.compile(r"(?P<name>\S.*?)\s+(?P<status>[EOAU]+|\d+)(?:\s+@\S+)?\s*")
+PATH = re.compile(r"[^\n{}>]*(?:[/\\]|\.\w{1,8}$)[^\n{}>]*")
+READERS = {
+    ".gml": "GML, which is not read; networkx.read_gml makes a graph of it that is",
+    ".graphml": "GraphML, which is not read; networkx.read_graphml makes a graph of it that is",
+    ".bif": "BIF, which is not read; pgmpy.readwrite.BIFReader(path).get_model() makes a graph of it that is",
 }
-DEFAULTS = ("graph", "node", "edge")  # statements about all that follows
-HEADS = {"DOT": ("digraph",), "DAGitty": ("dag",)}
-READERS = {"digraph": "from_dot", "dag": "from_dagitty"}
+FOREIGN = {
+    r"\bnode\s*\[\s*id\s": READERS[".gml"].replace("read_gml", "parse_gml"),
+    r"<graphml\b": READERS[".graphml"].replace("read_graphml", "parse_graphml"),
+    r"\A\s*network\b[^\n]*\{": READERS[".bif"],
+    r"\A\s*<(?!-)": "XML, which is not read",
+    r"\A\s*[\[{]\s*[\"\[{}\]]": "JSON, which is not read; give a list of pairs (cause, effect)",
+    r"\A\s*(?:graph|flowchart)\s+(?:TD|TB|BT|LR|RL)\b": "Mermaid, which is not read",
+    r"\A\s*Graph Nodes:": "Tetrad's, which is not read; give causal-learn's graph itself",
+    r"\A[^>]*~": "formulas, which are not read",
+}
+EXAMPLES = "a text of DAGitty, dag { X -> Y }, or of DOT, digraph { X -> Y }"
+BARE = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
+KEYWORDS = ("strict", "digraph", "graph", "subgraph", "node", "edge")  # which are quoted where they are names
+DEFAULTS = ("graph", "node", "edge")  # statements of DOT about all that follows
 
 
-def read_dot(text: str) -> Parts:
-    """The contents of a DOT text.
+def read_text(text: str) -> Parts:
+    """The contents of a text of DOT or DAGitty.
 
     Raises:
-        ArgumentError: naming the line at fault.
+        ArgumentTypeError: if it is no string.
+        ArgumentError: naming the line at fault, or the format, if it is another one.
     """
-    return _read(text, "DOT")
-
-
-def read_dagitty(text: str) -> Parts:
-    """The contents of a DAGitty text.
-
-    Raises:
-        ArgumentError: naming the line at fault.
-    """
-    return _read(text, "DAGitty")
-
-
-def _read(text: str, language: str) -> Parts:
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"a causal diagram is {EXAMPLES}; given {type(text).__name__}")
+    if len(text) > MAX_CHARACTERS:
+        raise ArgumentError(f"a diagram of at most {MAX_CHARACTERS} characters is read; given {len(text)}")
+    text = text.removeprefix("\ufeff")
+    head = HEAD.match(text)
+    if head is None:
+        if old := _old_blocks(text):
+            return _read_old(*old)
+        _refuse_foreign(text)
+        text = f"dag {{ {text}\n}}"  # as DAGitty does
+        head = HEAD.match(text)
+    kind = head["kind"].lower() if head else "dag"
+    if kind in ("mag", "pag"):
+        raise ArgumentError(
+            f"{kind} {{ ... }} shows ancestors and a class of diagrams, not causes; write the causal diagram as "
+            "dag { ... }, or give the diagrams that are possible as candidates of a study"
+        )
     try:
-        return _Parser(text, language).graph()
+        return _Parser(text, "DOT" if "graph" in kind else "DAGitty", head.end() if head else 0).parts()
     except RecursionError:
-        raise ArgumentError(f"cannot read {language}: braces are nested too deeply") from None
+        raise ArgumentError("cannot read the diagram: braces are nested too deeply") from None
+
+
+def _refuse_foreign(text: str) -> None:
+    """Refuse what is no bare list of edges, naming what it seems to be."""
+    if PATH.fullmatch(text.strip()):
+        ending = "." + text.strip().rpartition(".")[2].lower()
+        found = f"{shown(text)} looks like the path of a file"
+        if ending in READERS:
+            raise ArgumentError(f"{found} of {READERS[ending]}; or give {EXAMPLES}")
+        raise ArgumentError(f"{found}; give what is in it: pathlib.Path({text.strip()!r}).read_text()")
+    for pattern, what in FOREIGN.items():
+        if re.search(pattern, text):
+            raise ArgumentError(f"a causal diagram is {EXAMPLES}; this looks like {what}")
+    if not any(token.kind == "arrow" for token in _tokens(text, 0, 1, "the diagram")):
+        raise ArgumentError(f"a causal diagram is {EXAMPLES}; given {shown(text)}")
+
+
+def _old_blocks(text: str) -> tuple[list[re.Match[str]], list[str]] | None:
+    """The nodes and the lines of edges of a text of DAGitty before version 3."""
+    nodes, _, edges = re.sub(r"\n[ \t]*\n", "\n\n", text.replace("\r", "").strip()).partition("\n\n")
+    found = [OLD_NODE.fullmatch(line.strip()) for line in nodes.splitlines()]
+    matches = [match for match in found if match]
+    return (matches, edges.split("\n")) if matches and len(matches) == len(found) else None
+
+
+def _read_old(nodes: list[re.Match[str]], lines: list[str]) -> Parts:
+    parts, pairs = Parts(), dict[Edge, None]()
+    for node in nodes:
+        parts.add_node(unquote(node["name"]), {"latent": "yes" if "U" in node["status"] else "no"})
+    for line in filter(str.strip, lines):
+        cause, *effects = _old_names(line.split(), parts.attributes)
+        pairs |= dict.fromkeys((cause, effect) for effect in effects)
+    for cause, effect in pairs:
+        if (effect, cause) not in pairs:
+            parts.add_edge(cause, effect, (TAIL, ARROW))
+        elif cause < effect:  # an arrow each way stands for a common cause
+            parts.add_edge(cause, effect, (ARROW, ARROW))
+    return parts
+
+
+def _old_names(words: list[str], known: Iterable[str]) -> Iterator[str]:
+    """The nodes of a line, whose names may hold blanks; without the positions of arrows."""
+    rest = [word for word in words if not word.startswith("@")]
+    while rest:
+        lengths = (length for length in range(1, len(rest) + 1) if unquote(" ".join(rest[:length])) in known)
+        length = next(lengths, 0)
+        if not length:
+            raise ArgumentError(f"unknown variables {[' '.join(rest)]}; the first lines have {list(known)}")
+        yield unquote(" ".join(rest[:length]))
+        rest = rest[length:]
 
 
 def write_dot(nodes: Sequence[str], directed: Iterable[Edge], bidirected: Iterable[Edge]) -> str:
@@ -75,8 +159,6 @@ def write_dagitty(nodes: Sequence[str], directed: Iterable[Edge], bidirected: It
     Raises:
         ArgumentError: for a name that the text cannot hold.
     """
-    if taken := [name for name in nodes if name in ("graph", "node")]:
-        raise ArgumentError(f"DAGitty has no variables named 'graph' or 'node'; given {taken}")
     lines = [_name(node) for node in nodes]
     lines += [f"{_name(a)} -> {_name(b)}" for a, b in directed]
     lines += [f"{_name(a)} <-> {_name(b)}" for a, b in bidirected]
@@ -88,11 +170,12 @@ def _block(head: str, lines: Iterable[str]) -> str:
 
 
 def _name(name: str) -> str:
-    if BARE.fullmatch(name) and name.lower() not in KEYWORDS["DOT"]:
+    if BARE.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
-    if not name or any(char in '"\\\n\r' for char in name):
-        raise ArgumentError(f"a name in a text has no quotation mark, backslash or line break; given {name!r}")
-    return f'"{name}"'
+    if not name or any(char in "\\\n\r" for char in name):
+        raise ArgumentError(f"a name in a text is not empty and has no backslash or line break; given {name!r}")
+    escaped = name.replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 class _Token(NamedTuple):
@@ -101,98 +184,109 @@ class _Token(NamedTuple):
     line: int
 
 
-class _Parser:
-    """Recursive descent over the tokens of a text; ``graph`` is called once."""
+def _tokens(text: str, index: int, line: int, language: str) -> Iterator[_Token]:
+    """The tokens of a text from an index on, which lies in this line."""
+    last = _Token("", "", line)
+    while index < len(text):
+        found = CIRCLES.match(text, index) if last.kind in ("word", "quoted") and last.line == line else None
+        kind = "arrow"
+        if found is None and last.text == "=" and text[index] == "<":
+            piece, kind = _html(text, index, line), "quoted"
+        elif found is None:
+            found = TOKEN.match(text, index)
+            if found is None:
+                _refuse(language, text[index], line)
+            piece, kind = found.group(), str(found.lastgroup)
+        else:
+            piece = found.group().replace("o", "@")
+        if kind != "blank":
+            plain = re.sub(r"\\(?:\n|(?=[\"']))", "", piece[1:-1]) if piece[0] in "\"'" else piece
+            last = _Token(kind, plain, line)
+            yield last
+        index, line = index + len(piece), line + piece.count("\n")
+    yield _Token("end", "the end of the text", line)
 
-    def __init__(self, text: str, language: str) -> None:
-        if not isinstance(text, str):
-            raise ArgumentTypeError(f"{language} is text; given {type(text).__name__}")
+
+def _html(text: str, start: int, line: int) -> str:
+    """A label in HTML: all up to the bracket that closes the first one."""
+    depth = 0
+    for index in range(start, len(text)):
+        depth += {"<": 1, ">": -1}.get(text[index], 0)
+        if not depth:
+            return text[start : index + 1]
+    raise ArgumentError(f"line {line}: a label in HTML has no end")
+
+
+def _refuse(language: str, what: str, line: int, where: str = "") -> NoReturn:
+    hint = ""
+    if what == ",":
+        hint = "; several variables are written in braces: { A B } -> C"
+    elif len(what) == 1 and what not in "{}[];=:":
+        hint = '; a name with other characters than letters, digits, _ and . is written in quotation marks: "pre-test"'
+    raise ArgumentError(f"line {line}: cannot read {language}: unexpected {what!r} {where}".rstrip() + hint)
+
+
+class _Parser:
+    """Recursive descent over the tokens behind the first brace of a text; ``parts`` is called once."""
+
+    def __init__(self, text: str, language: str, start: int) -> None:
         self._language = language
-        self._tokens = self._split(text)
+        self._tokens = list(_tokens(text, start, 1 + text.count("\n", 0, start), language))
         self._next = 0
-        self._parts = Parts([], [], [], [])
-        self._attributes: dict[str, dict[str, str]] = {}  # of the nodes
+        self._parts = Parts()
         self._defaults: dict[str, dict[str, str]] = {kind: {} for kind in DEFAULTS}
 
-    def _split(self, text: str) -> list[_Token]:
-        tokens, place, line = [], 0, 1
-        while place < len(text):
-            found = TOKEN.match(text, place)
-            if found is None:
-                self._refuse(text[place], line)
-            kind, piece = str(found.lastgroup), found.group()
-            if kind == "quoted":
-                tokens.append(_Token("word", piece[1:-1].replace('\\"', '"'), line))
-            elif kind != "blank":
-                tokens.append(_Token("keyword" if kind == "word" and self._is_keyword(piece) else kind, piece, line))
-            place, line = found.end(), line + piece.count("\n")
-        return [*tokens, _Token("end", "the end of the text", line)]
-
-    def _is_keyword(self, piece: str) -> bool:
-        return (piece.lower() if self._language == "DOT" else piece) in KEYWORDS[self._language]
-
-    def graph(self) -> Parts:
-        self._take("strict")
-        head = self._tokens[self._next]
-        if head.text.lower() not in HEADS[self._language]:
-            self._refuse_head(head)
-        self._next += 1
-        if self._peek().kind == "word":  # the graph's own name
-            self._next += 1
-        self._require("{")
+    def parts(self) -> Parts:
         self._statements()
         if self._peek().kind != "end":
-            self._refuse(self._peek().text, self._peek().line, "after the diagram")
-        self._parts.latents.extend(name for name in self._parts.nodes if is_hidden(self._attributes[name]))
-        return self._parts
+            self._unexpected("after the diagram")
+        return self._parts.with_labels()
 
-    def _refuse_head(self, head: _Token) -> NoReturn:
-        wanted = " or ".join(f"'{word} {{ ... }}'" for word in HEADS[self._language])
-        other = READERS.get(head.text.lower())
-        hint = f"; {other} reads it" if other else ""
-        raise ArgumentError(
-            f"line {head.line}: a causal diagram in {self._language} is {wanted}; given {head.text!r}{hint}"
-        )
+    def _peek(self, ahead: int = 0) -> _Token:
+        return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
-    def _peek(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _take(self, *texts: str) -> _Token | None:
-        """The next token, if it is one of these marks and keywords."""
-        token = self._peek()
-        if token.kind == "word" or token.text.lower() not in texts:  # a name, perhaps quoted
-            return None
-        self._next += 1
-        return token
-
-    def _require(self, mark: str) -> None:
-        if self._take(mark) is None:
-            self._refuse(self._peek().text, self._peek().line, f"where {mark!r} should come")
+    def _take(self, *marks: str) -> bool:
+        """Whether the next token is one of these marks; it is passed over then."""
+        taken = self._peek().kind == "mark" and self._peek().text in marks
+        self._next += taken
+        return taken
 
     def _word(self) -> str:
         token = self._peek()
-        if token.kind != "word":
-            self._refuse(token.text, token.line, "where a name should come")
+        if token.kind not in ("word", "quoted"):
+            self._unexpected("where a name should come")
         self._next += 1
         return token.text
 
-    def _refuse(self, what: str, line: int, where: str = "") -> NoReturn:
-        raise ArgumentError(f"line {line}: cannot read {self._language}: unexpected {what!r} {where}".rstrip())
+    def _unexpected(self, where: str) -> NoReturn:
+        _refuse(self._language, self._peek().text, self._peek().line, where)
 
     def _statements(self) -> list[str]:
         """All up to the closing brace; the names that come in it."""
-        names: list[str] = []
+        names: dict[str, None] = {}
         while not self._take("}"):
-            if self._take(";", ","):
+            if self._take(";"):
                 continue
-            if kind := self._take(*DEFAULTS):
-                self._defaults[kind.text.lower()] |= self._attribute_lists()
-            elif self._peek().kind == "word" and self._tokens[self._next + 1].text == "=":
-                self._next += 2
+            if self._peek(1).text == "=" and self._peek(1).kind == "mark":
                 self._word()
+                self._next += 1
+                self._word()
+            elif kind := self._default():
+                self._defaults[kind] |= self._attribute_lists()
             else:
-                names += self._chain()
-        return names
+                names |= dict.fromkeys(self._chain())
+        return list(names)
+
+    def _default(self) -> str | None:
+        """The keyword of a statement about all that follows, passed over; None if it is a name."""
+        token, after = self._peek(), self._peek(1)
+        kind = token.text if self._language == "DAGitty" else token.text.lower()
+        if token.kind != "word" or kind not in DEFAULTS or (after.kind, after.text) != ("mark", "["):
+            return None
+        if self._language == "DAGitty" and kind != "graph":
+            raise ArgumentError(f'line {token.line}: DAGitty has no {kind} [...]; a variable is written "{kind}" [...]')
+        self._next += 1
+        return kind
 
     def _chain(self) -> list[str]:
         """Nodes, or groups of them, joined by arrows; the names that come in it."""
@@ -204,34 +298,37 @@ class _Parser:
         attributes = self._attribute_lists()
         if not arrows:
             for name in groups[0]:
-                self._attributes[name] |= attributes
+                self._parts.attributes[name] |= attributes
+        attributes = self._defaults["edge"] | attributes
         for (left, right), arrow in zip(pairwise(groups), arrows, strict=True):
-            for tail, head in product(left, right):
-                self._edge(tail, arrow, head, self._defaults["edge"] | attributes)
+            if is_invisible(attributes):
+                continue
+            try:
+                marks = _marks(arrow.text, attributes)
+                for first, second in product(left, right):
+                    self._parts.add_edge(first, second, marks)
+            except ArgumentError as error:
+                raise ArgumentError(f"line {arrow.line}: {error}") from None
         return [name for group in groups for name in group]
 
     def _group(self) -> list[str]:
-        if self._take("subgraph") and self._peek().kind == "word":
-            self._next += 1
+        if (self._peek().kind, self._peek().text.lower()) == ("word", "subgraph"):
+            named = self._peek(1).kind in ("word", "quoted")
+            if (self._peek(1 + named).kind, self._peek(1 + named).text) == ("mark", "{"):
+                self._next += 1 + named
         if self._take("{"):
-            return self._statements()
-        name = self._word()
+            outer = {kind: dict(attributes) for kind, attributes in self._defaults.items()}
+            names = self._statements()
+            self._defaults = outer
+            return names
+        name, line = self._word(), self._peek(-1).line
         while self._take(":"):  # a port, where an arrow touches the picture of a node
             self._word()
-        if name not in self._attributes:
-            self._parts.nodes.append(name)
-            self._attributes[name] = dict(self._defaults["node"])
-        return [name]
-
-    def _edge(self, tail: str, arrow: _Token, head: str, attributes: dict[str, str]) -> None:
-        if arrow.text == "--":
-            raise ArgumentError(f"line {arrow.line}: {tail} -- {head} has no direction; write -> or <->")
-        if arrow.text == "<-":
-            tail, head = head, tail
         try:
-            add_edge(self._parts, tail, head, attributes | ({"dir": "both"} if arrow.text == "<->" else {}))
+            self._parts.add_node(name, self._defaults["node"])
         except ArgumentError as error:
-            raise ArgumentError(f"line {arrow.line}: {error}") from None
+            raise ArgumentError(f"line {line}: {error}") from None
+        return [name]
 
     def _attribute_lists(self) -> dict[str, str]:
         attributes: dict[str, str] = {}
@@ -241,3 +338,13 @@ class _Parser:
                 attributes[key.lower()] = self._word() if self._take("=") else ""
                 self._take(",", ";")
         return attributes
+
+
+def _marks(arrow: str, attributes: dict[str, Any]) -> Marks:
+    """The marks of an arrow; attributes count where it is one of DOT's."""
+    arrow = ARROWS.get(arrow, arrow)
+    ends = {"<": ARROW, ">": ARROW, "@": CIRCLE}
+    left, right = ends.get(arrow[0], TAIL), ends.get(arrow[-1], TAIL)
+    if left == TAIL and right != CIRCLE:
+        return marks_of(attributes, "forward" if right == ARROW else "none")
+    return left, right

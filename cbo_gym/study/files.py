@@ -78,22 +78,10 @@ def arguments_of(
     if "storage" in about:
         with at("storage"):
             raise ArgumentError("the database is not a field of the description; leave out storage")
-    _require_texts(about)
     called = about.pop("name", None) or name
     if not called:
         raise ArgumentError("the study needs a name")
     return {**about, "name": called, "agent": named}
-
-
-def _require_texts(about: dict[str, Any]) -> None:
-    """Diagrams in a file are texts; elsewhere they may be objects too."""
-    with at("diagram"):
-        if not isinstance(about.get("diagram"), str | None):
-            raise ArgumentError("diagram must be a text, such as dag { feed -> titre }")
-    with at("candidates"):
-        candidates = about.get("candidates", [])
-        if not isinstance(candidates, list) or not all(isinstance(one, str) for one in candidates):
-            raise ArgumentError("candidates must be a list of texts, such as dag { feed -> titre }")
 
 
 def read_rounds(source: Path | bytes, called: str) -> list[dict[str, Any]]:

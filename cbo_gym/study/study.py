@@ -407,8 +407,9 @@ def create_study(
     Args:
         name: by which it is found there.
         storage: path of a SQLite file, or any URL of SQLAlchemy.
-        diagram: the causal diagram: a CausalDiagram, a networkx graph, or a text of DAGitty or DOT; None where it is
-            not known.
+        diagram: the causal diagram in any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes: a text of DAGitty or
+            DOT, a graph of networkx, pgmpy, DoWhy or causal-learn, or a list of pairs ``(cause, effect)``; None if it
+            is not known.
         candidates: diagrams of which one should be the true one.
         agent: a label, ``"CBO"``; or an agent object, which is then given to :func:`load_study` too. None for Auto.
         about: the other fields of :class:`~cbo_gym.study.description.Description`.
@@ -434,12 +435,14 @@ def described(
     if isinstance(candidates, str) or not isinstance(candidates, Iterable):
         raise ArgumentError(f"candidates are a list of diagrams; given {shown(candidates)}")
     with at("diagram"):
-        text = None if diagram is None else _dagitty(diagram)
+        text = None if diagram is None else CausalDiagram.read(diagram).to_dagitty()
+    with at("candidates"):
+        texts = [CausalDiagram.read(one).to_dagitty() for one in candidates]
     label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
     given = {
         "name": name,
         "diagram": text,
-        "candidates": [_dagitty(one) for one in candidates],
+        "candidates": texts,
         "agent": label,
         **about,
     }
@@ -457,19 +460,6 @@ def _require_player(about: Description, agent: Any) -> None:
     units = Units(about, feedback_of(about))
     suggester = Suggester(None, units, agent)  # type: ignore[arg-type]  # which nothing is read from
     _ = suggester.agent
-
-
-def _dagitty(diagram: Any) -> str:
-    if isinstance(diagram, CausalDiagram):
-        return diagram.to_dagitty()
-    if isinstance(diagram, str):
-        read = (
-            CausalDiagram.from_dagitty
-            if diagram.lstrip().lower().startswith(("dag", "pdag"))
-            else CausalDiagram.from_dot
-        )
-        return read(diagram).to_dagitty()
-    return CausalDiagram.from_networkx(diagram).to_dagitty()
 
 
 def load_study(name: str | None = None, *, storage: Path | str, agent: Any = None) -> Study:

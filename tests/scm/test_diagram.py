@@ -90,9 +90,9 @@ def test_a_cycle_is_rejected_and_named() -> None:
     edges = [("A", "B"), ("B", "C"), ("C", "D"), ("D", "B"), ("D", "E")]
     with pytest.raises(ValueError, match="acyclic") as caught:
         CausalDiagram("ABCDE", edges)
-    named = re.search(r"cycle (.*) -> \.\.\.", str(caught.value)).group(1).split(" -> ")
-    assert sorted(named) == ["B", "C", "D"]
-    assert all(pair in edges for pair in itertools.pairwise([*named, named[0]]))
+    named = re.search(r"cycle (.*)", str(caught.value)).group(1).split(" -> ")
+    assert sorted(named[1:]) == ["B", "C", "D"]
+    assert all(pair in edges for pair in itertools.pairwise(named))
 
 
 def test_an_allowed_cycle_has_no_topological_order() -> None:

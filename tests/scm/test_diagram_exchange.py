@@ -18,7 +18,7 @@ from cbo_gym.scm import CausalDiagram
 from cbo_gym.specs import Spec, make_env
 
 FRONT_DOOR = CausalDiagram("XZYW", [("X", "Z"), ("Z", "Y"), ("W", "Y")], [("X", "Y"), ("Z", "W")])
-LETTERS = string.ascii_letters + string.digits + "_ .-é{};>[]"
+LETTERS = string.ascii_letters + string.digits + "_ .-é{};>[]\"'"
 ROUND_TRIPS = {
     "dot": lambda diagram, **given: CausalDiagram.from_dot(diagram.to_dot(), **given),
     "dagitty": lambda diagram, **given: CausalDiagram.from_dagitty(diagram.to_dagitty(), **given),
@@ -30,7 +30,7 @@ every_form = pytest.mark.parametrize("there_and_back", ROUND_TRIPS.values(), ids
 def random_diagram(rng: random.Random) -> CausalDiagram:
     """Hidden confounding, odd names, isolated nodes, pairs that are joined both ways."""
     names = ["".join(rng.choices(LETTERS, k=rng.randint(1, 8))) for _ in range(rng.randint(1, 7))]
-    names = list(dict.fromkeys([*names, *rng.sample(["Node", "Graph", "dag", "strict", "U_a_b"], rng.randint(0, 2))]))
+    names = list(dict.fromkeys([*names, *rng.sample(["node", "Graph", "edge", "strict", "U_a_b"], rng.randint(0, 2))]))
     pairs = list(itertools.combinations(rng.sample(names, len(names)), 2))
     directed = [pair for pair in pairs if rng.random() < 0.4]
     return CausalDiagram(names, directed, [pair for pair in pairs if rng.random() < 0.3])
@@ -69,70 +69,6 @@ def test_hidden_nodes_are_the_confounders_of_the_graph() -> None:
     assert FRONT_DOOR.m_separated("X", "W", "Z") is nx.is_d_separator(graph, {"X"}, {"W"}, {"Z"})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'strict digraph "a front door" { X -> Z -> Y; W -> Y; X -> Y [dir="both"]; Z -> W [dir=both, style=dashed] }',
-        "digraph { rankdir=LR; node [shape=box]; X:e -> {Z}; {Z W} -> Y\nY <-> X // twice\nX <-> Y Z <-> W }",
-        'digraph { U [label="?", observed="no"]; V [latent] X -> Z Z -> Y W -> Y U -> {X Y} subgraph s {V -> {Z W}} }',
-        "digraph { edge [dir=back] Z -> X Y -> Z Y -> W /* both\nways */ edge [dir=both]; X -> Y Z -> W }\n# the end",
-        "digraph { node [observed=no] U V node [observed=yes] W -> Y; X -> Z -> Y; U -> X; U -> Y; V -> Z; V -> W }",
-    ],
-)
-def test_dot_is_read_as_it_is_written_elsewhere(text: str) -> None:
-    assert CausalDiagram.from_dot(text) == FRONT_DOOR
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'dag {\nbb="0,0,1,1"\nX [exposure,pos="0,-0.2"]\nY [outcome,pos="1,1"]\nX -> Z Z -> Y W -> Y X <-> Y Z <-> W}',
-        "dag{X->Z->Y<-W<->Z;Y<->X}",
-        "dag {\nu [latent]\nW\nX [exposure]\nY [outcome]\nZ\nW -> Y\nW <-> Z\nX -> Z\nZ -> Y\nu -> X\nu -> Y\n}\n",
-        'dag "front door" { u [unobserved] v [l] u -> {X Y} {Z W} <- v X -> Z [beta=0.3] {Z W} -> Y }',
-    ],
-)
-def test_dagitty_is_read_as_it_is_written_elsewhere(text: str) -> None:
-    assert CausalDiagram.from_dagitty(text) == FRONT_DOOR
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "line 1: a causal diagram in DOT is 'digraph { ... }'; given 'the end of the text'"),
-        ("graph { A -- B }", "line 1: a causal diagram in DOT is 'digraph { ... }'; given 'graph'"),
-        ("\ndag { A -> B }", "line 2: .* given 'dag'; from_dagitty reads it"),
-        ("digraph {\nA -> B\nB -- C }", "line 3: B -- C has no direction; write -> or <->"),
-        ("digraph {\nA -> B [dir=none] }", "line 2: the edge of A and B must be directed .* given dir=none"),
-        ("digraph {\nA ->\n}", "line 3: cannot read DOT: unexpected '}' where a name should come"),
-        ("digraph {\nA -> B", "line 2: .* unexpected 'the end of the text' where a name should come"),
-        ("digraph { A [label=<b>] }", "line 1: cannot read DOT: unexpected '<'"),
-        ("digraph { A }\n}", "line 2: cannot read DOT: unexpected '}' after the diagram"),
-        ("digraph " + "{" * 9999, "braces are nested too deeply"),
-        ("digraph { A -> B -> C -> A }", "acyclic; it holds the cycle A -> B -> C"),
-        ("digraph { A -> U -> A; U [latent] }", "acyclic"),
-        ("digraph { A -> A }", "self loop at {'A'}"),
-    ],
-)
-def test_a_wrong_text_is_refused_with_its_line(text: str, message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
-        CausalDiagram.from_dot(text)
-
-
-def test_keywords_of_one_language_are_names_in_the_other() -> None:
-    diagram = CausalDiagram.from_dagitty("dag { strict -> edge; Graph -> dag }")
-    assert diagram == CausalDiagram(["strict", "edge", "Graph", "dag"], [("strict", "edge"), ("Graph", "dag")])
-    assert CausalDiagram.from_dot(diagram.to_dot()) == diagram
-    with pytest.raises(ArgumentError, match=r"no variables named 'graph' or 'node'; given \['node'\]"):
-        CausalDiagram(["node"], []).to_dagitty()
-
-
-@pytest.mark.parametrize("kind", ["mag", "pag", "pdag"])
-def test_dagittys_other_graphs_are_refused(kind: str) -> None:
-    with pytest.raises(ArgumentError, match=f"in DAGitty is 'dag {{ ... }}'; given '{kind}'"):
-        CausalDiagram.from_dagitty(f"{kind} {{ A -> B }}")
-
-
 def test_attributes_of_the_users_own_hide_nothing() -> None:
     graph = nx.DiGraph([("A", "B")])
     graph.add_node("A", u=1, l="x", latent=False, observed=True, type="dose")
@@ -148,10 +84,10 @@ def test_variables_that_were_not_asked_for_are_refused() -> None:
         CausalDiagram.from_networkx(nx.DiGraph([("A", "B")]), latents=["U"])
 
 
-@pytest.mark.parametrize("name", ["", 'a"b', "a\\", "a\nb"])
+@pytest.mark.parametrize("name", ["", "a\\", "a\nb"])
 def test_names_that_no_text_holds_are_refused(name: str) -> None:
     for write in (CausalDiagram([name], []).to_dot, CausalDiagram([name], []).to_dagitty):
-        with pytest.raises(ArgumentError, match="no quotation mark, backslash or line break"):
+        with pytest.raises(ArgumentError, match="no backslash or line break"):
             write()
 
 
@@ -161,7 +97,7 @@ def test_names_that_no_text_holds_are_refused(name: str) -> None:
         (CausalDiagram.from_networkx, nx.Graph([("A", "B")]), "directed edges; given an undirected Graph"),
         (CausalDiagram.from_networkx, nx.DiGraph([(1, 2)]), r"names of variables are text; given \[1, 2\]"),
         (CausalDiagram.from_networkx, {"A": ["B"]}, "graph of networkx; given dict"),
-        (CausalDiagram.from_dot, b"digraph { }", "DOT is text; given bytes"),
+        (CausalDiagram.from_dot, b"digraph { }", "a text of DAGitty, .* or of DOT, .*; given bytes"),
         (CausalDiagram.from_pgmpy, nx.DiGraph(), "graph with 'latents'; given DiGraph"),
         (CausalDiagram.from_dowhy, object(), "CausalModel, or one of dowhy.gcm; given object"),
     ],

@@ -146,7 +146,7 @@ agent: Random
         (LONG, "Random", "[Random]", "line 13: .*agent"),
         (LONG, "horizon: 40", "3: 40", "line 14: field 3: Extra inputs are not permitted"),
         (LONG, "horizon: 40", "storage: f.db", "line 14: the database is not a field of the description"),
-        (LONG, "horizon: 40", "candidates: 40", "line 14: candidates must be a list of texts"),
+        (LONG, "horizon: 40", "candidates: 40", "line 14: candidates are a list of diagrams; given 40"),
         (LONG, "horizon: 40", "horizon: 40\nhorizon: 41", "line 15: the key 'horizon' comes twice, first in line 14"),
         (LONG, "reward: titre\n", "", "field reward: Field required"),
         (LONG, "horizon: 40", "horizon: 0\nseed: -1", "line 14: field horizon: .*; line 15: field seed: "),

@@ -27,7 +27,7 @@ def custom_problem(
     *,
     reward: str,
     noise: NoiseOf | None = None,
-    diagram: CausalDiagram | None = None,
+    diagram: Any = None,
     actions: Mapping[str, Interval] | None = None,
     manipulable: Mapping[str, Interval] | None = None,
     targets: Iterable[Iterable[str]] | None = None,
@@ -61,8 +61,8 @@ def custom_problem(
         mechanisms: variable -> function; latent variables too.
         reward: the variable to maximise; nothing may depend on it.
         noise: variable -> distribution of its ``u``, or the standard deviation of a zero-mean normal one.
-        diagram: the causal diagram over the observed variables that the mechanisms are meant to have, as a check;
-            None to take theirs.
+        diagram: the causal diagram over the observed variables that the mechanisms are meant to have, as a check, in
+            any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes; None to take theirs.
         actions: soft parameter -> native ``(low, high)``, in the order of the action's coordinates.
         manipulable: variable -> native ``(low, high)`` of its hard interventions.
         targets: the sets that a hard intervention may set, the empty set included; None for the minimal
@@ -103,7 +103,7 @@ def custom_problem(
         raise ArgumentError(f"no mechanism takes the soft parameters {unused}; use or remove them")
     scm = GuardedModel(variables, reward)
     if diagram is not None:
-        _require_equal(diagram, scm.diagram)
+        _require_equal(CausalDiagram.read(diagram), scm.diagram)
     may_be_set = minimal_targets(scm, manipulable) if targets is None else _targets(targets)
     return Problem(
         name=name,

@@ -1,0 +1,200 @@
+"""Diagrams as laboratories have them: texts of many programs, each with its edges or the remedy in the error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+
+import networkx as nx
+import pytest
+
+from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.scm import CausalDiagram
+
+# x -> m -> y, with an unobserved common cause of x and y
+FRONT_DOOR = CausalDiagram("xmy", [("x", "m"), ("m", "y")], [("x", "y")])
+SAME = {
+    "DAGitty": "dag { x -> m -> y x <-> y }",
+    "DAGitty's own layout": (
+        'dag {\nbb="0,0,1,1"\nx [exposure,pos="-2.2,0.1"]\nm [adjusted]\ny [outcome,pos="1,1"]\n'
+        'u [latent,pos=".5,-1"]\nx -> m [beta=.3]\nm -> y\nu -> x\nu -> y\n}\n'
+    ),
+    "a byte order mark and comments": "\ufeff// from the paper\n  # second line\n/* of\nthree */ dag { x->m->y<->x }",
+    "comments behind statements": "dag {\n  # causes\n x -> m // first\n m -> y # second\n x <-> y /* u */ }",
+    "strict dag": "strict dag G { x -> m; m -> y; y <-> x; }",
+    "no frame": "x -> m\nm -> y\nx <-> y",
+    "pdag without lines": "pdag { x -> m -> y; x <-> y }",
+    "single quotation marks": "dag { 'x' -> 'm' -> 'y'  \"x\" <-> 'y' }",
+    "braces": "dag { u [l] u -> { x y } x -> { m } { m } -> y }",
+    "arrows backwards": "dag { y <- m <- x <-> y }",
+    "long and printed arrows": "dag { x --> m ⟶ y; y ↔ x }",
+    "Windows": "dag {\r\n\tx -> m\r\n\tm -> y\r\n\tx <-> y\r\n}\r\n",
+    "DAGitty 2": "x 1 @0.1,0.2\nm A @.5,.5\ny O @1,1\nu U @0.4,0.1\n\nx m\nm y\nu x @1.2,0.3 y\n",
+    "DAGitty 2, arrows both ways": "x E\nm 1\ny O\n \nx m y\nm y\ny x",
+    "DOT": "digraph { x -> m -> y; x -> y [dir=both]; }",
+    "DOT of any case": 'STRICT DiGraph "G" { x -> m -> y x -> y [DIR="Both"; style=dashed] }',
+    "dir=back": "digraph { m -> x [dir=back, weight=2]; edge [dir=back]; y -> m; x -> y [dir=both] }",
+    "arrowtail": (
+        "digraph { x -> m [dir=both, arrowtail=none]; y -> m [dir=both arrowhead=none]; "
+        "x -> y [dir=both, arrowtail=vee, arrowhead=normal] }"
+    ),
+    "arrowtail without dir": "digraph { x -> m [arrowtail=normal] m -> y [arrowhead=tee] y -> x [dir=both] }",
+    "causal-learn": (
+        "digraph {\nfontsize=18;\ndpi=200;\n0 [label=x];\n1 [label=m];\n2 [label=y];\n"
+        "0 -> 1 [dir=both, arrowtail=none, arrowhead=normal];\n1 -> 2 [dir=both, arrowtail=none, arrowhead=normal];\n"
+        "0 -> 2 [dir=both, arrowtail=normal, arrowhead=normal];\n}\n"
+    ),
+    "defaults end with their subgraph": (
+        "digraph { subgraph cluster_a { edge [dir=both] node [observed=no, shape=box] u } x -> m -> y; u -> {x; y} }"
+    ),
+    "subgraphs as ends": 'digraph { subgraph a {u [observed="no"]} -> subgraph {x y}; {rank=same; x} -> m:n -> y:s:e }',
+    "labels in HTML": "digraph { x [label=<<b>dose</b> &rarr;>] x -> m -> y y -> x [dir=both, label=<?>] }",
+    "invisible edges": "digraph { graph [rankdir=LR] y -> x [style=invis] x -> m -> y; x -> y [style=bold dir=both] }",
+    "edges more than once": "digraph { x -> m; x -> m; m -> y m -> y [color=red] x -> y [dir=both] y -> x [dir=both] }",
+    "a graph with directions": "graph { edge [dir=forward] x -- m -- y; x -- y [dir=both] }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_a_text_is_read_as_its_program_means_it(kind: str) -> None:
+    assert CausalDiagram.read(SAME[kind]) == FRONT_DOOR
+
+
+NAMES = {
+    "dag { node -> edge; node -> graph; strict -> digraph }": ["node", "edge", "graph", "strict", "digraph"],
+    'digraph { node [shape=box] "node" -> "graph"; edge -> subgraph }': ["node", "graph", "edge", "subgraph"],
+    'digraph { "a -> b" -> "say \\"no\\""; "{" -> "// x" }': ["a -> b", 'say "no"', "{", "// x"],
+    "dag { 'pre-test' -> \"it's\" }": ["pre-test", "it's"],
+    "dag { 2fa -> µ; Größe -> 日本語; x² -> e\u0301 }": ["2fa", "µ", "Größe", "日本語", "x²", "e\u0301"],
+    "digraph { 0 -> 1; 1 -> -.5 }": ["0", "1", "-.5"],
+    "digraph { 0 [label=a] 1 [label=a] 0 -> 1 }": ["0", "1"],
+    "n1 [label=dose] n1 -> o\no -> p": ["n1", "o", "p"],
+    "old name 1 @1,1\ny%20z O @2,2\n\nold name y%20z @1,1\n": ["old name", "y z"],
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_names_are_kept_and_travel_through_every_form(text: str) -> None:
+    diagram = CausalDiagram.read(text)
+    assert list(diagram.nodes) == NAMES[text]
+    for back in (diagram.to_dagitty(), diagram.to_dot(), diagram.to_networkx()):
+        assert CausalDiagram.read(back) == diagram
+
+
+REFUSED = {
+    "": "a text of DAGitty, dag { X -> Y }, or of DOT, digraph { X -> Y }; given ''",
+    "yield": "a text of DAGitty",
+    "dag { x -- y }": "line 1: the edge between x and y has no direction; write x -> y, y -> x or, .* x <-> y",
+    "pdag {\nx -> m\nm -- y }": "line 3: the edge between m and y has no direction; .* candidates",
+    "graph { a -- b }": "line 1: the edge between a and b has no direction",
+    "digraph { a -> b [dir=none] }": "the edge between a and b has no direction",
+    "digraph { a -> b [dir=both, arrowhead=none, arrowtail=none] }": "the edge between a and b has no direction",
+    "digraph { a -> b [dir=sideways] }": "line 1: dir=sideways is no direction; write forward, back, both, none",
+    "digraph { 0 [label=a] 1 [label=b] 0 -> 1 [dir=both, arrowtail=odot] }": "ends in a circle",
+    "dag { x @-> y }": "the edge between x and y ends in a circle, so that its direction is open",
+    "dag { x o-> y }": "the edge between x and y ends in a circle",
+    "x <-o y": "the edge between x and y ends in a circle",
+    "dag { x o-o y }": "the edge between x and y ends in a circle",
+    "mag { x -> y }": r"mag { ... } shows ancestors .* write the causal diagram as dag { ... }",
+    "pag { x @-@ y }": r"pag { ... } shows ancestors",
+    "dag { pre-test -> y }": "line 1: .* unexpected '-'; a name with other characters .* in quotation marks",
+    "dag { a, b -> c }": "unexpected ',' .*; several variables are written in braces: { A B } -> C",
+    "digraph {\nA ->\n}": "line 3: cannot read DOT: unexpected '}' where a name should come",
+    "digraph {\nA -> B": "line 2: .* unexpected 'the end of the text' where a name should come",
+    "digraph { A [label=<b] }": "line 1: a label in HTML has no end",
+    "digraph { A }\n}": "line 2: cannot read DOT: unexpected '}' after the diagram",
+    "dag { node [latent] node -> x }": 'line 1: DAGitty has no node .* a variable is written "node"',
+    "digraph " + "{" * 9999: "braces are nested too deeply",
+    "digraph { A -> B -> C -> A }": "acyclic; it holds the cycle A -> B -> C -> A",
+    "dag { x -> y; y -> x }": "cycle x -> y -> x; an unobserved common cause is written x <-> y",
+    "digraph { A -> U -> A; U [latent] }": "acyclic",
+    "digraph { A -> A }": "self loop at {'A'}",
+    "x 1\ny O\n\nx z": r"unknown variables \['z'\]; the first lines have \['x', 'y'\]",
+    "model.gml": "looks like the path of a file of GML, which is not read; networkx.read_gml",
+    "C:\\data\\model.bif": "the path of a file of BIF, which is not read; pgmpy",
+    "graphs/front_door.dot": r"path of a file; .*: pathlib.Path\('graphs/front_door.dot'\).read_text\(\)",
+    "graph [\n directed 1\n node [\n id 0\n label \"x\" ]\n]": "this looks like GML, .* networkx.parse_gml",
+    '<?xml version="1.0"?>\n<graphml xmlns="x"><graph/></graphml>': "looks like GraphML, .* networkx.parse_graphml",
+    "network unknown {\n}\nvariable x { }": "looks like BIF, which is not read",
+    "flowchart LR\n x --> y": "looks like Mermaid",
+    "Graph Nodes:\nx;y\n\nGraph Edges:\n1. x --> y": "Tetrad's, which is not read; give causal-learn's graph itself",
+    "y ~ x + z": "looks like formulas",
+    '{"nodes": ["x"]}': r"looks like JSON, .* pairs \(cause, effect\)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_cannot_be_read_is_refused_with_the_remedy(text: str) -> None:
+    with pytest.raises(ArgumentError, match=f"(?s){REFUSED[text]}"):
+        CausalDiagram.read(text)
+
+
+MANY = {letter: " ".join(f"{letter}{i}" for i in range(400)) for letter in "ab"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"dag {{ {{{MANY['a']}}} -> {{ x y z {MANY['b'][:300]} }} }}",
+        f"dag {{ {MANY['a'][:150].replace(' ', ' [l] ')} {{{MANY['a'][:150]}}} -> {{{MANY['b'][:500]}}} }}",
+        f"dag {{ {MANY['a']} {MANY['b']} }}",
+        "dag { x -> y }" + " " * 600_000,
+        "digraph { {" + "a " * 3000 + "} -> {" + "b " * 300 + "} " + MANY["a"] + MANY["b"] + "}",
+    ],
+    ids=["edges", "edges of latent causes", "nodes", "characters", "names again and again"],
+)
+def test_a_text_that_is_too_large_is_refused_at_once(text: str) -> None:
+    start = perf_counter()
+    with pytest.raises(ArgumentError, match=r"at most .* read"):
+        CausalDiagram.read(text)
+    assert perf_counter() - start < 2
+
+
+def test_a_graph_of_causal_learn_is_read_as_an_object_and_as_the_text_it_writes() -> None:
+    pytest.importorskip("causallearn")
+    from causallearn.graph.Edge import Edge
+    from causallearn.graph.Endpoint import Endpoint
+    from causallearn.graph.GeneralGraph import GeneralGraph
+    from causallearn.graph.GraphNode import GraphNode
+    from causallearn.utils.GraphUtils import GraphUtils
+
+    x, m, y = nodes = [GraphNode(name) for name in "xmy"]
+    graph = GeneralGraph(nodes)
+    graph.add_directed_edge(x, m)
+    graph.add_directed_edge(m, y)
+    graph.add_edge(Edge(x, y, Endpoint.ARROW, Endpoint.ARROW))
+    assert CausalDiagram.read(graph) == FRONT_DOOR
+    assert CausalDiagram.read(GraphUtils.to_pydot(graph).to_string()) == FRONT_DOOR
+    graph.remove_edge(graph.get_edge(x, m))
+    graph.add_edge(Edge(x, m, Endpoint.TAIL, Endpoint.TAIL))
+    with pytest.raises(ArgumentError, match="the edge between x and m has no direction"):
+        CausalDiagram.read(graph)
+
+
+def test_objects_of_every_kind_are_read() -> None:
+    assert CausalDiagram.read(FRONT_DOOR) is FRONT_DOOR
+    assert CausalDiagram.read(FRONT_DOOR.to_networkx()) == FRONT_DOOR
+    assert CausalDiagram.read([("x", "m"), ["m", "y"]]) == CausalDiagram("xmy", FRONT_DOOR.directed)
+    numbered = nx.MultiDiGraph([(0, 1), (1, 2)])
+    numbered.add_edge(0, 2, dir="both", arrowhead="normal")
+    nx.set_node_attributes(numbered, dict(enumerate("xmy")), "label")
+    assert CausalDiagram.read(numbered) == FRONT_DOOR
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (nx.Graph([("x", "y")]), r"directed edges; given an undirected Graph; .* pairs \(cause, effect\)"),
+        (nx.DiGraph([(("x", 0), ("y", 0))]), r"names of variables are text; given .*networkx.relabel_nodes"),
+        (nx.DiGraph([("x", "y"), ("y", "x")]), "cycle x -> y -> x"),
+        ({"y": ["x"]}, "a mapping does not say which are the causes: networkx.DiGraph takes one from causes"),
+        (Path("model.dot"), r"give what is in the file: path.read_text\(\)"),
+        (["x -> y"], r"pairs of names, \(cause, effect\); given 'x -> y'"),
+        ([("x", "y", 1)], "pairs of names"),
+        (3, "a causal diagram is a text of DAGitty or DOT, .*; given 3"),
+        (b"dag { x -> y }", "a causal diagram is a text"),
+    ],
+)  # fmt: skip
+def test_objects_that_are_no_diagram_are_refused(source, message: str) -> None:
+    with pytest.raises(CBOGymError, match=message):
+        CausalDiagram.read(source)
