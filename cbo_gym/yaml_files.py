@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -17,9 +18,37 @@ TOO_DEEP = "maximum nesting depth"  # what newer parsers say of what is far deep
 LONGEST_TEXT = 10_000  # characters
 LONGEST_NUMBER = 100  # characters
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
-_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_NUMBERS = (INTEGER, FLOAT)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML 1.2 (core schema, section 10.3.2), in which ``NO``, ``on``, ``12:30``, ``1_000`` and dates are texts."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+
+for _tag, _pattern, _first in (
+    ("tag:yaml.org,2002:bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("tag:yaml.org,2002:null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    (INTEGER, "[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        FLOAT,
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+    (MERGE, "<<", "<"),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern})\\Z"), list(_first))
+
+
+def _integer(_: Any, node: yaml.ScalarNode) -> int:
+    bases = {"0o": 8, "0x": 16}
+    return int(node.value, bases.get(node.value[:2], 10))
+
+
+_Loader.add_constructor(INTEGER, _integer)
 
 
 Place = tuple[str | int, ...]  # the keys and places in lists that lead to a part
@@ -93,7 +122,7 @@ def parse_yaml(data: bytes) -> tuple[Any, Lines]:
         told = [(error.context, error.context_mark), (error.problem, error.problem_mark)]
         lines = [f"line {mark.line + 1}: {what}" for what, mark in told if what and mark]
         raise ArgumentError("; ".join(lines) or str(error.problem)) from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # ValueError: a date that is none
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(" ".join(str(error).split())) from error

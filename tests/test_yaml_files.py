@@ -34,13 +34,11 @@ BOMBS = {
     "many parts": ("a: [" + "[]," * 100_000 + "]", "line 1: the file holds more than 30000 parts"),
     "a long text": ("\na: " + "x" * 300_000, "line 2: a text of 300000 characters"),
     "a long number": ("a: " + "9" * 5000, "line 1: a number of 5000 digits; at most 100"),
-    "a number in base 60": ("a: " + "1:" * 4000 + "1", "line 1: a number of 8001 digits"),
     "a number in base 16": ("a: 0x" + "f" * 9000, "line 1: a number of 9002 digits"),
     "a key twice": ("a: 1\nb: {c: 1,\n c: 2}", "line 3: the key 'c' comes twice, first in line 2"),
     "a list as a key": ("[a]: 1", "line 1: a key that is a list"),
     "code": ("a: !!python/object/apply:os.system [ls]", "line 1: the tag .* not allowed"),
     "a tag": ("a: !!int ''", "line 1: the tag .* not allowed"),
-    "no date": ("a: 2020-13-45", "month must be in 1..12"),
     "no text": ("a: \0", "control characters are not allowed"),
     "two documents": ("a: 1\n---\nb: 2", "line 2: but found another document"),
     "an open list": ("a: [1\nb: 2", "line 1: while parsing a flow sequence; line 2: did not find"),
@@ -81,6 +79,15 @@ def test_aliases_and_merge_keys_that_are_few_are_followed(tmp_path):
     path = tmp_path / "good.yaml"
     path.write_text("a: &a {x: 1, y: 2}\nb: *a\nc: {<<: *a, y: 3}\n")
     assert read_yaml(path) == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 2}, "c": {"x": 1, "y": 3}}
+
+
+def test_only_what_yaml_1_2_takes_for_numbers_and_truth_values_is_one(tmp_path):
+    path = tmp_path / "words.yaml"
+    words = ["NO", "on", "Yes", "off", "y", "12:30", "1_000", "2020-13-45", "0b1", "=", "a<<b", "1e", "true"]
+    path.write_text(f"[{', '.join(words[:-1])}, 'true']")
+    assert read_yaml(path) == words
+    path.write_text("[true, False, null, ~, 010, -7, 0o17, 0xfF, 1e-3, .5, -1.E2, +.inf, 3.]")
+    assert read_yaml(path) == [True, False, None, None, 10, -7, 15, 255, 1e-3, 0.5, -100.0, float("inf"), 3.0]
 
 
 def test_an_empty_file_holds_nothing(tmp_path):
