@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -37,29 +38,53 @@ def placed_errors(
     error: ValidationError, model: type[BaseModel] | None = None
 ) -> list[tuple[tuple[str | int, ...], str]]:
     """Each error of :func:`field_errors` by itself, with the keys that lead to the field."""
-    return [(found["loc"], _one(found, model)) for found in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    return [_one(one, model) for one in found if not _is_beside_the_point(one, found)]
 
 
-def _one(found: ErrorDetails, model: type[BaseModel] | None) -> str:
-    where = ".".join(map(str, found["loc"])) or "(the entry)"
+def _is_beside_the_point(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
+    """Whether it says of a mapping that it is no text or number, while others say what is wrong inside it."""
+    place = error["loc"][:-1]
+    return (
+        error["type"].endswith("_type")
+        and isinstance(error["input"], dict)
+        and any(len(other["loc"]) > len(error["loc"]) and other["loc"][: len(place)] == place for other in others)
+    )
+
+
+def _one(found: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], str]:
+    place, known = _placed(found["loc"], model)
+    where = ".".join(map(str, place)) or "(the entry)"
+    given = f", given {_shortened(repr(found['input']))}"
     if found["type"] == "missing":  # the input is the whole part of the file
-        return f"field {where}: {found['msg']}"
-    hint = ""
-    if model is not None and found["type"] == "extra_forbidden":
-        hint = did_you_mean(str(found["loc"][-1]), _keys(model))
-    return f"field {where}: {found['msg']}, given {_shortened(repr(found['input']))}{hint}"
+        return place, f"field {where}: {found['msg']}"
+    if found["type"] == "extra_forbidden":
+        among = f" among {', '.join(known)}" if known else ""
+        return place, f"field {where}: there is no such field{among}{did_you_mean(str(place[-1]), known)}"
+    if found["type"] == "string_type" and isinstance(found["input"], bool | int | float):
+        given += "; a text that looks like a number or a truth value is written in quotation marks"
+    return place, f"field {where}: {found['msg']}{given}"
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_INPUT else f"{text[:LONGEST_INPUT]}..."
 
 
-def _keys(model: type[BaseModel]) -> set[str]:
-    """The keys of a model and of the models that its fields name."""
-    keys = set(model.model_fields)
-    for field in model.model_fields.values():
-        for part in (field.annotation, *getattr(field.annotation, "__args__", ())):
-            for inner in (part, *getattr(part, "__args__", ())):
-                if isinstance(inner, type) and issubclass(inner, BaseModel):
-                    keys |= set(inner.model_fields)
-    return keys
+def _placed(loc: tuple[str | int, ...], model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], list[str]]:
+    """The keys that lead to a field, without names of models, and the fields that are known there."""
+    place: list[str | int] = []
+    models = [] if model is None else [model]
+    for part in loc[:-1]:
+        if named := [one for one in models if one.__name__ == part]:
+            models = named
+            continue
+        place.append(part)
+        below = [field.annotation for one in models if (field := one.model_fields.get(str(part)))]
+        models = [inner for annotation in below for inner in _models_in(annotation)] or models
+    return (*place, *loc[-1:]), sorted({name for one in models for name in one.model_fields})
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in getattr(annotation, "__args__", ()) for model in _models_in(part)]

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -81,10 +82,10 @@ def test_a_field_too_many_is_named_with_what_may_have_been_meant(tmp_path, given
     path = written(tmp_path / "r.yaml", {**GOOD, given: 1})
     with pytest.raises(RegistryError) as raised:
         load_registry(path)
-    hint = f"; did you mean {meant!r}?" if meant else ""
-    assert str(raised.value) == (
-        f"{path}, entry 1 (CBO/Mine-v0): field {given}: Extra inputs are not permitted, given 1{hint}"
-    )
+    beginning, _, fields = str(raised.value).partition(" among ")
+    assert beginning == f"{path}, entry 1 (CBO/Mine-v0): field {given}: there is no such field"
+    assert "horizon" in fields
+    assert fields.endswith(f"; did you mean {meant!r}?") or not meant
 
 
 def test_entries_that_are_right_are_read_beside_those_that_are_wrong(tmp_path):
@@ -98,7 +99,7 @@ def test_entries_that_are_right_are_read_beside_those_that_are_wrong(tmp_path):
     first, text, twice = map(str, found.broken.values())
     assert "entry 1 (CBO/Wrong-v0): " in first
     assert "field horizon: Field required" in first
-    assert "field horizn: Extra inputs are not permitted, given 5; did you mean 'horizon'?" in first
+    assert re.search(r"field horizn: there is no such field among .*; did you mean 'horizon'\?", first)
     assert "entry 3 (not a mapping)" in text
     assert "the id CBO/Mine-v0 is given twice" in twice
     with pytest.raises(RegistryError, match=r"CBO/Wrong-v0"):
@@ -163,7 +164,7 @@ def test_a_broken_entry_of_the_package_breaks_its_own_environment_alone(tmp_path
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     wrong = "(CBO/Alpine2-v0): field horizon: Field required"
-    hint = "field horizn: Extra inputs are not permitted, given 100; did you mean 'horizon'?"
+    hint = "field horizn: there is no such field among "
     for told, parts in zip(
         found["warnings"], [(wrong, hint), ("the id CBO/Dropwave-v0 is given twice",), ("(not one)",)], strict=True
     ):
