@@ -95,6 +95,8 @@ def create(
     except ArgumentError as error:
         raise ArgumentError(f"{description}: {error}") from error
     made = create_study(**arguments, storage=database)
+    if made.about.ignored:
+        say(f"Ignored, as nothing that the reward depends on: {', '.join(made.about.ignored)}", whole=True)
     say(f"Created {made.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
 
 

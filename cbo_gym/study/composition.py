@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.own.expression import Equation
+from cbo_gym.problems.own.expression import Equation, spelling
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ def known_reward(text: str, reward: str, variables: Sequence[str], sign: float) 
             f"the composition {text!r} calls a function; write it by + - * / ** alone: e ** x for exp(x), x ** 0.5 "
             "for sqrt(x)"
         )
-    names = tuple(equation.__signature__.parameters)
+    spelled = spelling(variables)
+    names = tuple(spelled.get(name, name) for name in equation.__signature__.parameters)
     others = [name for name in variables if name != reward]
     if unknown := sorted(set(names) - set(others)):
         raise ArgumentError(f"the composition of {reward} names {unknown}; it can name {others}")

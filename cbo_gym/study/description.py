@@ -16,7 +16,8 @@ MOST_VARIABLES = 200
 def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not -math.inf < low < high < math.inf:
-        raise ValueError(f"bounds are low < high, two finite numbers; write [{high:g}, {low:g}]?")
+        hint = f"; write [{high:g}, {low:g}]?" if -math.inf < high < low < math.inf else ""
+        raise ValueError(f"bounds are low < high, two finite numbers{hint}")
     return bounds
 
 
@@ -43,7 +44,9 @@ class Description(StrictModel):
         reward: the variable that counts.
         direction: whether to maximise or to minimise it.
         variables: the observed ones, in the order in which they are shown; None for the diagram's.
-        diagram: in DAGitty's language; None where it is not known.
+        diagram: in DAGitty's language, without what is ignored; None where it is not known.
+        ignored: names whose values are accepted and not kept: of the diagram, the effects of the reward, which cannot
+            change it.
         candidates: diagrams of which one should be the true one; empty where there is no such list.
         settable: variable -> bounds, in its units.
         parameters: of the soft and the aggregated mode.
@@ -70,6 +73,7 @@ class Description(StrictModel):
     direction: Literal["maximize", "minimize"] = "maximize"
     variables: Annotated[list[Name], Field(max_length=MOST_VARIABLES)] | None = None
     diagram: str | None = None
+    ignored: list[Name] = []
     candidates: list[str] = []
     settable: dict[Name, Bounds] = {}
     parameters: dict[Name, Parameter] = {}

@@ -22,7 +22,7 @@ from cbo_gym.study.mistakes import at
 from cbo_gym.study.suggesting import DO_WITHOUT, Suggester
 from cbo_gym.study.trials import Entry, Trials, lacking_in
 from cbo_gym.study.units import Done, Units
-from cbo_gym.study.unknown import feedback_of
+from cbo_gym.study.unknown import feedback_of, without_effects
 from cbo_gym.validation import field_errors
 
 LONGEST_REASON = 10_000  # characters
@@ -447,7 +447,7 @@ def described(
         **about,
     }
     try:
-        description = Description.model_validate(given)
+        description = without_effects(Description.model_validate(given))
     except ValidationError as error:
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
     own = agent if agent is not None and (not isinstance(agent, str) or ":" in agent) else None

@@ -102,7 +102,7 @@ class Units:
                 raise ArgumentError(f"{name!r} cannot be set{did_you_mean(name, known)}; what can be is {list(known)}")
 
     def values(self, given: Mapping[str, Any]) -> dict[str, float | None]:
-        """The values of all variables, None for those that were not measured.
+        """The values of all variables, None for those that were not measured; without what the study ignores.
 
         Raises:
             ArgumentError: for an unknown variable, what is not a finite number, or without the reward.
@@ -111,6 +111,8 @@ class Units:
             raise ArgumentError(f"values are a mapping from variables to numbers; given {shown(given)}")
         nodes = self.feedback.nodes
         for name, value in given.items():
+            if name in self.about.ignored:
+                continue
             if name not in nodes:
                 raise ArgumentError(
                     f"no variable is called {name!r}{did_you_mean(name, nodes)}; they are {list(nodes)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, combinations
@@ -55,6 +56,50 @@ def feedback_of(about: Description) -> Feedback:
     return make_feedback(problem, about.mode, **asked)
 
 
+def without_effects(about: Description) -> Description:
+    """The description with the effects of the reward among the names that are ignored, and nowhere else.
+
+    Raises:
+        ArgumentError: if a field needs one of them, or they differ between candidates.
+    """
+    diagrams = _diagrams(about)
+    found = [
+        diagram.descendants([about.reward]) - {about.reward} if about.reward in diagram.nodes else frozenset[str]()
+        for diagram in diagrams
+    ]
+    if not any(found):
+        return about
+    effects = found[0]
+    if differing := sorted({name for names in found for name in names ^ effects}):
+        raise ArgumentError(
+            f"{differing} are effects of the reward {about.reward} in one candidate and not in another; leave them out "
+            "of variables and candidates, or write candidates in which the reward has no effects"
+        )
+    texts = [diagram.subgraph(set(diagram.nodes) - effects).to_dagitty() for diagram in diagrams]
+    for place, name in _needed(about):
+        if name in effects:
+            with at(*place):
+                raise ArgumentError(
+                    f"{place[0]} names {name}, an effect of the reward {about.reward}; what comes after the reward "
+                    "cannot change it, and is not modelled: leave it out there, or in the diagram turn the arrow round"
+                )
+    changed: dict[str, Any] = {"candidates": texts} if about.candidates else {"diagram": texts[0]}
+    for name, kept in (("noise", about.noise), ("units", about.units)):
+        changed[name] = kept and {variable: value for variable, value in kept.items() if variable not in effects}
+    changed["variables"] = about.variables and [name for name in about.variables if name not in effects]
+    return about.model_copy(update={**changed, "ignored": [*about.ignored, *sorted(effects)]})
+
+
+def _needed(about: Description) -> Iterator[tuple[Place, str]]:
+    """The names on which fields rest, each behind the place where it stands."""
+    yield from ((place, name) for place, name in _mentioned(about) if place[0] not in ("noise", "units"))
+    for field in ("scopes", "arms"):
+        for number, names in enumerate(getattr(about, field) or ()):
+            yield from (((field, number), name) for name in names)
+    for number, text in enumerate(about.constraints):
+        yield from ((("constraints", number), name) for name in re.split(r"\s*[<>=]", text)[:1])
+
+
 def _diagrams(about: Description) -> list[CausalDiagram]:
     if about.diagram is not None and about.candidates:
         raise ArgumentError("give one diagram, or candidates; both were given")
@@ -72,6 +117,8 @@ def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[st
     for diagram in diagrams:
         if set(diagram.nodes) != set(names):
             raise ArgumentError(f"variables are {sorted(names)}, and those of a diagram {sorted(diagram.nodes)}")
+    if clash := sorted(set(names) & set(about.ignored)):
+        raise ArgumentError(f"{clash} are variables and ignored; a diagram marks what is not measured by [latent]")
     for place, name in _mentioned(about):
         if name not in names and not (place[0] == "units" and name in about.parameters):
             with at(*place):

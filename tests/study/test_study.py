@@ -9,6 +9,7 @@ import pytest
 
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.play.blind import seeds_of
+from cbo_gym.scm import CausalDiagram
 from cbo_gym.study import create_study, load_study, studies_in
 from tests.study.helpers import Robot, lose_caches
 
@@ -145,6 +146,64 @@ def test_a_study_that_does_not_fit_together_is_not_made(tmp_path, changes, messa
     with pytest.raises(ArgumentError, match=message):
         fermenter(tmp_path / "f.db", **changes)
     assert not (tmp_path / "f.db").exists()
+
+
+def test_effects_of_the_reward_are_ignored(tmp_path):
+    about = {
+        "diagram": "digraph { feed -> titre -> price; feed -> price; price -> fee }",
+        "reward": "titre",
+        "settable": {"feed": (0.0, 1.0)},
+        "units": {"titre": "g", "fee": "EUR"},
+        "agent": "Random",
+    }
+    study = create_study("a", storage=tmp_path / "a.db", **about)
+    assert study.about.ignored == ["fee", "price"]
+    assert study.diagram == CausalDiagram(["feed", "titre"], [("feed", "titre")])
+    study.add_data([{"feed": 0.5, "titre": 1.0, "price": 3.0, "fee": "none"}])
+    study.tell(study.ask(), {"feed": 0.2, "titre": 1.0, "price": 2.0})
+    assert load_study(storage=tmp_path / "a.db").data().columns == ["do(feed)", "feed", "titre"]
+    assert "price" in study.report(tmp_path / "a.html").read_text(encoding="utf-8")
+    for changes, message in (
+        ({"settable": {"price": (0.0, 1.0)}}, "settable names price, an effect of the reward titre; .* leave it out"),
+        ({"constraints": ["price <= 2"]}, "constraints names price, an effect of the reward titre"),
+        ({"mode": "contextual", "contexts": ["fee"]}, "contexts names fee, an effect of the reward titre"),
+        ({"ignored": ["feed"]}, r"\['feed'\] are variables and ignored"),
+        (
+            {"diagram": None, "candidates": ["dag { feed -> titre -> price }", "dag { feed -> price -> titre }"]},
+            r"\['price'\] are effects of the reward titre in one candidate and not in another",
+        ),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            create_study("b", storage=tmp_path / "a.db", **{**about, "units": {}, **changes})
+
+
+@pytest.mark.parametrize(
+    "diagram",
+    [
+        "\ufeff# notes\nstrict dag { 'feed' -> titre }",
+        "digraph { 0 [label=feed] 1 [label=titre] 1 -> 0 [dir=back] }",
+        "feed -> titre",
+        [("feed", "titre")],
+    ],
+)
+def test_a_diagram_is_given_in_any_form(tmp_path, diagram):
+    about = {"storage": tmp_path / "a.db", "diagram": diagram, "reward": "titre", "agent": "Random"}
+    study = create_study("a", settable={"feed": (0, 1)}, **about)
+    assert study.diagram == CausalDiagram(["feed", "titre"], [("feed", "titre")])
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((0, math.nan), "two finite numbers, given"),
+        ((math.inf, 0), "two finite numbers, given"),
+        ((1, 1), "two finite numbers, given"),
+        ((2, 1), r"two finite numbers; write \[1, 2\]\?"),
+    ],
+)
+def test_bounds_that_are_wrong_are_turned_round_only_where_that_helps(tmp_path, bounds, message):
+    with pytest.raises(ArgumentError, match=f"field settable.feed: .*{message}"):
+        fermenter(tmp_path / "a.db", settable={"feed": bounds})
 
 
 def test_names_are_taken_once_and_studies_are_found(tmp_path):

@@ -144,7 +144,7 @@ agent: Random
         (LONG, "Random", "Randum", "line 13: no agent is called 'Randum'; did you mean 'Random'"),
         (LONG, "Random", "GPOO", "line 13: GPOO plays aggregated; fermenter is hard"),
         (LONG, "Random", "[Random]", "line 13: .*agent"),
-        (LONG, "horizon: 40", "3: 40", "line 14: field 3: Extra inputs are not permitted"),
+        (LONG, "horizon: 40", "3: 40", "line 14: field 3: there is no such field among agent, arms,"),
         (LONG, "horizon: 40", "storage: f.db", "line 14: the database is not a field of the description"),
         (LONG, "horizon: 40", "candidates: 40", "line 14: candidates are a list of diagrams; given 40"),
         (LONG, "horizon: 40", "horizon: 40\nhorizon: 41", "line 15: the key 'horizon' comes twice, first in line 14"),

@@ -25,6 +25,8 @@ def overview_section(study: Study, mind: Mind) -> str:
         ("Agent", _agent(study, mind)),
         ("Mode", about.mode),
     ]
+    if about.ignored:
+        facts.append(("Ignored", ", ".join(about.ignored)))
     if rounds:
         facts.insert(2, ("Best seen", _best_seen(study, rounds)))
     inside = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in facts)
