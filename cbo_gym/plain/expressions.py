@@ -62,7 +62,8 @@ class Expression:
             if name == NODE:
                 found.append(nodes[given[0]])
             elif name == NUMBER:
-                found.append(given[0])
+                # whole numbers have no largest one, and their squares of squares never end
+                found.append(float(given[0]))
             elif name == DOUBLE:
                 found.append(np.float64(given[0]))
             else:

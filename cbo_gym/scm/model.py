@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Distribution, Zero
@@ -76,7 +76,10 @@ class StructuralCausalModel(System):
         if not by_name[reward].observed:
             raise ArgumentError(f"the reward {reward!r} must be an observed variable")
         if children := self.full_diagram.children(reward):
-            raise ArgumentError(f"the reward {reward!r} must have no children; it has {children}")
+            raise ArgumentError(
+                f"the reward {reward!r} must have no children; it has {children}: leave them and their effects out, "
+                "because they cannot change it"
+            )
         order = [name for name in self.full_diagram.topological_order if name != reward]
         self.reward = reward
         self.variables = tuple(by_name[name] for name in [*order, reward])
@@ -147,14 +150,23 @@ def not_finite(name: str, what: str) -> OperationError:
     )
 
 
-def _named(error: ArithmeticError | TypeError, name: str, causes: Mapping[str, Floats]) -> Exception:
-    """The error of a mechanism with the variable's name, if numbers are to blame for it; else the error."""
+def failed(name: str, error: Exception) -> OperationError:
+    """The error for a variable whose mechanism raises what numbers are not to blame for."""
+    return OperationError(f"the mechanism of {name} fails with {type(error).__name__}: {error}")
+
+
+def _named(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exception:
+    """The error of a mechanism with the variable's name."""
+    if isinstance(error, CBOGymError):
+        return error
     if isinstance(error, ArithmeticError):
         return not_finite(name, f"fails with {str(error)!r}")
     for cause, value in causes.items():
         if isinstance(value, complex):
             return not_finite(cause, f"gives {value}")
-    return not_finite(name, f"fails with {str(error)!r}") if "complex" in str(error) else error
+    if "complex" in str(error):
+        return not_finite(name, f"fails with {str(error)!r}")
+    return failed(name, error)
 
 
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
@@ -170,7 +182,7 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
         code.add(
             "try:",  # costs nothing where nothing is raised
             f"    v{i} = {mechanism}({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {call})",
-            "except (ArithmeticError, TypeError) as error:",
-            f"    raise named(error, {name}, {code.dictionary(parents)}) from None",
+            "except Exception as error:",
+            f"    raise named(error, {name}, {code.dictionary(parents)}) from error",
         )
     return code.returning(words)

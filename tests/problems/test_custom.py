@@ -115,7 +115,12 @@ def test_a_diagram_is_checked_against_the_mechanisms():
         ({"actions": {"heat": (0, 1), "price": (0, 1), "water": (0, 1)}}, r"no mechanism takes .*\['water'\]"),
         ({"actions": {"heat": (0, 1), "price": (0, 1), "Light": (0, 1)}}, r"\['Light'\] are both"),
         ({"latent": ["Rain"]}, r"latent names \['Rain'\]"),
-        ({"reward": "Growth"}, "must have no children"),
+        (
+            {"reward": "Growth", "manipulable": {}},
+            r"as \['Yield'\] do not, takes .* \['price'\]",
+        ),
+        ({"reward": "Light", "contexts": ["Growth"]}, r"contexts names \['Growth'\], effects of the reward Light"),
+        ({"reward": "Light"}, r"manipulable names \['Growth'\], effects of the reward Light, .* leave it out"),
         ({"manipulable": {"Yield": (0.0, 1.0)}}, r"cannot be manipulable"),
         ({"targets": [["Light", "Rain"]]}, "'Rain' cannot be set"),
         ({"mechanisms": [1]}, r"mechanisms must be a mapping by name, .* given \[1\]"),
@@ -170,6 +175,39 @@ def test_what_does_not_fit_is_named(changes, message):
 def test_a_broken_file_is_named(path, old, new, message):
     path.write_text(GREENHOUSE.replace(old, new))
     with pytest.raises(ValueError, match=rf"(?s)cannot load the problem .*greenhouse\.yaml: .*{message}"):
+        load_problem(path)
+
+
+@pytest.mark.parametrize("entry", ["observed: false", "latent: true", "latent: true, observed: false"])
+def test_a_variable_of_a_file_is_latent_either_way(path, entry):
+    path.write_text(
+        GREENHOUSE.replace("Light: {equation: u", f"Light: {{{entry}, equation: u").replace("{Light: [0, 1], ", "{")
+    )
+    assert load_problem(path).scm.nodes == ("Growth", "Yield")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "Light: {",
+            "Light: {latnt: true, ",
+            r"field variables.Light.latnt: there is no such field among equation, latent, noise, observed; "
+            r"did you mean 'latent'\?$",
+        ),
+        ("Light: {", "Light: {latent: true, observed: true, ", "Light is latent and observed; leave out one"),
+        (
+            "reward: Yield",
+            "rewards: Yield",
+            "field rewards: there is no such field among actions, .* mean 'reward'",
+        ),
+        ("reward: Yield", "reward: 7", "field reward: .* given 7; a text that looks like a number .* quotation marks"),
+        ("noise: 0.1", "noise: {Normal: 3}", r"field variables.Growth.noise.*Normal: .* list, given 3$"),
+    ],
+)
+def test_a_wrong_field_is_named_with_those_there_are(path, old, new, message):
+    path.write_text(GREENHOUSE.replace(old, new))
+    with pytest.raises(ArgumentError, match=message):
         load_problem(path)
 
 
@@ -252,6 +290,15 @@ def test_a_chain_of_comparisons_works_on_single_numbers_only_and_is_refused():
 def test_a_function_without_arguments_is_refused():
     with pytest.raises(ValueError, match=r"exp\(\.\.\.\)"):
         Equation("exp + x")
+
+
+def test_towers_of_powers_end_soon():
+    tower = Equation(" ** ".join(["a"] * 90))
+    with pytest.raises(OverflowError):
+        tower(3)
+    with np.errstate(over="ignore"):
+        assert not np.isfinite(tower(np.array([3, 7]))).any()
+    assert tower(1) == 1.0
 
 
 def test_huge_constants_end_with_an_error():

@@ -186,12 +186,13 @@ def test_a_context_that_does_not_tell_its_noise_is_refused():
         )
 
 
-def test_a_context_that_takes_no_arrays_is_refused():
+def test_a_context_that_takes_no_arrays_is_computed_number_by_number():
     mechanisms = {"C": lambda u: math.atan(u), "X": lambda u: u, "Y": lambda X, C: X * C}  # noqa: N803
-    with pytest.raises(ArgumentError, match=r"C cannot be computed from arrays: .* ufuncs"):
-        custom_problem(
-            mechanisms, reward="Y", noise={"C": 1.0, "X": 1.0}, manipulable={"X": (0.0, 1.0)}, contexts=["C"]
-        )
+    problem = custom_problem(
+        mechanisms, reward="Y", noise={"C": 1.0, "X": 1.0}, manipulable={"X": (0.0, 1.0)}, contexts=["C"]
+    )
+    told = problem.modes[0].noise_given({"C": np.array([-0.5, 0.5])}, {})
+    np.testing.assert_allclose(told["C"], np.tan([-0.5, 0.5]))
 
 
 def test_soft_parameters_and_contexts_do_not_go_together():

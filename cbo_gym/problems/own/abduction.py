@@ -81,13 +81,7 @@ class Abduction:
         noise: dict[str, Floats] = {name: kind.sample(rng, (others, 1)) for name, kind in self._noise.items()}
         low, high = self._ends(source)
         noise[source] = np.linspace(low, high, own)
-        try:
-            values = np.broadcast_to(self._value(context, noise), TRIED)
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise ArgumentError(
-                f"the context {context} cannot be computed from arrays: {error}; build mechanisms from arithmetic and "
-                "NumPy ufuncs, which take numbers and arrays alike"
-            ) from error
+        values = np.broadcast_to(self._value(context, noise), TRIED)
         steps = np.diff(values, axis=1)
         if not ((steps > 0).all(axis=1) | (steps < 0).all(axis=1)).all():
             raise ArgumentError(

@@ -13,6 +13,8 @@ from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets, requ
 from cbo_gym.problems.modes.contextual import Columns, Contexts
 from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.own.abduction import Abduction
+from cbo_gym.problems.own.elementwise import elementwise
+from cbo_gym.problems.own.expression import spelling
 from cbo_gym.scm import CausalDiagram, Distribution, Floats, GuardedModel, Variable, Zero
 from cbo_gym.scm.scopes import Scope
 
@@ -41,8 +43,8 @@ def custom_problem(
 ) -> Problem:
     """A Problem from one function per variable, whose argument names say what it depends on.
 
-    An argument is the name of another variable, the name of a soft parameter, or ``u``: the variable's own noise.
-    Mechanisms must be built from arithmetic and NumPy ufuncs, so that they take numbers and arrays alike::
+    An argument is the name of another variable, the name of a soft parameter, or ``u``: the variable's own noise. Any
+    other must have a default. Mechanisms built from arithmetic and NumPy ufuncs take numbers and arrays alike::
 
         custom_problem(
             {
@@ -54,12 +56,14 @@ def custom_problem(
             actions={"heat": (10.0, 30.0), "price": (0.0, 8.0)},
         )
 
-    A value that is no finite real number ends the round with an error that names its variable, before anything
-    changes.
+    Each mechanism is tried on a few numbers and on arrays of them. One that fails on arrays, as with ``if`` or
+    :func:`math.exp`, or mixes their entries, as with ``np.max(x)``, is called number by number, which is much slower:
+    use ``np.where``, ``np.exp`` and ``np.maximum``. A value that is no finite real number ends the round with an error
+    that names its variable, before anything changes.
 
     Args:
         mechanisms: variable -> function; latent variables too.
-        reward: the variable to maximise; nothing may depend on it.
+        reward: the variable to maximise; variables that depend on it are left out, because they cannot change it.
         noise: variable -> distribution of its ``u``, or the standard deviation of a zero-mean normal one.
         diagram: the causal diagram over the observed variables that the mechanisms are meant to have, as a check, in
             any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes; None to take theirs.
@@ -81,7 +85,8 @@ def custom_problem(
 
     Raises:
         ArgumentError: naming what is unknown, unused, missing, of the wrong kind, or contradicts the diagram; for a
-            cycle; for a reward that is not observed or has children; for more than 1024 minimal intervention sets.
+            cycle; for a reward that is not observed; for a mechanism that gives no number, or two for the same
+            arguments; for more than 1024 minimal intervention sets.
     """
     mechanisms, noise = _mapping("mechanisms", mechanisms), _mapping("noise", noise)
     actions, manipulable = _domains("actions", actions), _domains("manipulable", manipulable)
@@ -94,16 +99,31 @@ def custom_problem(
         _require_known(what, named, mechanisms)
     if clash := sorted(set(mechanisms) & set(actions)):
         raise ArgumentError(f"{clash} are both variables and soft parameters; rename one of them")
-    variables = [
-        _variable(variable, function, list(mechanisms), list(actions), noise.get(variable), variable not in hidden)
+    if OWN_NOISE in (spelled := spelling([*mechanisms, *actions])):
+        raise ArgumentError(f"{spelled[OWN_NOISE]!r} cannot be a name: {OWN_NOISE} stands for a variable's own noise")
+    taken = {
+        variable: _arguments(variable, function, spelled, variable in noise)
         for variable, function in mechanisms.items()
+    }
+    effects = _effects(reward, taken)
+    for what, named in (("contexts", seen), ("manipulable", manipulable)):
+        if late := [name for name in named if name in effects]:
+            raise ArgumentError(f"{what} names {late}, effects of the reward {reward}, which cannot change it; leave "
+                                f"{'it' if len(late) == 1 else 'them'} out")  # fmt: skip
+    kept = [name for name in mechanisms if name not in effects]
+    variables = [
+        _variable(name, mechanisms[name], taken[name], kept, list(actions), noise.get(name), name not in hidden)
+        for name in kept
     ]
     used = {index for variable in variables for index in variable.actions}
     if unused := [action for index, action in enumerate(actions) if index not in used]:
-        raise ArgumentError(f"no mechanism takes the soft parameters {unused}; use or remove them")
-    scm = GuardedModel(variables, reward)
+        before = f" on which the reward depends, as {sorted(effects)} do not," if effects else ""
+        raise ArgumentError(f"no mechanism{before} takes the soft parameters {unused}; use or remove them")
+    ordered = GuardedModel(variables, reward).variables
+    scm = GuardedModel(list(elementwise(ordered, manipulable, list(actions.values()))), reward)
     if diagram is not None:
-        _require_equal(CausalDiagram.read(diagram), scm.diagram)
+        wanted = CausalDiagram.read(diagram)
+        _require_equal(wanted.subgraph(set(wanted.nodes) - effects), scm.diagram)
     may_be_set = minimal_targets(scm, manipulable) if targets is None else _targets(targets)
     return Problem(
         name=name,
@@ -189,22 +209,28 @@ def _require_equal(wanted: CausalDiagram, found: CausalDiagram) -> None:
 def _variable(
     name: str,
     function: Callable[..., Floats],
+    arguments: Mapping[str, str],
     known: list[str],
     actions: list[str],
     noise: Distribution | float | None,
     observed: bool,
 ) -> Variable:
-    arguments = _arguments(name, function)
-    if unknown := [a for a in arguments if a not in (*known, *actions, OWN_NOISE)]:
+    """A variable.
+
+    Args:
+        arguments: the function's parameter -> the name that it stands for.
+    """
+    named = list(arguments.values())
+    if unknown := [a for a in named if a not in (*known, *actions, OWN_NOISE)]:
         raise ArgumentError(
             f"the mechanism of {name} takes {unknown}, which are neither variables {known}, "
             f"soft parameters {actions}, nor {OWN_NOISE!r} for its noise"
         )
-    if (OWN_NOISE in arguments) != (noise is not None):
+    if (OWN_NOISE in named) != (noise is not None):
         has, lacks = ("takes u", "noise") if noise is None else ("does not take u", "use of it")
         raise ArgumentError(f"the mechanism of {name} {has}, but there is no {lacks}; give both or neither")
-    parents = [a for a in arguments if a in known]
-    own = [a for a in arguments if a in actions]
+    parents = [a for a in named if a in known]
+    own = [a for a in named if a in actions]
     return Variable(
         name,
         _in_order(function, arguments, [*parents, *own, OWN_NOISE]),
@@ -215,17 +241,35 @@ def _variable(
     )
 
 
-def _arguments(name: str, function: Callable[..., Floats]) -> list[str]:
-    advice = "give a function whose argument names say what it depends on"
+def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str, str], noisy: bool) -> dict[str, str]:
+    """A function's parameters and the names that they stand for; without those that keep their defaults."""
+    advice = "give a function whose argument names say what it depends on, as lambda dose, u: np.exp(dose) + u"
     if not callable(function):
         raise ArgumentError(f"the mechanism of {name} must be a function; given {shown(function)}; {advice}")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"the mechanism of {name}, {function!r}, does not tell its arguments; {advice}") from error
-    if unnamed := [str(p) for p in parameters if p.kind is not p.POSITIONAL_OR_KEYWORD]:
+    if unnamed := [str(p) for p in parameters if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]:
         raise ArgumentError(f"the mechanism of {name} takes {unnamed}, no plain arguments; {advice}")
-    return [parameter.name for parameter in parameters]
+    return {
+        p.name: spelled.get(p.name, p.name)
+        for p in parameters
+        if p.default is p.empty or p.name in spelled or (p.name == OWN_NOISE and noisy)
+    }
+
+
+def _effects(reward: str, taken: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """The variables that depend on the reward."""
+    found, pending = set[str](), [reward]
+    while pending:
+        cause = pending.pop()
+        new = {name for name, arguments in taken.items() if cause in arguments.values()} - found
+        found |= new
+        pending += new
+    if reward in found:
+        raise ArgumentError(f"the reward {reward} depends on itself, through {sorted(found - {reward}) or 'nothing'}")
+    return found
 
 
 def _distribution(name: str, noise: Distribution | float | None) -> Distribution:
@@ -234,20 +278,36 @@ def _distribution(name: str, noise: Distribution | float | None) -> Distribution
     return noise if isinstance(noise, Distribution) else gaussian_noise(noise, f"the noise of {name}")
 
 
-def _in_order(function: Callable[..., Floats], arguments: list[str], given: list[str]) -> Callable[..., Floats]:
+def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], given: list[str]) -> Callable[..., Floats]:
     """The function, called with the values of ``given`` in that order."""
-    return function if arguments == given else _InOrder(function, tuple(map(given.index, arguments)))
+    positional = [p.name for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
+    indices = tuple(map(given.index, arguments.values()))
+    if list(arguments) != positional[: len(arguments)]:
+        return _ByName(function, tuple(arguments), indices)
+    return function if list(arguments.values()) == given else _InOrder(function, indices)
 
 
 @dataclass(frozen=True)
 class _InOrder:
-    """A function that takes the values at some places of those given; it can be pickled if the function can."""
+    """A function that takes the values at some indices of those given; it can be pickled if the function can."""
 
     function: Callable[..., Floats]
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
 
     def __call__(self, *values: Floats) -> Floats:
-        return self.function(*[values[place] for place in self.places])
+        return self.function(*[values[index] for index in self.indices])
+
+
+@dataclass(frozen=True)
+class _ByName:
+    """The same by the names of the parameters, of which others keep their defaults."""
+
+    function: Callable[..., Floats]
+    names: tuple[str, ...]
+    indices: tuple[int, ...]
+
+    def __call__(self, *values: Floats) -> Floats:
+        return self.function(**{name: values[index] for name, index in zip(self.names, self.indices, strict=True)})
 
 
 # Contexts ---------------------------------------------------------------------------------------------------

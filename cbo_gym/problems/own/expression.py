@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import Parameter, Signature
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 
@@ -48,12 +49,29 @@ _POWER = "power of"  # no name that a text could hold
 
 
 def real_power(base: Any, exponent: Any) -> Floats:
-    """``base ** exponent``, nan where that is complex: Python's numbers would go on with complex ones."""
-    power = base**exponent
+    """``base ** exponent``, nan where that is complex: Python's numbers would go on with complex ones.
+
+    Whole numbers become floats, which overflow: a tower of powers of whole numbers might never end.
+    """
+    power = (base * 1.0) ** exponent
     return math.nan if isinstance(power, complex) else power
 
 
 _SCOPE = {"__builtins__": {}, _POWER: real_power, **{name: function for name, (function, _) in FUNCTIONS.items()}}
+
+
+def spelling(names: Iterable[str]) -> dict[str, str]:
+    """Each name behind the form that Python gives it in code: ``µ`` (U+00B5) becomes ``μ`` (U+03BC) there.
+
+    Raises:
+        ArgumentError: if two names have one form.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        other = found.setdefault(normalize("NFKC", name), name)
+        if other != name:
+            raise ArgumentError(f"{other!a} and {name!a} are one name in Python; rename one of them")
+    return found
 
 
 class Equation:

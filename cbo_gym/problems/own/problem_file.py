@@ -12,7 +12,7 @@ from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError, shortened, shown
 from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.own.custom import OWN_NOISE, custom_problem
-from cbo_gym.problems.own.expression import RESERVED, Equation
+from cbo_gym.problems.own.expression import RESERVED, Equation, spelling
 from cbo_gym.scm import Distribution
 from cbo_gym.scm import noise as distributions
 from cbo_gym.validation import StrictModel, field_errors
@@ -25,6 +25,7 @@ class _VariableEntry(StrictModel):
     equation: str
     noise: float | dict[str, list[Any]] | None = None
     observed: bool = True
+    latent: bool = False  # the same the other way round
 
 
 class _ProblemFile(StrictModel):
@@ -53,7 +54,8 @@ def load_problem(path: str | Path) -> Problem:
         manipulable: {Growth: [0, 2]}
 
     Equations know arithmetic, comparisons and the functions of :mod:`cbo_gym.problems.own.expression`. ``noise`` is a
-    standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order.
+    standard deviation or the name of a distribution of :mod:`cbo_gym.scm.noise` with its arguments in order. A variable
+    with ``latent: true`` or ``observed: false`` is not observed.
     ``targets``, ``contexts``, ``scopes`` and ``arms`` are those of :func:`~cbo_gym.problems.own.custom.custom_problem`.
 
     Raises:
@@ -74,8 +76,11 @@ def _build(parsed: _ProblemFile) -> Problem:
         name: _VariableEntry(equation=entry) if isinstance(entry, str) else entry
         for name, entry in parsed.variables.items()
     }
-    for name in [*variables, *parsed.actions]:
-        if not name.isidentifier() or iskeyword(name) or name in RESERVED or name == OWN_NOISE:
+    for name, entry in variables.items():
+        if entry.latent and entry.observed and "observed" in entry.model_fields_set:
+            raise ArgumentError(f"{name} is latent and observed; leave out one of them")
+    for form, name in spelling([*variables, *parsed.actions]).items():
+        if not form.isidentifier() or iskeyword(form) or form in RESERVED or form == OWN_NOISE:
             raise ArgumentError(f"{name!r} cannot be a name in equations; use letters, digits and _, and none of "
                                 f"{sorted([*RESERVED, OWN_NOISE])}")  # fmt: skip
     return custom_problem(
@@ -88,7 +93,7 @@ def _build(parsed: _ProblemFile) -> Problem:
         contexts=parsed.contexts,
         scopes=parsed.scopes,
         arms=parsed.arms,
-        latent=[name for name, entry in variables.items() if not entry.observed],
+        latent=[name for name, entry in variables.items() if entry.latent or not entry.observed],
         name=parsed.name,
         description=parsed.description,
     )

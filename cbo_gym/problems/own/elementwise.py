@@ -1,0 +1,147 @@
+"""Mechanisms that take single numbers only, or mix the entries of arrays: found when a problem is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cbo_gym.actions import Interval
+from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.scm import Floats, Variable
+from cbo_gym.scm.model import failed
+
+ROWS = 4  # values of each argument that a mechanism is tried at
+SHARES = (0.55, 0.9, 0.2, 0.7)  # of a domain; neither in order nor even
+STAND_INS = (0.5, 1.5, 0.25, 1.0)  # where a mechanism gives no finite number
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """A variable's function of numbers, applied to arrays entry by entry; nan where it fails as arithmetic does."""
+
+    name: str
+    function: Callable[..., Any]
+
+    def __call__(self, *values: Floats) -> Floats:
+        if all(np.ndim(value) == 0 for value in values):
+            return self._one(*values)
+        return np.frompyfunc(self._one, len(values), 1)(*values).astype(float)  # type: ignore[no-any-return]
+
+    def _one(self, *values: Floats) -> float:
+        try:
+            result = self.function(*values)
+            return result if type(result) is float else _number(result)
+        except (ArithmeticError, ValueError):  # ValueError: of the module math
+            return np.nan
+        except Exception as error:
+            raise failed(self.name, error) from error
+
+
+def elementwise(
+    variables: Sequence[Variable], manipulable: Mapping[str, Interval], actions: Sequence[Interval]
+) -> Iterator[Variable]:
+    """The variables, with mechanisms that give the same for arrays as for their entries one by one.
+
+    Each mechanism is tried at a few values: draws of its noise, what its causes' mechanisms give, and values inside
+    domains. One that fails on arrays of these, or gives something else for them, is called entry by entry from then on.
+
+    Args:
+        variables: causes before effects.
+        manipulable: variable -> the domain of its hard interventions.
+        actions: domains of the soft parameters.
+
+    Raises:
+        ArgumentError: for a mechanism that fails at every value, gives no number, or gives two for the same arguments.
+    """
+    rng = np.random.default_rng(0)
+    columns: dict[str, list[float]] = {}
+    for variable in variables:
+        causes = [columns[parent] for parent in variable.parents]
+        causes += [_inside(actions[index]) for index in variable.actions]
+        causes.append([float(draw) for draw in variable.noise.sample(rng, ROWS)])
+        found, works = _tried(variable, causes)
+        column = [x if np.isfinite(x) else y for x, y in zip(found, STAND_INS, strict=True)]
+        domain = _inside(manipulable[variable.name]) if variable.name in manipulable else column
+        columns[variable.name] = [column[0], *domain[1:]]
+        yield variable if works else replace(variable, mechanism=Elementwise(variable.name, variable.mechanism))
+
+
+def _inside(domain: Interval) -> list[float]:
+    low, high = domain
+    return [low + share * (high - low) for share in SHARES]
+
+
+def _tried(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bool]:
+    """The values at the rows of the causes, and whether arrays give the same."""
+    name, function = variable.name, variable.mechanism
+    rows = list(zip(*causes, strict=True))
+    with np.errstate(all="ignore"):
+        results = [_attempt(function, row) for row in rows]
+        if errors := [error for _, error in results if error]:
+            _require_some(name, rows[0], errors, len(rows))
+        values = [value for value, _ in results]
+        _require_same(name, values, [_attempt(function, row)[0] for row in rows])
+        # arrays of one axis, and those of two that broadcast together, as an oracle makes them
+        columns = [np.array(column) for column in causes]
+        crossed = [column[:, None] if index % 2 else column for index, column in enumerate(columns)]
+        grid = [
+            [_attempt(function, [column[(i, j)[index % 2 == 0]] for index, column in enumerate(causes)])[0]
+             for j in range(ROWS)]
+            for i in range(ROWS)
+        ]  # fmt: skip
+        works = _agrees(function, columns, values) and _agrees(function, crossed, grid)
+    return values, works
+
+
+def _attempt(function: Callable[..., Any], row: Sequence[float]) -> tuple[float, Exception | None]:
+    try:
+        return _number(function(*row)), None
+    except Exception as error:  # whatever a user's function raises
+        return np.nan, error
+
+
+def _number(result: Any) -> float:
+    """A result as a number, nan if it is complex."""
+    if np.ndim(result) or result is None or isinstance(result, str):
+        raise TypeError(f"{shown(result)} is not a number")
+    return np.nan if np.iscomplexobj(result) else float(result)
+
+
+def _require_some(name: str, row: Sequence[float], errors: Sequence[Exception], tried: int) -> None:
+    """Refuse a mechanism that fails everywhere, unless it is arithmetic that fails."""
+    first = errors[0]
+    arithmetic = all(isinstance(error, ArithmeticError) or "math " in str(error) for error in errors)
+    if len(errors) < tried or arithmetic:
+        return
+    raise ArgumentError(
+        f"the mechanism of {name} must take numbers and give one; it fails with {type(first).__name__}: {first}"
+    ) from first
+
+
+def _require_same(name: str, values: Sequence[float], again: Sequence[float]) -> None:
+    for value, other in zip(values, again, strict=True):
+        if value != other and not np.isnan(value):
+            raise ArgumentError(
+                f"the mechanism of {name} gives {value:.6g} and then {other:.6g} for the same arguments; it must not "
+                "keep a state or draw random numbers: what is random is the argument u, whose distribution is in noise"
+            )
+
+
+def _agrees(function: Callable[..., Any], columns: Sequence[np.ndarray], expected: Any) -> bool:
+    """Whether arrays give the expected values, or none that is finite where there is none, and stay as they are."""
+    given, wanted = [column.copy() for column in columns], np.array(expected)
+    try:
+        found = np.asarray(function(*given))
+        whole, finite = np.broadcast_to(found, wanted.shape), np.isfinite(wanted)
+        largest = np.max(np.abs(wanted[finite]), initial=0.0)
+        return (
+            found.dtype.kind in "fiub"
+            and np.allclose(whole[finite], wanted[finite], rtol=1e-9, atol=1e-9 * largest)
+            and not np.isfinite(whole[~finite]).any()
+            and all(map(np.array_equal, given, columns))
+        )
+    except Exception:  # whatever a user's function raises
+        return False
