@@ -19,10 +19,11 @@ from cbo_gym.scm.diagram_parts import ARROW, CIRCLE, TAIL, Edge, Marks, Parts, i
 MAX_CHARACTERS = 500_000
 BLANK = r"(?:\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)"
 # Graphviz takes all beyond ASCII for letters; here not blanks, what is invisible, arrows and quotation marks.
-LETTER = r"(?:[\w.]|[^\x00-\x7f\s\u00ad\u200b-\u200f\u2018-\u201f\u2060\ufeff←→↔⟵⟶⟷])"
+LETTER = r"(?:[\w.]|[^\x00-\x7f\s\u00ad\u200b-\u201f\u2060\u2212\ufeff←→↔⟵⟶⟷])"
+DASH = r"[-\u2010-\u2015\u2212]"  # word processors turn hyphens into others
 TOKEN = re.compile(
     rf"""(?P<blank>{BLANK})
-      | (?P<arrow><-{{1,3}}[>@]?|@-{{1,3}}[>@]?|-{{1,3}}[>@]|-{{2,3}}|[←→↔⟵⟶⟷])
+      | (?P<arrow>[<@]{DASH}{{1,3}}[>@]?|{DASH}{{1,3}}[>@]|{DASH}{{2,3}}|[←→↔⟵⟶⟷])
       | (?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
       | (?P<word>-\.?\d[\w.]*|{LETTER}+)
       | (?P<mark>[{{}}\[\];,=:])""",
@@ -52,6 +53,7 @@ FOREIGN = {
     r"\A\s*[\[{]\s*[\"\[{}\]]": "JSON, which is not read; give a list of pairs (cause, effect)",
     r"\A\s*(?:graph|flowchart)\s+(?:TD|TB|BT|LR|RL)\b": "Mermaid, which is not read",
     r"\A\s*Graph Nodes:": "Tetrad's, which is not read; give causal-learn's graph itself",
+    r"\A\s*(?:strict\s+)?(?:dag|pdag|mag|pag|digraph)\s+[^-<\s]": "one whose braces are missing",
     r"\A[^>]*~": "formulas, which are not read",
 }
 EXAMPLES = "a text of DAGitty, dag { X -> Y }, or of DOT, digraph { X -> Y }"
@@ -98,7 +100,8 @@ def _refuse_foreign(text: str) -> None:
         found = f"{shown(text)} looks like the path of a file"
         if ending in READERS:
             raise ArgumentError(f"{found} of {READERS[ending]}; or give {EXAMPLES}")
-        raise ArgumentError(f"{found}; give what is in it: pathlib.Path({text.strip()!r}).read_text()")
+        how = "" if "://" in text else f": pathlib.Path({text.strip()!r}).read_text()"
+        raise ArgumentError(f"{found}; give what is in it{how}")
     for pattern, what in FOREIGN.items():
         if re.search(pattern, text):
             raise ArgumentError(f"a causal diagram is {EXAMPLES}; this looks like {what}")
@@ -221,7 +224,9 @@ def _refuse(language: str, what: str, line: int, where: str = "") -> NoReturn:
     hint = ""
     if what == ",":
         hint = "; several variables are written in braces: { A B } -> C"
-    elif len(what) == 1 and what not in "{}[];=:":
+    elif what == ">":
+        hint = "; arrows are written ->, <- and <->"
+    elif len(what) == 1 and what.isprintable() and what not in "{}[];=:":
         hint = '; a name with other characters than letters, digits, _ and . is written in quotation marks: "pre-test"'
     raise ArgumentError(f"line {line}: cannot read {language}: unexpected {what!r} {where}".rstrip() + hint)
 

@@ -28,7 +28,7 @@ class Elementwise:
     def __call__(self, *values: Floats) -> Floats:
         if all(np.ndim(value) == 0 for value in values):
             return self._one(*values)
-        return np.frompyfunc(self._one, len(values), 1)(*values).astype(float)  # type: ignore[no-any-return]
+        return np.asarray(np.frompyfunc(self._one, len(values), 1)(*values), dtype=float)
 
     def _one(self, *values: Floats) -> float:
         try:
