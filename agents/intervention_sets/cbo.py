@@ -254,7 +254,7 @@ class CBO(Agent):
             self._stale |= arm is self._observing or not self._count  # the flat prior is the mean of all rewards
 
     def act(self, observation: Observation) -> Action:
-        if not self._explored or not self.history or self.rng.random() < self.epsilon:
+        if not self._explored or self.rng.random() < self.epsilon or not self.history:
             return self._observing.act()
         best = self.incumbent()
         for arm in self._explored:

@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -5,6 +6,9 @@ import pytest
 import torch
 from gpytorch.kernels import Kernel
 
+from cbo_gym.agents.surrogates.causal.gp_network import MechanismKernel
+from cbo_gym.agents.surrogates.gp.additive import AdditiveKernel, TwoPartKernel
+from cbo_gym.agents.surrogates.gp.kernels import SquaredExponential
 from cbo_gym.agents.surrogates.gp.model import (
     GaussianProcess,
     RefitSchedule,
@@ -226,8 +230,34 @@ def test_bad_construction_and_use() -> None:
         GaussianProcess("X", 0)
     with pytest.raises(ArgumentError, match="columns from 0 to 1"):
         GaussianProcess("X", 2, rescale=[2])
-    with pytest.raises(ArgumentError, match="no data"):
-        GaussianProcess("X", 2).posterior(torch.zeros(1, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        SquaredExponential,
+        partial(MechanismKernel, parents=1),
+        partial(MechanismKernel, parents=2),
+        AdditiveKernel,
+        partial(TwoPartKernel, first=1),
+    ],
+)
+def test_without_data_a_gp_is_its_prior(covariance) -> None:
+    gp = GaussianProcess("X", 2, noise_std=0.5, covariance=covariance)
+    gp.assume(5.0, 2.0)
+    points = torch.rand(4, 2, dtype=torch.float64, requires_grad=True)
+    mean, std = gp.posterior(points)
+    assert mean.tolist() == [5.0] * 4
+    torch.testing.assert_close(std, gp.prior_std(points))
+    assert float(gp.noise_scale) == pytest.approx(0.5)
+    std.sum().backward()
+    assert points.grad is not None
+    assert points.grad.isfinite().all()
+    joint_mean, root = gp.joint(points)
+    torch.testing.assert_close(joint_mean, mean)
+    assert root.shape == (4, 4)
+    gp.add([0.3, 0.2], 1.0)
+    assert float(gp.posterior(points[:1].detach())[0]) != 5.0
 
 
 def test_global_random_state_is_left_alone() -> None:

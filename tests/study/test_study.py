@@ -441,8 +441,8 @@ def test_what_somebody_else_kept_is_not_used(tmp_path, monkeypatch):
 
     honest._log.keep(honest._number, number, stamp.partition("\n")[0] + "\nforged", content)
     found = load_study(storage=tmp_path / "0.db")
-    assert found.recommendation() == found._units.words(wanted)
+    assert found.recommendation() == found._units.done(wanted)
     assert found.ask().number == 4
     monkeypatch.setenv("CBO_GYM_KEY", str(tmp_path / "another key"))
     honest._log.keep(honest._number, number, stamp, content)
-    assert load_study(storage=tmp_path / "0.db").recommendation() == found._units.words(wanted)
+    assert load_study(storage=tmp_path / "0.db").recommendation() == found._units.done(wanted)

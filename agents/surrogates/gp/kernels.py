@@ -90,7 +90,8 @@ class SquaredExponential(Kernel):
             variance: a scalar, or ``g x 1 x 1``; 1 if None.
         """
         inverse = numbers[0].reciprocal()
-        origin = data.mean(-2, keepdim=True)  # far from the origin the product loses digits
+        # Far from the origin the product loses digits; without data there is no mean.
+        origin = data.mean(-2, keepdim=True).nan_to_num()
         height = data.new_ones(()) if variance is None else variance
         scaled = (data - origin) * inverse
         length = height.log() - 0.5 * scaled.square().sum(-1, keepdim=True)
