@@ -69,6 +69,7 @@ EXTRA_OF = {
     "pandas": "pandas",
     "pyarrow": "pandas",
     "sqlalchemy": "study",
+    "openpyxl": "excel",
     "fastapi": "serve",
     "starlette": "serve",
     "uvicorn": "serve",

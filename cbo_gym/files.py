@@ -1,14 +1,20 @@
-"""Writing files so that nobody ever reads a half-written one."""
+"""Writing files in one step, and tables as CSV that spreadsheets can open."""
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cbo_gym.errors import OperationError, printable
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: what to do about what the operating system says
 _CURES = {
@@ -63,3 +69,18 @@ def csv_text(text: str) -> str:
     """A text for a cell of a CSV file: in one line, and none that a spreadsheet takes for a formula."""
     line = printable(text)
     return f"'{line}" if line.startswith(FORMULA) or text.startswith(("\t", "\r")) else line
+
+
+def csv_of(frame: pl.DataFrame) -> str:
+    """Return a table as CSV without a cell, header included, that spreadsheets take for a formula."""
+    import polars as pl
+
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(map(csv_text, frame.columns))
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.Float64)]
+    cells = frame.with_columns(
+        *(pl.col(name).map_elements(csv_text, return_dtype=pl.String) for name in texts),
+        *(pl.col(name).map_elements(lambda ends: str(list(ends)), return_dtype=pl.String) for name in lists),
+    )
+    return header.getvalue() + cells.write_csv(include_header=False)

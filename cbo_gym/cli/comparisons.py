@@ -27,6 +27,7 @@ from cbo_gym.cli.output import (
     too_wide,
 )
 from cbo_gym.errors import ArgumentError, printable
+from cbo_gym.files import csv_of
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
@@ -145,8 +146,6 @@ def print_leaderboard(
     if form is Format.JSON:
         print_json(_document(board))
     elif form is Format.CSV:
-        from cbo_gym.evaluation.report.tables import csv_of
-
         sys.stdout.write(csv_of(_tables(board)[table or BoardTable.OVERALL]))
     else:
         _print_board(board)

@@ -12,6 +12,7 @@ import typer
 from cbo_gym.cli.application import IMPORT_PATH_HELP, Group, app, look_here
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
 from cbo_gym.errors import ArgumentError
+from cbo_gym.files import csv_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,21 +104,22 @@ def create(
 @studies.command("import")
 def import_data(
     database: Database,
-    data: Annotated[Path, typer.Argument(metavar="CSV", help="A column for each variable, do(X) for what was set.")],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="CSV or Excel: a column for each variable, do(X) for what was set."),
+    ],
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="NAME", help="A column to leave out, such as a date. Repeat for more."),
+    ] = None,
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Add past observations and experiments from a CSV file.
+    """Add past observations and experiments from a CSV or Excel file.
 
     Example: [b]cbo-gym study import fermenter.db past.csv[/b]
     """
-    from cbo_gym.study.files import read_rounds
-
-    rounds = read_rounds(data, str(data))
-    try:
-        count = _study(database, study, agent).add_data(rounds)
-    except ArgumentError as error:
-        raise ArgumentError(f"{data}: {error}") from error
+    count = _study(database, study, agent).add_data(data, ignore=ignore or ())
     say(f"{count} rounds were added.")
 
 
@@ -290,8 +292,6 @@ def export(
 
     Example: [b]cbo-gym study export fermenter.db > trials.csv[/b]
     """
-    from cbo_gym.study.files import csv_of
-
     opened = _study(database, study, agent)
     sys.stdout.write(csv_of(opened.data() if data else opened.to_frame()))
 

@@ -1,16 +1,11 @@
-"""Files that go into a study and come out of it: a description in YAML, rounds and trials in CSV."""
+"""A study's description as YAML has it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from cbo_gym.errors import ArgumentError, CBOGymError
-from cbo_gym.files import csv_text
 from cbo_gym.study.mistakes import at, mistakes
 from cbo_gym.study.study import described
 from cbo_gym.yaml_files import Lines
@@ -82,39 +77,3 @@ def arguments_of(
     if not called:
         raise ArgumentError("the study needs a name")
     return {**about, "name": called, "agent": named}
-
-
-def read_rounds(source: Path | bytes, called: str) -> list[dict[str, Any]]:
-    """Rounds from a CSV file, or from its content.
-
-    Args:
-        source: the file, or its content.
-        called: what the error calls it.
-
-    Raises:
-        ArgumentError: if it cannot be read as CSV.
-    """
-    try:
-        rows = pl.read_csv(source).to_dicts()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise ArgumentError(f"cannot read {called}: {error}") from error
-    return [{name: _cell(value) for name, value in row.items()} for row in rows]
-
-
-def _cell(value: Any) -> Any:
-    """An interval, as :func:`csv_of` writes it, or what it is."""
-    match = re.fullmatch(r"\[([^,\]]+),([^,\]]+)\]", value) if isinstance(value, str) else None
-    try:
-        return value if match is None else [float(end) for end in match.groups()]
-    except ValueError:
-        return value
-
-
-def csv_of(frame: pl.DataFrame) -> str:
-    """A study's trials or data as CSV, in which no cell is a spreadsheet's formula."""
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.Float64)]
-    return frame.with_columns(
-        *(pl.col(name).map_elements(csv_text, return_dtype=pl.String) for name in texts),
-        *(pl.col(name).map_elements(lambda ends: str(list(ends)), return_dtype=pl.String) for name in lists),
-    ).write_csv()

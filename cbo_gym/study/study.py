@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,10 @@ from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
 from cbo_gym.study.history import History
-from cbo_gym.study.log import TRIES, Log
+from cbo_gym.study.log import LONGEST_TEXT, TRIES, Log
 from cbo_gym.study.mistakes import at
 from cbo_gym.study.suggesting import DO_WITHOUT, Suggester
+from cbo_gym.study.tables import Columns, TableRow, read_rows
 from cbo_gym.study.trials import Entry, Trials, lacking_in
 from cbo_gym.study.units import Done, Units
 from cbo_gym.study.unknown import feedback_of, without_effects
@@ -107,49 +109,53 @@ class Study:
         """How many events the log has by now; where the number is the same, so is all else."""
         return self._now().number
 
-    def add_data(self, rounds: Any, *, do: Done | Sequence[Done] | None = None) -> int:
-        """Add data from before, or from elsewhere: observations and experiments.
+    def add_data(self, rounds: Any, *, do: Any = None, ignore: Iterable[str] | str = ()) -> int:
+        """Add past observations and experiments.
 
         Args:
-            rounds: a data frame (of Polars or pandas) or a list of mappings, one row per round, with a column for each
-                variable, and ``do(X)`` for each that was set, empty where it was not.
-            do: what was set, for all rounds alike or one by one, in place of such columns.
+            rounds: a table with a row per round, a column for each variable, and a column ``do(X)`` for each that was
+                set, empty where it was not: a data frame (of Polars, pandas or pyarrow), a list of mappings, a mapping
+                from names to columns, a structured array, the path of a CSV or Excel file, or its content as bytes.
+            do: what was set, in place of such columns: a mapping for all rounds alike, or a table of as many rows.
+            ignore: names of columns to leave out.
 
         Returns:
             the number of rounds.
 
         Raises:
-            ArgumentError: naming the row and what is wrong in it; nothing is stored then.
+            ArgumentError: naming the row, the column and what is wrong there; nothing is stored then.
+            MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
         """
-        read = [self._round(number, row) for number, row in enumerate(_rows(rounds, do), start=1)]
-        if not read:
-            raise ArgumentError("there are no rows of data")
-        self._require_measured(read)
-        self._append(lambda _: [("data", {"rounds": read})])
+        names = Columns(self._feedback.nodes, self.settable, self.about.units, self.about.mode == "aggregated")
+        rows = read_rows(rounds, names, do=do, ignore=ignore)
+        read = [self._round(row) for row in rows]
+        self._require_measured(rows, read)
+        self._append(lambda _: [("data", {"rounds": part}) for part in _events(read)])
         return len(read)
 
-    def _require_measured(self, rounds: Sequence[Mapping[str, Any]]) -> None:
+    def _require_measured(self, rows: Sequence[TableRow], rounds: Sequence[Mapping[str, Any]]) -> None:
         """Data cannot be corrected later, so what the agent cannot do with is refused."""
-        lacking = ((number, lacking_in(one["values"])) for number, one in enumerate(rounds, start=1))
-        number, missing = next((found for found in lacking if found[1]), (0, []))
+        lacking = ((row.label, lacking_in(one["values"])) for row, one in zip(rows, rounds, strict=True))
+        label, missing = next((found for found in lacking if found[1]), ("", []))
         if missing and not self._suggester.takes_missing:
             raise ArgumentError(
-                f"row {number}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
+                f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
                 f"{self.about.agent} has to know all variables; leave the row out, or choose an agent that can do "
                 f"without: {DO_WITHOUT}"
             )
 
-    def _round(self, number: int, row: tuple[Mapping[str, Any], Done]) -> dict[str, Any]:
-        values, done = row
+    def _round(self, row: TableRow) -> dict[str, Any]:
         try:
-            seen = {name: values[name] for name in self.about.contexts if name in values}
+            if row.values.get(self.about.reward) is None:
+                raise ArgumentError(f"the reward {self.about.reward} is missing; fill it in, or leave the row out")
+            seen = {name: row.values[name] for name in self.about.contexts if name in row.values}
             context = seen if self.about.mode == "contextual" else None
-            self._units.context(context)
-            action = self._units.action(done)
-            measured = self._units.with_set(self._units.values(values), action)
+            self._units.context(context)  # type: ignore[arg-type]  # it refuses what is missing
+            action = self._units.action(row.done)
+            measured = self._units.with_set(self._units.values(row.values), action)
             return {"action": self._units.flat(action), "values": measured, "context": context}
         except ArgumentError as error:
-            raise ArgumentError(f"row {number}: {error}") from error
+            raise ArgumentError(f"{row.label}: {error}") from error
 
     def ask(self, count: int | None = None, *, context: Mapping[str, float] | None = None) -> Any:
         """Suggest what to try next: one trial, or a list of ``count`` trials to run at once.
@@ -366,31 +372,19 @@ def _number(trial: Trial | int) -> int:
     return trial.number if isinstance(trial, Trial) else whole_number("trial", trial, at_least=1)
 
 
-def _rows(rounds: Any, do: Any) -> list[tuple[dict[str, Any], Done]]:
-    """Pairs of the variables' values and what was set."""
-    if hasattr(rounds, "to_dicts"):
-        rows = rounds.to_dicts()
-    elif hasattr(rounds, "to_dict") and hasattr(rounds, "columns"):
-        rows = rounds.to_dict(orient="records")
-    else:
-        rows = [rounds] if isinstance(rounds, Mapping) else list(rounds)
-    if not all(isinstance(row, Mapping) for row in rows):
-        raise ArgumentError("data are a data frame, or a list of mappings from variables to numbers")
-    dones: list[Any] = [do] * len(rows) if isinstance(do, Mapping) else list(do or [{}] * len(rows))
-    if len(dones) != len(rows):
-        raise ArgumentError(f"do has {len(dones)} entries for {len(rows)} rows")
-    return [_split(row, done) for row, done in zip(rows, dones, strict=True)]
-
-
-def _split(row: Mapping[str, Any], done: Done) -> tuple[dict[str, Any], Done]:
-    values, set_to = {}, dict(done)
-    for name, value in row.items():
-        empty = value is None or (isinstance(value, float) and value != value)
-        if name.startswith("do(") and name.endswith(")"):
-            set_to |= {} if empty else {name[3:-1]: value}
-        else:
-            values[name] = None if empty else value
-    return values, set_to
+def _events(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Rounds in as many parts as there must be events, each of which has a longest length."""
+    parts: list[list[Mapping[str, Any]]] = [[]]
+    length = 0
+    for one in rounds:
+        # With the comma and the blank behind it, and room for what encloses all rounds.
+        more = len(json.dumps(one)) + 2
+        length += more
+        if parts[-1] and length > LONGEST_TEXT - 100:
+            parts.append([])
+            length = more
+        parts[-1].append(one)
+    return parts
 
 
 def create_study(

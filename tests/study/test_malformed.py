@@ -13,19 +13,21 @@ CALLS = 1000
 SQL, HTML = "'; DROP TABLE events; --", "<script>alert(1)</script>"
 TEXTS = ["", "7 g", SQL, HTML, "nan", "titre", "\0", "x" * 5000, "日本語"]
 THINGS = [None, math.nan, math.inf, -math.inf, [], {}, [1.0], True, b"1", object(), *TEXTS]
+#: THINGS that a table may not hold either: some mean that nothing was measured there, and True is 1
+IN_TABLES = [thing for thing in THINGS if thing is None or (thing == thing and thing not in ("", "nan", True))]
 
 
-def values(draw):
+def values(draw, things=THINGS):
     """Values of a trial that are wrong in one place."""
     good = grown({})
     name = draw.choice(sorted(good))
     wrong = draw.choice(
         [
             {**good, draw.choice([*TEXTS[1:4], "Titre", "feed "]): 1.0},
-            {**good, name: draw.choice([thing for thing in THINGS if thing is not None])},
+            {**good, name: draw.choice([thing for thing in things if thing is not None])},
             {key: value for key, value in good.items() if key != "titre"},
-            {**good, "titre": draw.choice(THINGS)},
-            draw.choice(THINGS),
+            {**good, "titre": draw.choice(things)},
+            draw.choice(things),
         ]
     )
     return wrong
@@ -46,7 +48,7 @@ def wrong_call(study, draw, told, pending):
     elif kind == 4:
         study.fail(draw.choice([told, 99, "2"]), draw.choice(["", SQL]))
     elif kind == 5:
-        study.add_data([grown({}), values(draw)])
+        study.add_data([grown({}), values(draw, IN_TABLES)])
     else:
         study.ask(draw.choice([0, -1, 1.5, "2", math.nan]))
 

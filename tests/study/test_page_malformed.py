@@ -36,7 +36,7 @@ CSVS = [
     b"titre\n1\n1,2,3\n", b"biomass\n1\n", b"titre,do(titre)\n1,1\n", b"titre,do(pH)\n1,7\n",
     b"titre,do(ph)\n1,high\n", b"titre,ph\n1,\"7\n", b"\xff\xfe\x00", b"\x00" * 100,
     b"PK\x03\x04" + bytes(range(256)), f"titre\n{HTML}\n".encode(), f"{SQL}\n1\n".encode(), b"titre\n" + b"1" * 5000,
-    b",".join([b"titre"] * 3000), "titre\n日本語\n".encode(), "titre\n1\n".encode("utf-16"),
+    b",".join([b"titre"] * 3000), "titre\n日本語\n".encode(), "titre\n1\n".encode("utf-16")[:-1],
     b"titre,feed,feed\n1,2,3\n",
 ]  # fmt: skip
 YAMLS = [

@@ -159,11 +159,11 @@ def test_what_is_too_long_is_refused_in_words(tmp_path, visitor, length):
     assert events(tmp_path) == before
 
 
-def test_what_a_study_cannot_store_is_said(tmp_path, visitor):
-    rows = "feed,ph,biomass,titre\n" + "1.5,6.25,1.75,0.5\n" * 40_000
+def test_a_table_that_is_too_large_is_refused(tmp_path, visitor):
+    rows = "feed,ph,biomass,titre\n" + "1.5,6.25,1.75,0.5\n" * 60_000
     before = events(tmp_path)
     visitor.get("/studies/1")
-    assert "at most 1000000" in said(visitor.send("import", {}, 422, {"file": ("past.csv", rows)}))[0]
+    assert "more than 50000 rows" in said(visitor.send("import", {}, 422, {"file": ("past.csv", rows)}))[0]
     assert events(tmp_path) == before
 
 

@@ -52,7 +52,6 @@ from cbo_gym.evaluation.report.tables import (
     choice_table,
     completeness,
     coverage_table,
-    csv_of,
     env_table,
     improvement_table,
     incomplete_rows,
@@ -64,7 +63,7 @@ from cbo_gym.evaluation.report.targets import draw_targets
 from cbo_gym.evaluation.report.x_axis import CostPaid, Horizontal, Rounds, has_costs
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.files import write_bytes, write_text
+from cbo_gym.files import csv_of, write_bytes, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,6 @@ from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.code_now import alike, parts_of
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.files import csv_text
 
 OVERALL = {
     "iqm": "interquartile mean",
@@ -408,8 +407,3 @@ def _ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([value])
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-
-
-def csv_of(frame: pl.DataFrame) -> str:
-    """A table as CSV; texts are in one line, and none is a formula to a spreadsheet."""
-    return frame.with_columns(pl.col(pl.String).map_elements(csv_text, return_dtype=pl.String)).write_csv()

@@ -18,8 +18,8 @@ from starlette.staticfiles import StaticFiles
 
 from cbo_gym.agent_finder import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
+from cbo_gym.files import csv_of
 from cbo_gym.study.description import MODES
-from cbo_gym.study.files import csv_of, read_rounds
 from cbo_gym.study.page.desk import Case, Desk
 from cbo_gym.study.page.door import COOKIE, Door, same
 from cbo_gym.study.page.guard import MOST_BYTES, Guard
@@ -315,9 +315,12 @@ async def ask(request: Request, place: int, case: TheCase, form: Form, desk: The
 @routes.post("/studies/{place}/import")
 async def import_data(request: Request, place: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
     typed, content = texts_of(form), await content_of(form, "file")
+    # White space at both ends of what is pasted may be empty cells.
+    pasted = str(form.get("csv") or "")
 
     def add(study: Study) -> int:
-        return study.add_data(read_rounds(_one_of(content, text(typed, "csv").encode(), "CSV"), "the CSV"))
+        table = _one_of(content, pasted.encode(errors="replace") if pasted.strip() else b"", "CSV")
+        return study.add_data(table, ignore=text(typed, "ignore").splitlines())
 
     try:
         count = await run_in_threadpool(case.record, add)

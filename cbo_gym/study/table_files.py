@@ -1,0 +1,328 @@
+"""Content of a table's file: CSV in the encodings and dialects that spreadsheets write, and Excel workbooks."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cbo_gym.errors import ArgumentError, naming_the_extra, printable, shown, text_of
+
+MAX_BYTES = 20_000_000
+# Rows of a sheet of Excel, the blank ones included.
+MAX_LINES = 1_048_576
+MAX_ROWS = 50_000
+MAX_COLUMNS = 1_000
+MAX_CELLS = 2_000_000
+# Bounds of an unpacked workbook: its size, the tags of its sheets, four for each cell, and those of its other parts.
+MAX_UNPACKED_BYTES = 40_000_000
+MAX_SHEET_TAGS = 500_000
+MAX_OTHER_TAGS = 50_000
+
+SEPARATORS = (",", ";", "\t", "|", " ")
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+COMPRESSED = {
+    rb"\x1f\x8b": "gzip",
+    rb"\x1f\x9d": "compress",
+    rb"BZh[1-9]1AY&SY": "bzip2",
+    rb"\xfd7zXZ\x00": "xz",
+    rb"\x28\xb5\x2f\xfd": "zstd",
+    rb"\x04\x22\x4d\x18": "lz4",
+    rb"7z\xbc\xaf\x27\x1c": "7z",
+    rb"Rar!\x1a\x07": "RAR",
+}
+ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+# A comment begins with "#", but "#N/A" is a cell of a spreadsheet.
+COMMENT = re.compile(r"\s*#(?!(N/A|NA|REF|VALUE|DIV/0|NAME|NUM|NULL)\b)", re.I)
+CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as they were given, below the names of their columns.
+
+    Attributes:
+        names: Names of the columns.
+        rows: Cells of each row, as many as there are names.
+        numbers: Number of each row, by which a message names it.
+        noun: Noun before that number, behind the file's path where there is one.
+        header: Position of the header in a file; empty for tables that are no files.
+    """
+
+    names: Sequence[Any]
+    rows: Sequence[Sequence[Any]]
+    numbers: Sequence[int]
+    noun: str = "row"
+    header: str = ""
+
+    def label(self, index: int) -> str:
+        """Name of a row in messages: ``"line 7"``."""
+        return f"{self.noun} {self.numbers[index]}"
+
+
+def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
+    """Read a file.
+
+    Args:
+        path: CSV, or an Excel workbook.
+        is_name: Whether a cell is the name of a column; by these the separator is found.
+
+    Raises:
+        ArgumentError: naming the file and the line.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ArgumentError(f"cannot read {printable(str(path))}: {reason}; give a CSV or Excel file") from error
+    return read_content(content, is_name, f"{path}: ")
+
+
+def read_content(content: bytes, is_name: Callable[[str], bool], source: str = "") -> Table:
+    """Read the content of a file; arguments and errors are those of :func:`read_path`.
+
+    Args:
+        source: Beginning of each message.
+    """
+    if len(content) > MAX_BYTES:
+        raise ArgumentError(f"{source}the file is larger than {MAX_BYTES / 1e6:.0f} MB; divide it into several")
+    for magic, kind in COMPRESSED.items():
+        if re.match(magic, content):
+            raise ArgumentError(f"{source}the content is compressed ({kind}); give the unpacked file")
+    if content.startswith(OLD_EXCEL):
+        raise ArgumentError(
+            f"{source}it is an old Excel file (.xls) or has a password; save it as .xlsx without one, or as CSV"
+        )
+    if content.startswith(ZIP):
+        return _workbook(content, source)
+    return _csv(_decoded(content, source), is_name, source)
+
+
+# CSV ---------------------------------------------------------------------------------------------------------
+
+
+def _decoded(content: bytes, source: str) -> str:
+    """The text in UTF-8, UTF-16 or UTF-32, or else in Windows-1252, with line ends of Unix."""
+    encodings = [encoding for mark, encoding in MARKS if content.startswith(mark)][:1] or ["utf-8", "cp1252"]
+    if encodings[0] == "utf-8" and b"\0" in content[:100]:
+        encodings = ["utf-16-le" if content[1:2] == b"\0" else "utf-16-be"]
+    for encoding in encodings:
+        try:
+            text = content.decode(encoding).removesuffix("\x1a").replace("\r\n", "\n").replace("\r", "\n")
+        except UnicodeDecodeError:
+            continue
+        if not CONTROL.search(text):
+            return text
+    raise ArgumentError(f"{source}the content is no text in UTF-8, UTF-16 or Windows-1252; save it as CSV in UTF-8")
+
+
+def _csv(text: str, is_name: Callable[[str], bool], source: str) -> Table:
+    if text.count("\n") > MAX_LINES:
+        raise ArgumentError(f"{source}the table has more than {MAX_LINES} lines; divide it into several")
+    lines = list(io.StringIO(text))
+    separator = None
+    if lines and (stated := re.fullmatch(r'"?sep=([^\w\s"]|\t)"?\s*', lines[0], re.I)):
+        separator, lines[0] = stated[1], "\n"
+    comment = _blank_comments(lines)
+    first = next((number for number, line in enumerate(lines) if line != "\n"), None)
+    if first is None:
+        raise ArgumentError(f"{source}there are no rows of data; the file is empty")
+
+    def score(line: str, separator: str) -> tuple[int, bool, int]:
+        cells = _cells([line, *lines[first + 1 : first + 10]], separator)
+        return sum(map(is_name, cells[:MAX_COLUMNS])), separator != " ", len(cells)
+
+    candidates = [separator] if separator else SEPARATORS
+    separator = max(candidates, key=lambda one: score(lines[first], one))
+    if comment is not None:
+        # NumPy writes the header as a comment.
+        names = comment.strip().removeprefix("#")
+        best = max(candidates, key=lambda one: score(names, one))
+        if score(names, best)[0] > score(lines[first], separator)[0]:
+            first, separator = first - 1, best
+            lines[first] = names
+    _require_small(lines, separator, source)
+    return _table(list(_records(lines, separator, source)), separator, source)
+
+
+def _blank_comments(lines: list[str]) -> str | None:
+    """Replace comments and lines of separators by empty lines; return the comment right above the first other line."""
+    above, quoted, begun = None, False, False
+    for number, line in enumerate(lines):
+        if not quoted and COMMENT.match(line):
+            above = above if begun else line
+            lines[number] = "\n"
+        elif not quoted and not line.strip('\ufeff ,;|"\t\n'):
+            above = above if begun else None
+            lines[number] = "\n"
+        else:
+            begun = True
+            quoted ^= bool(line.count('"') % 2)
+    return above
+
+
+def _cells(lines: Sequence[str], separator: str) -> list[str]:
+    """Cells of the first line; none if it cannot be read."""
+    try:
+        return next(_reader(lines, separator))
+    except (csv.Error, StopIteration):
+        return []
+
+
+def _reader(lines: Sequence[str], separator: str) -> Any:
+    ends = (line.strip(" ") for line in lines) if separator == " " else lines
+    return csv.reader(ends, delimiter=separator, skipinitialspace=True, strict=True)
+
+
+def _require_small(lines: Sequence[str], separator: str, source: str) -> None:
+    """Bound rows, columns and cells before anything is parsed."""
+    rows = cells = 0
+    for number, line in enumerate(lines, start=1):
+        columns = 1 + line.count(separator)
+        if columns > MAX_COLUMNS and separator != " ":
+            raise ArgumentError(f"{source}line {number} has {columns} cells; at most {MAX_COLUMNS} are read")
+        rows += line != "\n"
+        cells += columns if line != "\n" else 0
+    require_few(rows - 1, cells, source)
+
+
+def require_few(rows: int, cells: int = 0, source: str = "") -> None:
+    """Raise ArgumentError for a table that is too large to be of use."""
+    for count, most, noun in ((rows, MAX_ROWS, "rows"), (cells, MAX_CELLS, "cells")):
+        if count > most:
+            raise ArgumentError(f"{source}the table has more than {most} {noun}; divide it into several")
+
+
+def _records(lines: Sequence[str], separator: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Number of the first line, and the cells, of each row that is not blank."""
+    reader = _reader(lines, separator)
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ArgumentError(
+                f"{source}line {number}: it cannot be divided into cells ({error}); close each quotation mark, or "
+                "leave them out"
+            ) from error
+        if any(map(str.strip, cells)):
+            yield number, cells
+
+
+def _table(records: list[tuple[int, list[str]]], separator: str, source: str) -> Table:
+    (line, names), *body = records
+    rows = []
+    for number, cells in body:
+        extra = cells[len(names) :]
+        if len(cells) < len(names) or any(map(str.strip, extra)):
+            comma = "; write decimals with a point, or put ';' between cells" if separator == "," else ""
+            raise ArgumentError(
+                f"{source}line {number} has {len(cells)} cells, and the header in line {line} has {len(names)}, "
+                f"divided by {separator!r}; put quotation marks around a cell that has this character{comma}"
+            )
+        rows.append(cells[: len(names)])
+    return Table(names, rows, [number for number, _ in body], f"{source}line", f"{source}line {line}")
+
+
+# Excel -------------------------------------------------------------------------------------------------------
+
+
+def _workbook(content: bytes, source: str) -> Table:
+    """The first sheet of a workbook, a row for each of its rows."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            _require_workbook(archive, source)
+            with naming_the_extra("An Excel file"):
+                import openpyxl
+            with warnings.catch_warnings():
+                # Parts of the workbook that openpyxl does not know are no cells.
+                warnings.simplefilter("ignore")
+                return _sheet(openpyxl.load_workbook, content, source)
+    except (ArgumentError, ImportError):
+        raise
+    # Neither zipfile nor openpyxl says which errors a damaged file raises.
+    except Exception as error:
+        raise ArgumentError(
+            f"{source}the Excel file cannot be read ({shown(text_of(error))}); save it again as .xlsx, or as CSV"
+        ) from error
+
+
+def _require_workbook(archive: zipfile.ZipFile, source: str) -> None:
+    """Bound what the archive holds before it is parsed."""
+    parts = archive.infolist()
+    if "xl/workbook.xml" not in archive.namelist():
+        raise ArgumentError(
+            f"{source}the content is compressed (zip) and no Excel workbook of the .xlsx kind; unpack it, or save the "
+            "table as .xlsx or CSV"
+        )
+    if sum(part.file_size for part in parts) > MAX_UNPACKED_BYTES:
+        raise ArgumentError(
+            f"{source}the workbook has more than {MAX_UNPACKED_BYTES / 1e6:.0f} MB once it is unpacked; save the table "
+            "alone, or as CSV"
+        )
+    sheets = others = 0
+    for part in parts:
+        xml = archive.read(part).replace(b"\0", b"")
+        if b"<!DOCTYPE" in xml:
+            raise ArgumentError(f"{source}the workbook declares entities, as no spreadsheet does; save it as CSV")
+        if part.filename.startswith(("xl/worksheets/", "xl/sharedStrings")):
+            sheets += xml.count(b"<")
+        else:
+            others += xml.count(b"<")
+    if sheets > MAX_SHEET_TAGS or others > MAX_OTHER_TAGS:
+        raise ArgumentError(f"{source}the workbook has too many cells or styles; save the table alone, or as CSV")
+
+
+def _sheet(load: Callable[..., Any], content: bytes, source: str) -> Table:
+    def rows(data_only: bool) -> tuple[str, Iterator[tuple[Any, ...]]]:
+        sheet = load(io.BytesIO(content), read_only=True, data_only=data_only).worksheets[0]
+        # Some programs state a size that is wrong.
+        sheet.reset_dimensions()
+        return sheet.title, islice(sheet.iter_rows(values_only=data_only), MAX_LINES)
+
+    title, cells = rows(data_only=True)
+    noun = f"{source}sheet {shown(title)}, row"
+    filled, count = [], 0
+    for number, row in enumerate(cells, start=1):
+        if any(cell is not None and str(cell).strip() for cell in row):
+            filled.append((number, row))
+            count += len(row)
+            require_few(len(filled) - 1, count, source)
+            if len(row) > MAX_COLUMNS:
+                raise ArgumentError(f"{noun} {number} has {len(row)} cells; at most {MAX_COLUMNS} are read")
+    if not filled:
+        raise ArgumentError(f"{source}there are no rows of data; sheet {shown(title)}, the first one, is empty")
+    width = max(len(row) for _, row in filled)
+    header, *body = [(number, (*row, *[None] * (width - len(row)))) for number, row in filled]
+    if any(None in row for _, row in body):
+        _require_calculated(rows(data_only=False)[1], dict(body), noun)
+    return Table(header[1], [row for _, row in body], [number for number, _ in body], noun, f"{noun} {header[0]}")
+
+
+def _require_calculated(formulas: Iterator[Any], values: dict[int, tuple[Any, ...]], noun: str) -> None:
+    """Refuse formulas without a value, which would be read as empty cells."""
+    for number, row in enumerate(formulas, start=1):
+        for column, cell in enumerate(row):
+            if cell.data_type == "f" and number in values and values[number][column] is None:
+                raise ArgumentError(
+                    f"{noun} {number}: the formula in {cell.coordinate} has no value; open the workbook in a "
+                    "spreadsheet program and save it there"
+                )

@@ -1,0 +1,462 @@
+"""Tables as laboratories have them: read as they are meant, or refused by row and column with a remedy."""
+
+import bz2
+import csv
+import datetime
+import gzip
+import io
+import lzma
+import sqlite3
+import sys
+import zipfile
+from decimal import Decimal
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from cbo_gym.cli import app
+from cbo_gym.errors import ArgumentError, MissingExtraError
+from cbo_gym.files import csv_of
+from cbo_gym.study import create_study, load_study
+from tests.study.visitor import Visitor
+
+SYSTEM = {
+    "diagram": "dag { feed -> titre; ph -> titre }",
+    "reward": "titre",
+    "settable": {"feed": (0, 5), "ph": (5, 8)},
+    "units": {"feed": "g/h"},
+    "agent": "Random",
+}
+ROW = (1.5, 6.0, 0.25)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return create_study("plant", storage=tmp_path_factory.mktemp("tables") / "plant.db", **SYSTEM)
+
+
+def added(study, table, names=("feed", "ph", "titre"), **more):
+    """The rounds that a table adds, by the names of some columns."""
+    count = study.add_data(table, **more)
+    return study.data().tail(count).select(names).rows()
+
+
+def workbook(*rows, more=lambda book: None):
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    book.active.title = "Data"
+    for row in rows:
+        book.active.append(row)
+    more(book)
+    book.save(content)
+    return content.getvalue()
+
+
+def zipped(content, name="past.csv", beside=b""):
+    """A ZIP archive of one file, or a workbook with one part changed."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as new:
+        new.writestr(name, content)
+        if beside:
+            with zipfile.ZipFile(io.BytesIO(beside)) as old:
+                for part in old.infolist():
+                    if part.filename != name:
+                        new.writestr(part.filename, old.read(part))
+    return archive.getvalue()
+
+
+NAMES = ["feed", "ph", "titre"]
+SHEET = "xl/worksheets/sheet1.xml"
+XML = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+BOOK = workbook(NAMES, ROW)
+READ = {
+    "plain": ("feed,ph,titre\n1.5,6,0.25\n", [ROW]),
+    "no line end": ("feed,ph,titre\n1.5,6,0.25", [ROW]),
+    "other order": ("titre,feed,ph\n0.25,1.5,6\n", [ROW]),
+    "semicolons, decimal commas": ("feed;ph;titre\n1,5;6;0,25\n", [ROW]),
+    "three decimals of a decimal comma": ("feed;ph;titre\n1,500;6,125;0,250\n", [(1.5, 6.125, 0.25)]),
+    "semicolons, decimal points": ("feed;ph;titre\n1.5;6;0.25\n", [ROW]),
+    "quoted decimal commas between commas": ('feed,ph,titre\n"1,5",6,"0,25"\n', [ROW]),
+    "tabs": ("feed\tph\ttitre\n1.5\t6\t0.25\n", [ROW]),
+    "bars": ("feed|ph|titre\n1.5|6|0.25\n", [ROW]),
+    "aligned by blanks": ("feed   ph titre\n 1.5    6  0.25\n", [ROW]),
+    "Excel's first line": ("sep=;\nfeed;ph;titre\n1,5;6;0,25\n", [ROW]),
+    "UTF-8 with a BOM": ("\ufefffeed,ph,titre\n1.5,6,0.25\n", [ROW]),
+    "UTF-16 of Excel": ("feed\tph\ttitre\r\n1,5\t6\t0,25\r\n".encode("utf-16"), [ROW]),
+    "UTF-16 without a BOM": ("feed\tph\ttitre\n1,5\t6\t0,25\n".encode("utf-16-le"), [ROW]),
+    "Windows-1252": ("# Füttern\nfeed;ph;titre\n1,5;6;0,25\n".encode("cp1252"), [ROW]),
+    "CR alone": ("feed,ph,titre\r1.5,6,0.25\r1.5,6,0.25\r", [ROW] * 2),
+    "CR and LF": ("feed,ph,titre\r\n1.5,6,0.25\r\n1.5,6,0.25\r\n", [ROW] * 2),
+    "blank lines": ('\n\nfeed,ph,titre\n\n1.5,6,0.25\n,,\n;;\n  \n"","",""\n', [ROW]),
+    "comments": ('# of May\n#"\nfeed,ph,titre\n# 5" tube\n1.5,6,0.25\n', [ROW]),
+    "NumPy's commented header": ("# feed ph titre\n1.5e+00 6.0e+00 2.5e-01\n", [ROW]),
+    "not measured": (
+        "feed,ph,titre\nNA,n.a.,1\n-,#N/A,2\nnan,,3\n#N/A,N/A,4\nNULL,None,5\n\u2013,<NA>,6\n",
+        [(None, None, float(number)) for number in range(1, 7)],
+    ),
+    "units": ("feed,ph,titre\n[g/h],-,mg/l\n1.5,6,0.25\n", [ROW]),
+    "pandas' index": (",feed,ph,titre\n0,1.5,6,0.25\n7,1.5,6,0.25\n", [ROW] * 2),
+    "pandas' index, twice": ("Unnamed: 0.1,Unnamed: 0,feed,ph,titre\n0,0,1.5,6,0.25\n", [ROW]),
+    "R's row names": ('"","feed","ph","titre"\n"1",1.5,6,0.25\n', [ROW]),
+    "separators behind all": ("feed,ph,titre,,\n1.5,6,0.25,,\n1.5,6,0.25,,,\n", [ROW] * 2),
+    "signs, exponents, blanks": ('feed,ph,titre\n+1.5,6e0, .25 \n"1.5", "6",2.5E-1\n', [ROW] * 2),
+    "the true minus sign": ("feed,ph,titre\n1.5,6,\u22120.25\n", [(1.5, 6.0, -0.25)]),
+    "truth values": ("feed,ph,titre\nTRUE,6,false\n", [(1.0, 6.0, 0.0)]),
+    "blanks around names": (' feed ,"ph ",titre\t\n1.5,6,0.25\n', [ROW]),
+    "an empty column of no variable": ("feed,ph,titre,note,do(titre)\n1.5,6,0.25,,NA\n", [ROW]),
+    "whole numbers for 150 rows": (
+        "feed,ph,titre\n" + "1,6,2\n" * 150 + "1.5,6,0.25\n",
+        [(1.0, 6.0, 2.0)] * 150 + [ROW],
+    ),
+    "Excel": (workbook([], NAMES, ["g/h", "-", None], [], ROW, ["1,5", "NA", 2], [" "]), [ROW, (1.5, None, 2.0)]),
+    "Excel with an index and several sheets": (
+        workbook([None, *NAMES], [0, *ROW], more=lambda book: book.create_sheet("Notes").append(["old"])),
+        [ROW],
+    ),
+    "a text stream": (io.StringIO("feed,ph,titre\n1.5,6,0.25\n"), [ROW]),
+}
+REFUSED = {
+    "empty": ("", "there are no rows of data"),
+    "header alone": ("feed,ph,titre\n", "line 1: there are no rows of data"),
+    "no header": ("1.5,6,0.25\n1,2,3\n", r"line 1: the columns must have the names of variables, \['feed', 'ph'"),
+    "a date": (
+        "date,feed,ph,titre\n2024-05-01,1.5,6,0.25\n",
+        r"line 1: no variable is called 'date'.* --ignore 'date'",
+    ),
+    "a typing error": ("feed,ph,titer\n1.5,6,0.25\n", "line 1: no variable is called 'titer'; did you mean 'titre'"),
+    "a unit in the header": ("feed,ph,titre (g/l)\n1,6,1\n", r"no variable is called 'titre \(g/l\)'; did you mean 't"),
+    "no name": (",feed,ph,titre\nMay,1.5,6,0.25\n", "line 1: column 1 has no name.* ignore=.'column 1'"),
+    "a name twice": ("feed,ph, feed,titre\n1,6,2,1\n", "line 1: columns 1 and 3 are both 'feed'; rename one"),
+    "text": (
+        "feed,ph,titre\n1.5,6,0.25\n1.5,6,high\n",
+        "line 3: the value of titre must be .* given 'high'; leave the",
+    ),
+    "a line break before": ('# x\nfeed,ph,titre\n1,6,"1\n"\n1,6,x\n', "line 5: the value of titre"),
+    "below detection": ("feed,ph,titre\n1.5,6,<0.1\n", "line 2: the value of titre .* given '<0.1'"),
+    "infinite": ("feed,ph,titre\n1.5,6,inf\n", "line 2: the value of titre must be a finite number; given 'inf'"),
+    "underscores": ("feed,ph,titre\n1.5,6,1_000\n", "line 2: .* without separators between thousands; given '1_000'"),
+    "thousands": ('feed,ph,titre\n1.5,6,"1,234"\n', "line 2: the value of titre .*'1,234' may be 1234 or 1.234; write"),
+    "thousands, tabs": ("feed\tph\ttitre\n1\t6\t12,345\n", "'12,345' may be 12345 or 12.345"),
+    "thousands and decimals": ('feed,ph,titre\n1,6,"1,234.5"\n', "separators between thousands; given '1,234.5'"),
+    "German thousands": ("feed;ph;titre\n1,5;6;1.234,5\n", "separators between thousands; given '1.234,5'"),
+    "Swiss thousands": ("feed;ph;titre\n1.5;6;1'234.5\n", 'separators between thousands; given "1\'234.5"'),
+    "French thousands": ("feed;ph;titre\n1,5;6;1\u202f234,5\n", "separators between thousands"),
+    "both decimal marks": ("feed;ph;titre\n1,5;6;2\n1;6;2.5\n", "line 3: .* decimal point, '2.5', .* '1,5' in line 2"),
+    "a percentage": (
+        "feed,ph,titre\n1.5,6,12 %\n",
+        "line 2: the value of titre .* without a percent sign; given '12 %'",
+    ),
+    "another unit": (
+        "feed,ph,titre\nkg/h,,\n1,6,1\n",
+        "line 2: the unit of feed is 'kg/h', and in this study it is 'g",
+    ),
+    "words alone": ("feed,ph,titre\nlow,,high\n", "line 2: the value of feed"),
+    "no reward": ("feed,ph,titre\n1.5,6,NA\n", "line 2: the reward titre is missing; fill it in, or leave the row out"),
+    "a cell too few": ("feed,ph,titre\n1.5,6,0.25\n1.5,6\n", "line 3 has 2 cells, and the header in line 1 has 3"),
+    "decimal commas between commas": (
+        "feed,ph,titre\n1,5,6,0,25\n",
+        "line 2 has 5 cells.* write decimals with a point",
+    ),
+    "an open quotation mark": ('feed,ph,titre\n1.5,"6,0.25\n', "line 2: it cannot be divided into cells.* close each"),
+    "cannot be set": ("titre,do(titre)\n1,1\n", "line 1: 'titre' cannot be set; what can be is"),
+    "gzip": (gzip.compress(b"feed,ph,titre\n" + b"1,2,3\n" * 100_000), r"compressed \(gzip\); give the unpacked file"),
+    "bzip2": (bz2.compress(b"titre\n1\n", 1), r"compressed \(bzip2\)"),
+    "xz": (lzma.compress(b"titre\n1\n"), r"compressed \(xz\)"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x04\x00", r"compressed \(zstd\)"),
+    "zip": (zipped(b"titre\n1\n"), r"compressed \(zip\)"),
+    "neither text nor zip": (b"\x01\x02\x03", "no text in UTF-8, UTF-16 or Windows-1252; save it as CSV"),
+    "half a character of UTF-16": (b"\xff\xfet\x00i", "no text in UTF-8"),
+    "an old Excel file": (b"\xd0\xcf\x11\xe0" + bytes(600), r"old Excel file \(.xls\)"),
+    "a damaged workbook": (BOOK[:-200], "the Excel file cannot be read"),
+    "too many rows": ("titre\n" + "1\n" * 50_001, "more than 50000 rows"),
+    "too many lines": ("titre\n" + "\n" * 2_000_000, "more than 1048576 lines"),
+    "too many cells": ("titre,feed,ph,a,b,c,d,e,f,g" + ",h" * 90 + "\n" + ("1" + "," * 99 + "\n") * 21_000, "cells"),
+    "one wide row": ("titre" + "," * 1_000_000, "line 1 has 1000001 cells; at most 1000 are read"),
+    "a long number": ("titre\n" + "1" * 100_000 + "x\n", "line 2: the value of titre must be a finite number"),
+    "a long name": ("titre,do(" + "do(" * 30_000 + "\n1,1\n", "line 1: no variable is called"),
+    "a date in Excel": (
+        workbook(NAMES, [datetime.datetime(2024, 5, 1), 6, 1]),
+        "sheet 'Data', row 2: the value of feed",
+    ),
+    "an error of Excel": (workbook(["Run"], [], NAMES, ROW), "sheet 'Data', row 1: no variable is called 'Run'"),
+    "a formula without its value": (workbook(NAMES, [1, "=A2+5", 1]), "row 2: the formula in B2 has no value; open"),
+    "a cell far out": (
+        workbook(NAMES, ROW, more=lambda book: book.active.cell(9, 16_384, 1)),
+        "row 9 has 16384 cells; at most 1000",
+    ),
+    "a large workbook": (zipped(b" " * 41_000_000, SHEET, BOOK), "more than 40 MB once it is unpacked"),
+    "many cells in a workbook": (zipped(XML + b"<row/>" * 600_000, SHEET, BOOK), "too many cells or styles"),
+    "entities in a workbook": (zipped(b"<!DOCTYPE a>" + XML, SHEET, BOOK), "declares entities"),
+    "a column without end": (
+        zipped(XML + b'<row><c r="ZZZZZZZ1"/></row>', SHEET, BOOK),
+        "the Excel file cannot be read",
+    ),
+}
+
+
+def content_of(table):
+    return table.encode() if isinstance(table, str) else table
+
+
+@pytest.mark.parametrize(("table", "rounds"), READ.values(), ids=READ)
+def test_a_file_is_read_as_it_is_meant(study, table, rounds):
+    assert added(study, content_of(table)) == rounds
+
+
+@pytest.mark.parametrize(("table", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_file_is_refused_by_line_and_column(study, table, message):
+    before = study.events
+    with pytest.raises(ArgumentError, match=message):
+        study.add_data(content_of(table))
+    assert study.events == before
+
+
+def test_what_was_set_may_have_columns(study):
+    table = b"feed;ph;titre;do(feed); do( ph )\n1,5;6;0,25;1,5;\n;6;1;;6,5\n"
+    assert added(study, table, ("do(feed)", "do(ph)", "feed")) == [(1.5, None, 1.5), (None, 6.5, None)]
+
+
+def test_columns_are_left_out_by_choice(study):
+    table = b'date,feed,note,ph,note,titre\n2024-05-01,1.5,"a, b",6,x,0.25\n'
+    assert added(study, table, ignore=["date", "note"]) == [ROW]
+    assert added(study, b"feed,ph,titre\n1.5,bad,0.25\n", ignore="ph") == [(1.5, None, 0.25)]
+    with pytest.raises(ArgumentError, match="line 1: there is no column 'dat' to ignore; did you mean 'date'"):
+        study.add_data(table, ignore=["dat", "note"])
+
+
+FRAME = pd.DataFrame([ROW, ROW], columns=NAMES)
+FRAMES = {
+    "pandas": FRAME,
+    "pandas, strings": FRAME.astype(str),
+    "pandas, categories": FRAME.astype("category"),
+    "pandas, nullable": FRAME.convert_dtypes(),
+    "pandas, a named index": FRAME.set_index("feed"),
+    "pandas, an index of several": FRAME.set_index(["feed", "ph"]),
+    "pandas, columns of several levels": FRAME.set_axis(pd.MultiIndex.from_product([NAMES, [""]]), axis=1),
+    "pandas, rows": [row for _, row in FRAME.iterrows()],
+    "Polars": pl.DataFrame(FRAME.to_dict("list")),
+    "Polars, lazy": pl.LazyFrame(FRAME.to_dict("list")),
+    "pyarrow, a table": pa.table(FRAME.to_dict("list")),
+    "pyarrow, a batch": pa.record_batch(FRAME.to_dict("list")),
+    "a dict of columns": FRAME.to_dict("list"),
+    "a dict of arrays and series": {"feed": np.full(2, 1.5), "ph": pl.Series([6, 6]), "titre": (0.25, 0.25)},
+    "a generator": (dict(zip(NAMES, ROW, strict=True)) for _ in range(2)),
+    "DictReader": csv.DictReader(["feed,ph,titre", "1.5,6,0.25", "1.5,6,0.25"]),
+    "a structured array": np.array([ROW, ROW], dtype=[(name, float) for name in NAMES]),
+    "numbers of all kinds": [
+        {"feed": Decimal("1.5"), "ph": np.int8(6), "titre": np.array(0.25)},
+        {"feed": np.float32(1.5), "ph": "6", "titre": " +0.25"},
+    ],
+}
+REFUSED_FRAMES = {
+    "empty": (pd.DataFrame(), "there are no rows of data"),
+    "nothing": (None, "data must be a file, a data frame, or a list of mappings"),
+    "integer columns": (
+        FRAME.set_axis([0, 1, 2], axis=1),
+        r"columns must have the names of variables.* \['0', '1', '2'\]",
+    ),
+    "columns of several levels": (
+        FRAME.set_axis(pd.MultiIndex.from_product([NAMES, ["g"]]), axis=1),
+        r"column \('feed', 'g'\) has several levels; give each column one name",
+    ),
+    "two columns of one name": (FRAME.set_axis(["feed", "feed", "titre"], axis=1), "columns 1 and 2 are both 'feed'"),
+    "two columns of pyarrow": (pa.table([[1.0], [2.0]], names=["titre", "titre"]), "more than once.*'?titre"),
+    "a named index of no variable": (FRAME.rename_axis("batch"), "row 1: no variable is called 'batch'.* ignore="),
+    "a date": (FRAME.assign(ph=pd.Timestamp("2024-05-01")), "row 1: the value of ph must be a number; given Timestamp"),
+    "a date of NumPy": ([{"titre": np.datetime64("2024-05-01", "ns")}], "row 1: the value of titre must be a number"),
+    "an unknown column": (
+        [{"titre": 1}, {"titre": 1, "fed": 2}],
+        "row 2: no variable is called 'fed'; did you mean 'feed'.* ignore=.'fed'",
+    ),
+    "another key": ([{"titre": 1, 3: 2}], "row 1: no variable is called '3'"),
+    "a number too large": ([{"titre": 10**400}], "row 1: the value of titre must be a finite number"),
+    "complex": ([{"titre": 1j}], "row 1: the value of titre must be a number; given 1j"),
+    "a list in a cell": ([{"titre": 1, "ph": [1, 2]}], "row 1: the value of ph must be a number"),
+    "missing only": (pl.DataFrame({"titre": [1, None]}), "row 2: the reward titre is missing"),
+    "NaT only": ([{"titre": pd.NaT}], "row 1: the reward titre is missing"),
+    "columns of two lengths": (
+        {"ph": [6], "titre": [1, 2]},
+        "columns must be lists of one length; given .'ph': 1, 'titre': 2",
+    ),
+    "a number among columns": ({"titre": [1, 2], "ph": 6}, "columns must be lists of one length"),
+    "an array": (np.ones((2, 3)), "an array has no names of columns; give a data frame"),
+    "rows of lists": ([[1, 2, 3]], "data must be a file, a data frame"),
+    "a lazy frame that fails": (pl.LazyFrame({"a": [1]}).select("titre"), 'cannot be read: .*"titre"'),
+    "rows without end": (({"titre": 1} for _ in iter(int, 1)), "more than 50000 rows"),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_a_table_in_memory_is_read(study, frame):
+    assert added(study, frame) == [ROW, ROW]
+
+
+@pytest.mark.parametrize(("frame", "message"), REFUSED_FRAMES.values(), ids=REFUSED_FRAMES)
+def test_a_table_in_memory_is_refused_by_row_and_column(study, frame, message):
+    before = study.events
+    with pytest.raises(ArgumentError, match=message):
+        study.add_data(frame)
+    assert study.events == before
+
+
+def test_missing_values_of_every_library_are_missing(study):
+    nothing = [None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT"), np.float32("nan"), "", "NA"]
+    assert added(study, [{"feed": cell, "titre": 1} for cell in nothing]) == [(None, None, 1.0)] * len(nothing)
+    assert added(study, pd.DataFrame({"feed": pd.array([1, None], "Int64"), "titre": [True, False]})) == [
+        (1.0, None, 1.0),
+        (None, None, 0.0),
+    ]
+
+
+def test_a_row_of_a_database_is_a_row(study):
+    with sqlite3.connect(":memory:") as connection:
+        connection.row_factory = sqlite3.Row
+        rows = connection.execute("SELECT 1.5 AS feed, 6 AS ph, 0.25 AS titre")
+        assert added(study, rows) == [ROW]
+    connection.close()
+    assert added(study, FRAME.iloc[0]) == [ROW]
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        [{"ph": 6}, {}],
+        [{"ph": "6"}, {"ph": None}],
+        {"ph": [6, None]},
+        pl.DataFrame({"ph": [6, None]}),
+        pl.LazyFrame({"do(ph)": [6, None]}),
+        pd.DataFrame({"ph": pd.array([6, None], "Int64")}),
+    ],
+)
+def test_what_was_set_may_be_a_table_of_its_own(study, do):
+    assert added(study, FRAME, ("do(feed)", "do(ph)"), do=do) == [(None, 6.0), (None, None)]
+
+
+def test_what_was_set_may_be_said_for_all(study):
+    table = FRAME.assign(**{"do(feed)": [1.5, None], "do(ph)": [6, 6]})
+    assert added(study, table, ("do(feed)", "do(ph)"), do={"ph": 6}) == [(1.5, 6.0), (None, 6.0)]
+
+
+@pytest.mark.parametrize(
+    ("do", "message"),
+    [
+        ([{"ph": 6}], "do has 1 rows for 2 rows of data"),
+        (pl.DataFrame({"ph": [6, 6, 6]}), "do has 3 rows for 2 rows of data"),
+        ({"ph": [6, 6, 6]}, "do has 3 rows for 2 rows of data"),
+        (pl.DataFrame({"pH": [6, 6]}), "do, row 1: 'pH' cannot be set; did you mean 'ph'"),
+        ([{"ph": 6}, {"ph": "x"}], r"do, row 2: the value of do\(ph\) must be a finite number; given 'x'"),
+        ({"feed": 2}, r"row 2: the column do\(feed\) says 1.5 and the argument do says 2.0; give one of them"),
+        (3, "do must be a file, a data frame"),
+    ],
+)
+def test_what_was_set_is_refused_by_row_and_name(study, do, message):
+    table = FRAME.assign(**{"do(feed)": [None, 1.5]})
+    with pytest.raises(ArgumentError, match=message):
+        study.add_data(table, do=do)
+
+
+def test_one_reader_for_python_the_command_line_and_the_page(tmp_path):
+    database, past = tmp_path / "plant.db", tmp_path / "past.csv"
+    study = create_study("plant", storage=database, **SYSTEM)
+    past.write_bytes("date;feed;ph;titre\n1.5.24;1,5;6;0,25\n".encode("utf-16"))
+    study.add_data(past, ignore="date")
+    study.add_data(str(past), ignore="date")
+    command = ["study", "import", str(database), str(past)]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code == 2
+    assert f"{past}: line 1: no variable is called 'date'" in refused.output.replace("\n", "")
+    assert "1 rounds were added" in CliRunner().invoke(app, [*command, "--ignore", "date"]).stdout
+    visitor = Visitor(database)
+    visitor.get("/studies/1")
+    visitor.send("import", {}, 422, {"file": ("past.csv", past.read_bytes())})
+    assert "line 1: no variable is called &#39;date&#39;" in visitor.html
+    visitor.send("import", {"ignore": "date\n"}, files={"file": ("past.csv", past.read_bytes())})
+    visitor.send("import", {"ignore": "date\nnote", "csv": "\tfeed\tph\ttitre\tdate\tnote\n0\t1,5\t6\t0,25\t\t\n"})
+    visitor.send("import", files={"file": ("past.xlsx", workbook(NAMES, ROW))})
+    visitor.send("import", {}, 422, {"file": ("past.csv", gzip.compress(b"titre\n1\n"))})
+    assert study.data().select(NAMES).rows() == [ROW] * 6
+    with pytest.raises(ArgumentError, match=r"cannot read .*nowhere\.csv: No such file"):
+        study.add_data(tmp_path / "nowhere.csv")
+    with pytest.raises(ArgumentError, match=r"cannot read .*: Is a directory"):
+        study.add_data(tmp_path)
+
+
+def test_without_openpyxl_the_extra_is_named(study, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'cbo-gym\[excel\]'"):
+        study.add_data(BOOK)
+
+
+def test_a_large_import_is_several_events_or_none(tmp_path):
+    study = create_study("plant", storage=tmp_path / "plant.db", **SYSTEM)
+    rows = "".join(f"{index % 5},6,{index / 7}\n" for index in range(12_000))
+    with pytest.raises(ArgumentError, match="line 12002: the value of titre"):
+        study.add_data(f"feed,ph,titre\n{rows}1,6,x\n".encode())
+    assert study.events == 0
+    assert study.add_data(f"feed,ph,titre\n{rows}".encode()) == 12_000
+    assert study.events == 2
+    assert load_study(storage=tmp_path / "plant.db").data()["titre"].to_list() == [index / 7 for index in range(12_000)]
+
+
+NASTY = ["=x", "+a b", "@b", "a,b", 'c"d', "\u00b5", "a\nb", "y"]
+
+
+def test_an_export_can_be_imported_again(tmp_path):
+    about = {
+        "variables": NASTY,
+        "reward": "y",
+        "settable": dict.fromkeys(("=x", "+a b", "a\nb"), (-9, 9)),
+        "targets": [["=x"], ["+a b"], ["a\nb"], []],
+        "agent": "Random",
+    }
+    old = create_study("old", storage=tmp_path / "a.db", **about)
+    old.add_data([dict.fromkeys(NASTY, float(index)) for index in range(150)])
+    old.add_data([dict.fromkeys(NASTY, -1 / 3) | {"@b": None}], do={"=x": 1e-7})
+    old.add_data([{"y": 1}], do={"a\nb": -2})
+    text = csv_of(old.data())
+    header = next(csv.reader(io.StringIO(text)))
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in header)
+    new = create_study("new", storage=tmp_path / "b.db", **about)
+    with_notes = csv_of(old.data().with_columns(note=pl.lit('=1+1, "x"')))
+    for table in (text, with_notes, text.replace("\n", "\r\n").encode("utf-16")):
+        assert new.add_data(content_of(table), ignore="note" if table is with_notes else ()) == 152
+        assert new.data().tail(152).equals(old.data())
+
+
+def test_intervals_can_be_exported_and_imported(tmp_path):
+    about = {
+        "diagram": "dag { a -> y }",
+        "reward": "y",
+        "mode": "aggregated",
+        "parameters": {"p": {"node": "a", "bounds": (0, 1)}, "q": {"node": "y", "bounds": (0, 1)}},
+        "agent": "Random",
+    }
+    old = create_study("old", storage=tmp_path / "a.db", **about)
+    old.add_data({"a": [1, 2], "y": [3, 4], "do(p)": [[0, 0.5], [0.1, 0.2]], "do(q)": [(0, 1), np.array([0.5, 0.7])]})
+    old.add_data({"a": 1, "y": 2}, do={"p": (0.25, 0.5), "q": "[0, 1]"})
+    new = create_study("new", storage=tmp_path / "b.db", **about)
+    assert new.add_data(csv_of(old.data()).encode()) == 3
+    assert new.data().equals(old.data())
+    assert new.data()["do(p)"].to_list() == [[0, 0.5], [0.1, 0.2], [0.25, 0.5]]
+    for cell in (0.5, "0.5", [0.5], [0, 1, 2], [0, None], "[0; 1]"):
+        with pytest.raises(ArgumentError, match=r"row 1: the value of do\(p\) must be an interval"):
+            new.add_data([{"y": 1, "do(p)": cell, "do(q)": [0, 1]}])
+
+
+def test_contexts_are_read_from_tables(tmp_path):
+    about = {
+        "diagram": "dag { age -> dose -> health; age -> health }",
+        "reward": "health",
+        "mode": "contextual",
+        "settable": {"dose": (0, 10)},
+        "contexts": ["age"],
+        "agent": "Random",
+    }
+    study = create_study("s", storage=tmp_path / "a.db", **about)
+    assert study.add_data(b"age;dose;health\n62;1,5;0,5\n") == 1
+    with pytest.raises(ArgumentError, match=r"line 3: the context must give a number for each of \['age'\]"):
+        study.add_data(b"age;dose;health\n62;1,5;0,5\n;1,5;0,5\n")
