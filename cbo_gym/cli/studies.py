@@ -120,7 +120,7 @@ def import_data(
     Example: [b]cbo-gym study import fermenter.db past.csv[/b]
     """
     count = _study(database, study, agent).add_data(data, ignore=ignore or ())
-    say(f"{count} rounds were added.")
+    say(f"{count} {'round was' if count == 1 else 'rounds were'} added.")
 
 
 @studies.command()

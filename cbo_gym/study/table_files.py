@@ -10,11 +10,11 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, naming_the_extra, printable, shown, text_of
+from cbo_gym.errors import ArgumentError, naming_the_extra, printable, shortened, shown, text_of
 
 MAX_BYTES = 20_000_000
 # Rows of a sheet of Excel, the blank ones included.
@@ -90,7 +90,9 @@ def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ArgumentError(f"cannot read {printable(str(path))}: {reason}; give a CSV or Excel file") from error
+        raise ArgumentError(
+            f"cannot read {shortened(printable(str(path)))}: {reason}; give a CSV or Excel file"
+        ) from error
     return read_content(content, is_name, f"{path}: ")
 
 
@@ -140,23 +142,20 @@ def _csv(text: str, is_name: Callable[[str], bool], source: str) -> Table:
     if lines and (stated := re.fullmatch(r'"?sep=([^\w\s"]|\t)"?\s*', lines[0], re.I)):
         separator, lines[0] = stated[1], "\n"
     comment = _blank_comments(lines)
-    first = next((number for number, line in enumerate(lines) if line != "\n"), None)
-    if first is None:
+    filled = [number for number, line in enumerate(lines) if line != "\n"]
+    if not filled:
         raise ArgumentError(f"{source}there are no rows of data; the file is empty")
+    first = filled[0]
+    # NumPy writes the header as a comment, and a name may begin as one.
+    headers = [lines[first], *([comment.strip().removeprefix("#"), comment] if comment else [])]
 
-    def score(line: str, separator: str) -> tuple[int, bool, int]:
-        cells = _cells([line, *lines[first + 1 : first + 10]], separator)
-        return sum(map(is_name, cells[:MAX_COLUMNS])), separator != " ", len(cells)
+    def score(header: str, separator: str) -> tuple[int, int, bool, int]:
+        cells = _cells([header, *lines[first + 1 : first + 10]], separator)
+        return sum(map(is_name, cells[:MAX_COLUMNS])), -headers.index(header), separator != " ", len(cells)
 
-    candidates = [separator] if separator else SEPARATORS
-    separator = max(candidates, key=lambda one: score(lines[first], one))
-    if comment is not None:
-        # NumPy writes the header as a comment.
-        names = comment.strip().removeprefix("#")
-        best = max(candidates, key=lambda one: score(names, one))
-        if score(names, best)[0] > score(lines[first], separator)[0]:
-            first, separator = first - 1, best
-            lines[first] = names
+    header, separator = max(product(headers, [separator] if separator else SEPARATORS), key=lambda pair: score(*pair))
+    if header != lines[first]:
+        lines[first - 1] = header
     _require_small(lines, separator, source)
     return _table(list(_records(lines, separator, source)), separator, source)
 

@@ -7,8 +7,9 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from itertools import islice
 from numbers import Real
 from pathlib import Path
@@ -27,7 +28,7 @@ MISSING |= {"-", "\N{EN DASH}", "\N{EM DASH}", "\N{MINUS SIGN}"}
 MAX_NAME = 5_000
 MAX_NUMBER = 100
 TRUTH = {"true": 1.0, "false": 0.0}
-DO = re.compile(r"do\s*\(\s*(.*?)\s*\)", re.I | re.S)
+DO = re.compile(r"do\s*\(\s*(.*?)\s*\)")
 UNNAMED = re.compile(r"column \d+|Unnamed: \d+(\.\d+)*")
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I | re.A)
 COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.I | re.A)
@@ -71,6 +72,11 @@ class Columns:
     units: Mapping[str, str]
     intervals: bool
 
+    @cached_property
+    def set_to(self) -> dict[str, str]:
+        """``do(X)`` -> ``X``."""
+        return {f"do({name})": name for name in self.settable}
+
 
 def read_rows(given: Any, columns: Columns, *, do: Any = None, ignore: Iterable[str] | str = ()) -> list[TableRow]:
     """Read a table of past rounds.
@@ -84,51 +90,50 @@ def read_rows(given: Any, columns: Columns, *, do: Any = None, ignore: Iterable[
     Raises:
         ArgumentError: naming the row, the column and what is wrong there.
     """
-    names = [*columns.variables, *(f"do({name})" for name in columns.settable)]
-    rows = _Reader(names, columns, [ignore] if isinstance(ignore, str) else list(ignore)).read(given)
+    known = {name: name for name in (*columns.variables, *columns.set_to)}
+    rows = _Reader("data", known, columns, [ignore] if isinstance(ignore, str) else ignore).read(given)
     done = _done(do, columns, len(rows))
-    return [_row(label, cells, set_to) for (label, cells), set_to in zip(rows, done, strict=True)]
+    return [_row(label, cells, set_to, columns) for (label, cells), set_to in zip(rows, done, strict=True)]
 
 
 def _done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
     """What was set in each round, by the names of ``do(X)`` columns."""
     if do is None:
         return [{}] * count
-    reader = _Reader([f"do({name})" for name in columns.settable], columns, [], bare=True)
-    rows = [cells for _, cells in reader.read(do, what="do")]
-    for_all = isinstance(do, Mapping) and not reader.has_columns(do)
-    if for_all:
+    known = {form: name for name, bare in columns.set_to.items() for form in (name, bare)}
+    reader = _Reader("do", known, columns)
+    rows = [cells for _, cells in reader.read(do)]
+    if isinstance(do, Mapping) and not reader.has_columns(do):
         return rows * count
     if len(rows) != count:
         raise ArgumentError(f"do has {len(rows)} rows for {count} rows of data")
     return rows
 
 
-def _row(label: str, cells: Mapping[str, Any], done: Mapping[str, Any]) -> TableRow:
-    values = {name: value for name, value in cells.items() if not DO.fullmatch(name)}
+def _row(label: str, cells: Mapping[str, Any], done: Mapping[str, Any], columns: Columns) -> TableRow:
+    values = {name: value for name, value in cells.items() if name not in columns.set_to}
     set_to = {name: value for name, value in cells.items() if name not in values and value is not None}
     for name, value in done.items():
         if value is not None and set_to.setdefault(name, value) != value:
             raise ArgumentError(
                 f"{label}: the column {name} says {set_to[name]} and the argument do says {value}; give one of them"
             )
-    return TableRow(label, values, {name[3:-1]: value for name, value in set_to.items()})
+    return TableRow(label, values, {columns.set_to[name]: value for name, value in set_to.items()})
 
 
 class _Reader:
     """Reads tables whose columns have some names.
 
     Args:
-        names: Names of the columns.
+        argument: Name of the argument that gives them, ``"data"`` or ``"do"``.
+        known: Header cell -> column of the study.
         columns: All names of the study.
         ignore: Names of columns to leave out.
-        bare: Whether ``X`` stands for ``do(X)``.
     """
 
-    def __init__(self, names: Sequence[str], columns: Columns, ignore: Sequence[str], bare: bool = False) -> None:
-        self._columns, self._bare = columns, bare
+    def __init__(self, argument: str, known: Mapping[str, str], columns: Columns, ignore: Iterable[str] = ()) -> None:
+        self._argument, self._exact, self._columns = argument, known, columns
         self._ignore = {_plain_name(str(name)) for name in ignore} - {""}
-        self._exact = {name: name for name in names} | ({name[3:-1]: name for name in names} if bare else {})
         # As spreadsheets change them, and as an export protects them from spreadsheets.
         self._alike: dict[str, str] = {}
         for given, name in self._exact.items():
@@ -142,12 +147,12 @@ class _Reader:
         alike = _plain_name(name)
         return self._exact.get(name) or self._alike.get(alike) or self._alike.get(DO.sub(r"do(\1)", alike))
 
-    def read(self, given: Any, what: str = "data") -> list[tuple[str, dict[str, Any]]]:
+    def read(self, given: Any) -> list[tuple[str, dict[str, Any]]]:
         """Label of each row, and its values by the names of the columns."""
-        table = self._table(given, what)
-        if what != "data":
-            table = Table(table.names, table.rows, table.numbers, f"{what}, {table.noun}", table.header)
-        if not table.rows and what == "data":
+        table = self._table(given)
+        if self._argument == "do":
+            table = replace(table, noun=f"do, {table.noun}")
+        elif not table.rows:
             raise ArgumentError(f"{table.header or 'data'}: there are no rows of data")
         used = self._used(table)
         start = self._has_units(table, used)
@@ -181,9 +186,9 @@ class _Reader:
         used: dict[int, str] = {}
         leading = True
         for index, name in enumerate(names):
-            found = self.find(name)
             if _plain_name(name) in self._ignore:
                 continue
+            found = self.find(name)
             cells = [row[index] for row in table.rows]
             if found is None:
                 leading = leading and bool(UNNAMED.fullmatch(name)) and all(map(_is_position, cells))
@@ -209,12 +214,11 @@ class _Reader:
         advice = f"to leave the column out, ignore it: ignore=[{name!r}], --ignore {name!r}, or the field of the page"
         if UNNAMED.fullmatch(name):
             raise ArgumentError(f"{where}: {name} has no name, and it is not empty; name it, or {advice}")
-        if self._bare or (set_by := DO.fullmatch(name)):
-            target = name if self._bare else set_by[1]
-            settable = self._columns.settable
+        if self._argument == "do" or DO.fullmatch(name):
+            target, settable = DO.sub(r"\1", name), self._columns.settable
             raise ArgumentError(
                 f"{where}: {target!r} cannot be set{did_you_mean(target, settable)}; what can be is "
-                f"{shown(list(settable))}{'' if self._bare else f'; {advice}'}"
+                f"{shown(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
             )
         known = self._columns.variables
         raise ArgumentError(
@@ -230,7 +234,7 @@ class _Reader:
         if not row or not all(isinstance(cell, str) and _is_word(cell) for cell in row.values()):
             return False
         for name, cell in row.items():
-            unit = self._columns.units.get(name.removeprefix("do(").removesuffix(")") if DO.fullmatch(name) else name)
+            unit = self._columns.units.get(self._columns.set_to.get(name, name))
             if unit is not None and _plain_unit(unit) != _plain_unit(cell):
                 raise ArgumentError(
                     f"{table.label(0)}: the unit of {name} is {cell!r}, and in this study it is {unit!r}; convert the "
@@ -241,7 +245,7 @@ class _Reader:
     # Cells ---------------------------------------------------------------------------------------------------
 
     def _value(self, cell: Any, name: str, comma: str) -> Any:
-        if not (self._columns.intervals and DO.fullmatch(name)):
+        if not (self._columns.intervals and name in self._columns.set_to):
             return _number(cell, comma)
         if isinstance(cell, str) and (ends := INTERVAL.fullmatch(cell.strip())):
             # An export writes points, whatever the cells around have after a spreadsheet saved it.
@@ -255,14 +259,14 @@ class _Reader:
 
     # Tables --------------------------------------------------------------------------------------------------
 
-    def _table(self, given: Any, what: str) -> Table:
+    def _table(self, given: Any) -> Table:
         if isinstance(given, str | os.PathLike):
-            return read_path(Path(given), lambda name: self.find(name) is not None)
+            return read_path(Path(given), self._is_name)
         if hasattr(given, "read"):
             given = given.read(MAX_BYTES + 1)
             given = given.encode(errors="replace") if isinstance(given, str) else given
         if isinstance(given, bytes | bytearray | memoryview):
-            return read_content(bytes(given), lambda name: self.find(name) is not None)
+            return read_content(bytes(given), self._is_name)
         # A row of pandas or of a database.
         if hasattr(given, "keys") and not hasattr(given, "columns"):
             given = dict(given)
@@ -274,10 +278,10 @@ class _Reader:
             rows = list(islice([given] if isinstance(given, Mapping) else given, MAX_ROWS + 1))
             rows = [dict(row) if hasattr(row, "keys") else row for row in rows]
         except TypeError as error:
-            raise _no_table(what, given) from error
+            raise self._no_table(given) from error
         require_few(len(rows))
         if wrong := [row for row in rows if not isinstance(row, Mapping)]:
-            raise _no_table(what, wrong[0])
+            raise self._no_table(wrong[0])
         names = list(dict.fromkeys(name for row in rows for name in row))
         return Table(names, [[row.get(name) for name in names] for row in rows], range(1, len(rows) + 1))
 
@@ -285,16 +289,19 @@ class _Reader:
         """Whether a mapping holds columns, and not one row."""
 
         def is_column(name: Any, cell: Any) -> bool:
-            is_set = self._columns.intervals and (self._bare or DO.fullmatch(str(name)))
+            is_set = self._columns.intervals and self._exact.get(name) in self._columns.set_to
             return _is_sequence(cell) and not (is_set and len(cell) == 2 and not any(map(_is_sequence, cell)))
 
         return any(is_column(name, cell) for name, cell in given.items())
 
+    def _is_name(self, cell: str) -> bool:
+        return self.find(cell) is not None
 
-def _no_table(what: str, given: Any) -> ArgumentError:
-    return ArgumentError(
-        f"{what} must be a file, a data frame, or a list of mappings from names to numbers; given {shown(given)}"
-    )
+    def _no_table(self, given: Any) -> ArgumentError:
+        return ArgumentError(
+            f"{self._argument} must be a file, a data frame, or a list of mappings from names to numbers; given "
+            f"{shown(given)}"
+        )
 
 
 def _frame(given: Any) -> tuple[list[Any], list[Any]] | None:
