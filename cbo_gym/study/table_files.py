@@ -219,8 +219,8 @@ def _records(lines: Sequence[str], separator: str, source: str) -> Iterator[tupl
             return
         except csv.Error as error:
             raise ArgumentError(
-                f"{source}line {number}: it cannot be divided into cells ({error}); close each quotation mark, or "
-                "leave them out"
+                f"{source}line {number}: it cannot be divided into cells ({error}); close each quotation mark right "
+                "before a separator, or leave them out"
             ) from error
         if any(map(str.strip, cells)):
             yield number, cells

@@ -90,8 +90,11 @@ def read_rows(given: Any, columns: Columns, *, do: Any = None, ignore: Iterable[
     Raises:
         ArgumentError: naming the row, the column and what is wrong there.
     """
+    ignored = [ignore] if isinstance(ignore, str) else ignore
+    if not isinstance(ignored, Iterable):
+        raise ArgumentError(f"ignore must be a list of names of columns; given {shown(ignore)}")
     known = {name: name for name in (*columns.variables, *columns.set_to)}
-    rows = _Reader("data", known, columns, [ignore] if isinstance(ignore, str) else ignore).read(given)
+    rows = _Reader("data", known, columns, ignored).read(given)
     done = _done(do, columns, len(rows))
     return [_row(label, cells, set_to, columns) for (label, cells), set_to in zip(rows, done, strict=True)]
 
@@ -103,7 +106,7 @@ def _done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
     known = {form: name for name, bare in columns.set_to.items() for form in (name, bare)}
     reader = _Reader("do", known, columns)
     rows = [cells for _, cells in reader.read(do)]
-    if isinstance(do, Mapping) and not reader.has_columns(do):
+    if _is_mapping(do) and not reader.has_columns(do):
         return rows * count
     if len(rows) != count:
         raise ArgumentError(f"do has {len(rows)} rows for {count} rows of data")
@@ -267,20 +270,19 @@ class _Reader:
             given = given.encode(errors="replace") if isinstance(given, str) else given
         if isinstance(given, bytes | bytearray | memoryview):
             return read_content(bytes(given), self._is_name)
-        # A row of pandas or of a database.
-        if hasattr(given, "keys") and not hasattr(given, "columns"):
+        if _is_mapping(given):
             given = dict(given)
         if isinstance(given, dict) and self.has_columns(given):
             return _of_columns(list(given), list(given.values()))
         if (frame := _frame(given)) is not None:
             return _of_columns(*frame)
         try:
-            rows = list(islice([given] if isinstance(given, Mapping) else given, MAX_ROWS + 1))
-            rows = [dict(row) if hasattr(row, "keys") else row for row in rows]
+            rows = list(islice([given] if isinstance(given, dict) else given, MAX_ROWS + 1))
+            rows = [dict(row) if _is_mapping(row) else row for row in rows]
         except TypeError as error:
             raise self._no_table(given) from error
         require_few(len(rows))
-        if wrong := [row for row in rows if not isinstance(row, Mapping)]:
+        if wrong := [row for row in rows if not isinstance(row, dict)]:
             raise self._no_table(wrong[0])
         names = list(dict.fromkeys(name for row in rows for name in row))
         return Table(names, [[row.get(name) for name in names] for row in rows], range(1, len(rows) + 1))
@@ -366,6 +368,11 @@ def _before(header: str) -> str:
 
 
 # Cells -------------------------------------------------------------------------------------------------------
+
+
+def _is_mapping(given: Any) -> bool:
+    """Whether it is a mapping, or a row of pandas or of a database."""
+    return hasattr(given, "keys") and not hasattr(given, "columns")
 
 
 def _is_sequence(cell: Any) -> bool:

@@ -106,7 +106,7 @@ def test_a_study_in_a_browser(tmp_path, browser, width, scheme):
         lines = [grown({}) | {"do(ph)": ""}, grown({"ph": 7.0}) | {"do(ph)": 7.0}]
         content = "\n".join([",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)])
         file = {"name": "past.csv", "mimeType": "text/csv", "buffer": content.encode()}
-        page.get_by_label("CSV file of past rounds").set_input_files(file)
+        page.get_by_label("CSV or Excel file of past rounds").set_input_files(file)
         page.get_by_role("button", name="Import").click()
         expect(page.locator(".success")).to_have_text("2 rounds were added.")
 

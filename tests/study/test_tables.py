@@ -161,7 +161,10 @@ REFUSED = {
         "feed,ph,titre\n1,5,6,0,25\n",
         "line 2 has 5 cells.* write decimals with a point",
     ),
-    "an open quotation mark": ('feed,ph,titre\n1.5,"6,0.25\n', "line 2: it cannot be divided into cells.* close each"),
+    "an open quotation mark": (
+        'feed,ph,titre\n1.5,"6,0.25\n',
+        "line 2: it cannot be divided into cells.* close each quot",
+    ),
     "cannot be set": ("titre,do(titre)\n1,1\n", "line 1: 'titre' cannot be set; what can be is"),
     "gzip": (gzip.compress(b"feed,ph,titre\n" + b"1,2,3\n" * 100_000), r"compressed \(gzip\); give the unpacked file"),
     "bzip2": (bz2.compress(b"titre\n1\n", 1), r"compressed \(bzip2\)"),
@@ -226,6 +229,8 @@ def test_columns_are_left_out_by_choice(study):
     assert added(study, b"feed,ph,titre\n1.5,bad,0.25\n", ignore="ph") == [(1.5, None, 0.25)]
     with pytest.raises(ArgumentError, match="line 1: there is no column 'dat' to ignore; did you mean 'date'"):
         study.add_data(table, ignore=["dat", "note"])
+    with pytest.raises(ArgumentError, match="ignore must be a list of names of columns; given 3"):
+        study.add_data(table, ignore=3)
 
 
 FRAME = pd.DataFrame([ROW, ROW], columns=NAMES)
@@ -327,6 +332,7 @@ def test_a_row_of_a_database_is_a_row(study):
         [{"ph": 6}, {}],
         [{"ph": "6"}, {"ph": None}],
         {"ph": [6, None]},
+        b"feed,ph\n,6\nNA,NA\n",
         pl.DataFrame({"ph": [6, None]}),
         pl.LazyFrame({"do(ph)": [6, None]}),
         pd.DataFrame({"ph": pd.array([6, None], "Int64")}),
@@ -338,7 +344,8 @@ def test_what_was_set_may_be_a_table_of_its_own(study, do):
 
 def test_what_was_set_may_be_said_for_all(study):
     table = FRAME.assign(**{"do(feed)": [1.5, None], "do(ph)": [6, 6]})
-    assert added(study, table, ("do(feed)", "do(ph)"), do={"ph": 6}) == [(1.5, 6.0), (None, 6.0)]
+    for do in ({"ph": 6}, pd.Series({"ph": 6.0})):
+        assert added(study, table, ("do(feed)", "do(ph)"), do=do) == [(1.5, 6.0), (None, 6.0)]
 
 
 @pytest.mark.parametrize(
