@@ -157,7 +157,7 @@ def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> No
     Texts are written as :func:`cbo_gym.files.csv_text` has them; numbers stay numbers.
     """
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(map(csv_text, header))
+    writer.writerow(header)
     for row in rows:
         writer.writerow([_cell(row[name]) for name in header])
         sys.stdout.flush()
