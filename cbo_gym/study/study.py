@@ -126,7 +126,8 @@ class Study:
             ArgumentError: naming the row, the column and what is wrong there; nothing is stored then.
             MissingExtraError: if it is an Excel file, and the extra ``excel`` is not installed.
         """
-        names = Columns(self._feedback.nodes, self.settable, self.about.units, self.about.mode == "aggregated")
+        about, intervals = self.about, self.about.mode == "aggregated"
+        names = Columns(self._feedback.nodes, self.settable, about.units, intervals, about.ignored)
         rows = read_rows(rounds, names, do=do, ignore=ignore)
         read = [self._round(row) for row in rows]
         self._require_measured(rows, read)

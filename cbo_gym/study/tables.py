@@ -65,12 +65,14 @@ class Columns:
         settable: Names of what can be set; their columns are ``do(X)``.
         units: Name -> unit.
         intervals: Whether what is set is an interval.
+        ignored: Names of columns that the study leaves out if they are there.
     """
 
     variables: Sequence[str]
     settable: Sequence[str]
     units: Mapping[str, str]
     intervals: bool
+    ignored: Sequence[str] = ()
 
     @cached_property
     def set_to(self) -> dict[str, str]:
@@ -137,6 +139,9 @@ class _Reader:
     def __init__(self, argument: str, known: Mapping[str, str], columns: Columns, ignore: Iterable[str] = ()) -> None:
         self._argument, self._exact, self._columns = argument, known, columns
         self._ignore = {_plain_name(str(name)) for name in ignore} - {""}
+        self._left_out = self._ignore | {
+            _plain_name(form) for name in columns.ignored for form in (name, f"do({name})")
+        }
         # As spreadsheets change them, and as an export protects them from spreadsheets.
         self._alike: dict[str, str] = {}
         for given, name in self._exact.items():
@@ -189,7 +194,7 @@ class _Reader:
         used: dict[int, str] = {}
         leading = True
         for index, name in enumerate(names):
-            if _plain_name(name) in self._ignore:
+            if _plain_name(name) in self._left_out:
                 continue
             found = self.find(name)
             cells = [row[index] for row in table.rows]
