@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbo_gym.errors import OperationError, printable
+from cbo_gym.errors import ArgumentError, OperationError, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,10 +25,33 @@ _CURES = {
     errno.EROFS: "give a place that may be written to",
     errno.ENAMETOOLONG: "give a shorter name",
     errno.EISDIR: "it is a folder; give a file",
+    errno.EEXIST: "a folder of this path is a file; give another path",
+    errno.ENOTDIR: "a folder of this path is a file; give another path",
 }
 
 
 FORMULA = ("=", "+", "-", "@")  # what begins with one of these, spreadsheets work out
+
+
+def require_file(path: Path | str, *endings: str) -> Path:
+    """A path to which a file of one format can be written; nothing is written yet.
+
+    Args:
+        path: of the file.
+        endings: of names of files in this format, with their dots; the first is the one to advise.
+
+    Raises:
+        ArgumentError: if it is a folder, or has another ending.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise ArgumentError(f"{printable(str(file))} is a folder; give a file in it, such as new{endings[0]}")
+    if not file.name.lower().endswith(endings):
+        raise ArgumentError(
+            f"{printable(str(file))} does not end in {' or '.join(endings)}, and no other format is written; give a "
+            f"name such as {printable(file.stem)}{endings[0]}"
+        )
+    return file
 
 
 @contextmanager

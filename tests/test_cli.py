@@ -410,7 +410,12 @@ def test_optimum_prints_what_is_recorded():
     assert list(found) == list(line)
 
 
-def test_a_folder_is_no_file_for_a_run(tmp_path):
-    done = CliRunner().invoke(app, ["run", "Random", "CBO/Dropwave-v0", "--horizon", "2", "--out", str(tmp_path)])
+@pytest.mark.parametrize(
+    ("name", "message"), [("", "is a folder; give a file in it, such as new.parquet"), ("r.csv", "such as r.parquet")]
+)
+def test_a_run_is_written_to_a_parquet_file_alone(tmp_path, name, message):
+    out = str(tmp_path / name)
+    done = CliRunner().invoke(app, ["run", "Random", "CBO/Dropwave-v0", "--horizon", "2", "--out", out])
     assert done.exit_code == 2
-    assert "is a folder; give a file for the run" in done.output
+    assert message in " ".join(done.output.split())
+    assert list(tmp_path.iterdir()) == []

@@ -23,7 +23,7 @@ from cbo_gym.cli.application import (
 from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
 from cbo_gym.cli.suites import SuiteOption, SuiteSeeds, grid
-from cbo_gym.errors import ArgumentError
+from cbo_gym.files import require_file
 
 if TYPE_CHECKING:
     from cbo_gym.evaluation.play.forecast import Forecast, Planned
@@ -67,8 +67,7 @@ def run(
     from cbo_gym.progress import progress_bar
 
     if out is not None:
-        if out.is_dir():
-            raise ArgumentError(f"{out} is a folder; give a file for the run")
+        require_file(out, ".parquet")
         require_writable(out.parent)
     with progress_bar() as progress:
         bar = progress.add_task("rounds", total=None)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 import networkx as nx
 
 from cbo_gym.errors import ArgumentError, did_you_mean, naming_the_extra
+from cbo_gym.files import replacing, require_file
 from cbo_gym.scm import diagram_graphs, diagram_text
 from cbo_gym.scm.diagram_parts import Edge, Parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+PICTURES = (".svg", ".png", ".pdf", ".eps", ".jpg")
 
 
 class CausalDiagram:
@@ -383,6 +386,7 @@ class CausalDiagram:
             The Matplotlib figure, which belongs to no window.
 
         Raises:
+            ArgumentError: if the path has another ending, or is a folder.
             MissingExtraError: without Matplotlib.
         """
         with naming_the_extra("a picture"):
@@ -390,7 +394,8 @@ class CausalDiagram:
 
             figure = Picture(self).figure
         if path is not None:
-            figure.savefig(path)
+            with replacing(require_file(path, *PICTURES)) as temporary:
+                figure.savefig(temporary)
         return figure
 
     def _repr_svg_(self) -> str:

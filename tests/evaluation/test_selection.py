@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 import yaml
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.compare.parameter_choice import choose_parameter, read_chosen, write_choice
 
@@ -144,6 +145,14 @@ def test_a_failed_run_is_missing():
 def test_two_runs_for_one_cell_are_an_error(second):
     with pytest.raises(ValueError, match=r"two runs of beta=5(\.0)? on E1 with seed 0: .* give those of one sweep"):
         choose_parameter([*grid(AVERAGES), second], "A", "beta")
+
+
+@pytest.mark.parametrize("name", ["", "chosen.json"])
+def test_a_choice_is_written_to_a_yaml_file_alone(tmp_path, name):
+    choice = choose_parameter(grid(AVERAGES), "A", "beta", "best")
+    with pytest.raises(ArgumentError, match=r"such as \w+\.yaml"):
+        write_choice(tmp_path / name, choice, "cbo-gym choose A")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_choice_is_written_and_read_back(tmp_path):

@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from cbo_gym.errors import ArgumentError
 from cbo_gym.scm import CausalDiagram
 
 DIAMOND = CausalDiagram("ABCD", [("A", "B"), ("A", "C"), ("B", "D"), ("C", "D")], [("A", "D")])
@@ -278,3 +279,13 @@ def test_equality_hash_repr_and_pickling_do_not_depend_on_order() -> None:
     assert DIAMOND != "ABCD"
     assert "A -> B" in repr(DIAMOND)
     assert "A <-> D" in repr(DIAMOND)
+
+
+def test_a_picture_is_written_in_the_format_that_its_path_names(tmp_path):
+    diagram = CausalDiagram(["a", "b"], [("a", "b")])
+    diagram.plot(tmp_path / "new" / "graph.svg")
+    assert "<svg" in (tmp_path / "new" / "graph.svg").read_text(encoding="utf-8")
+    for path, message in [("graph.doc", "such as graph.svg"), ("graph", "such as graph.svg"), (".", "is a folder")]:
+        with pytest.raises(ArgumentError, match=message):
+            diagram.plot(tmp_path / path)
+    assert [found.name for found in tmp_path.iterdir()] == ["new"]

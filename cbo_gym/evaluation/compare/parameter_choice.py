@@ -15,7 +15,7 @@ import yaml
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.files import write_text
+from cbo_gym.files import require_file, write_text
 from cbo_gym.labels import bare_name
 from cbo_gym.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
 from cbo_gym.specs import Spec
@@ -191,9 +191,9 @@ def write_choice(path: Path, choice: Choice, command: str) -> None:
     The file maps agent -> parameter -> metric -> what :func:`read_chosen` reads and where it comes from.
 
     Raises:
-        ArgumentError: if the file is there and is no such file.
+        ArgumentError: if the path is no name of a YAML file, or of one that is no such file.
     """
-    stored = _load(path)
+    stored = _load(require_file(path, ".yaml", ".yml"))
     record = {
         "chosen": choice.chosen,
         "candidates": list(choice.candidates),
