@@ -7,13 +7,16 @@ import sqlite3
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.request import url2pathname
 
 import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from cbo_gym.errors import ArgumentError, MissingExtraError, OperationError
+from cbo_gym.errors import ArgumentError, MissingExtraError, OperationError, printable
 
 BUSY_SECONDS = 60  # for which a process waits for another's transaction
 CONNECT_SECONDS = 15  # for which it waits for a server
@@ -42,17 +45,25 @@ class Database:
 
     Args:
         storage: the path of a SQLite file, or a URL of SQLAlchemy.
+        create: whether connecting makes a SQLite file that is missing; else it fails.
+
+    Attributes:
+        storage: the same database for another process, with the password of a URL.
+        shown: the database as messages show it, without secrets.
 
     Raises:
-        ArgumentError: if it is neither, or in memory alone.
+        ArgumentError: if it is neither, in memory alone, or a folder.
         MissingExtraError: if the library for PostgreSQL is not installed.
     """
 
-    def __init__(self, storage: Path | str) -> None:
+    def __init__(self, storage: Path | str, *, create: bool = False) -> None:
+        self._create = create
         url = _url(str(storage))
-        self.shown = str(storage) if "://" not in str(storage) else without_secrets(url)
+        is_path = "://" not in str(storage)
+        self.storage = str(url.database) if is_path else url.render_as_string(hide_password=False)
+        self.shown = printable(str(storage)) if is_path else without_secrets(url)
         try:
-            self._engine = sql.create_engine(url, connect_args=_waiting(url), **_pool(url))
+            self._engine = sql.create_engine(url, connect_args=_connect_arguments(url), **_pool(url))
         except ModuleNotFoundError as error:
             if error.name == "psycopg":
                 raise MissingExtraError("A study on PostgreSQL", "postgresql") from error
@@ -65,15 +76,16 @@ class Database:
         if self.is_sqlite and url.database in IN_MEMORY:
             raise ArgumentError("a study in memory would be forgotten at once; give the path of a file")
         if self.is_sqlite:
+            sql.event.listen(self._engine, "do_connect", partial(_open_sqlite, "rwc" if create else "rw"))
             sql.event.listen(self._engine, "connect", _set_up_sqlite)
             sql.event.listen(self._engine, "begin", _begin_sqlite)
         self._process = os.getpid()
         weakref.finalize(self, self._engine.dispose)
 
-    def is_there(self) -> bool:
-        """Whether there is something to look into; to connect to a SQLite file that is missing would make one."""
+    def is_missing(self) -> bool:
+        """Whether this is a SQLite file that does not exist."""
         path = self._engine.url.database or ""
-        return not self.is_sqlite or path.startswith("file:") or Path(path).exists()
+        return self.is_sqlite and not Path(url2pathname(urlsplit(path).path) if _is_uri(path) else path).exists()
 
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[sql.Connection]:
@@ -94,7 +106,8 @@ class Database:
                 yield connection
         except IntegrityError:
             raise
-        except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:  # the last of damaged texts
+        # PostgreSQL's library refuses bytes that are not UTF-8, which a database in SQL_ASCII may hold
+        except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
             raise self._named(error) from error
 
     def require_whole(self, connection: sql.Connection) -> None:
@@ -127,6 +140,11 @@ class Database:
     def _named(self, error: Exception) -> OperationError:
         cause = getattr(error, "orig", None) or error
         said = " ".join(str(cause).split())
+        if self.is_missing() and not self._create:
+            return OperationError(
+                f"{self.shown}: the file is gone, moved or deleted; put it back, or load the study from its new path; "
+                "nothing was changed by this call"
+            )
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             return OperationError(
                 f"{self.shown}: the connection was lost ({said}); whether this call was written is not known: look at "
@@ -145,8 +163,17 @@ def without_secrets(url: sql.URL) -> str:
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
+def _is_uri(path: str) -> bool:
+    """Whether SQLite would read this path of a URL as a URI of its own."""
+    return path.startswith("file:")
+
+
 def _url(text: str) -> sql.URL:
+    if "\0" in text:
+        raise ArgumentError(f"the storage {text!r} has a NUL character; give the path of a file, or a URL")
     if "://" not in text:
+        if text and Path(text).is_dir():
+            raise ArgumentError(f"{printable(text)} is a folder; give a file in it, such as study.db")
         return sql.URL.create("sqlite", database=text if text in IN_MEMORY else str(Path(text).absolute()))
     try:
         url = sql.make_url(text)
@@ -155,14 +182,22 @@ def _url(text: str) -> sql.URL:
             f"the storage that begins with {text.partition('://')[0]!r} is no URL of a database, as in "
             "postgresql://user:password@host:5432/database; in user and password, write @ as %40 and / as %2F"
         ) from None
-    return url.set(drivername="postgresql+psycopg") if url.drivername in ("postgresql", "postgres") else url
+    if url.drivername in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() == "sqlite" and url.database not in IN_MEMORY and not _is_uri(str(url.database)):
+        return url.set(database=str(Path(str(url.database)).absolute()))
+    return url
 
 
-def _waiting(url: sql.URL) -> dict[str, Any]:
+def _connect_arguments(url: sql.URL) -> dict[str, Any]:
     kind = url.get_backend_name()
     if kind == "sqlite":
         return {"timeout": BUSY_SECONDS}
-    return {"connect_timeout": CONNECT_SECONDS} if kind == "postgresql" and "connect_timeout" not in url.query else {}
+    if kind != "postgresql":
+        return {}
+    # without an encoding, the strings of a database in SQL_ASCII come as bytes
+    waiting = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_SECONDS}
+    return {"client_encoding": "utf8", **waiting}
 
 
 def _pool(url: sql.URL) -> dict[str, Any]:
@@ -176,7 +211,19 @@ def _pool(url: sql.URL) -> dict[str, Any]:
     return {"poolclass": sql.QueuePool, "pool_size": 1, "pool_pre_ping": True}
 
 
+def _open_sqlite(mode: str, _: object, __: object, arguments: list[Any], options: dict[str, Any]) -> None:
+    """Say in the URI of a file whether SQLite may make it; by default it does."""
+    address, _, query = arguments[0].partition("?") if _is_uri(arguments[0]) else (Path(arguments[0]).as_uri(), "", "")
+    fields = dict(parse_qsl(query))
+    if fields.get("mode", "rwc") == "rwc":
+        fields["mode"] = mode
+    arguments[0] = f"{address}?{urlencode(fields)}"
+    options["uri"] = True
+
+
 def _set_up_sqlite(connection: Any, _: object) -> None:
+    # strings that are not UTF-8 are read too, so that a damaged row can be named
+    connection.text_factory = lambda content: content.decode(errors="surrogateescape")
     connection.isolation_level = None  # else Python begins transactions late, and not for a change of tables
     for pragma in ("foreign_keys=ON", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}").close()

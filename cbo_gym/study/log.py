@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 from sqlalchemy.exc import IntegrityError
@@ -18,10 +18,30 @@ from cbo_gym.errors import ArgumentError, OperationError, did_you_mean
 from cbo_gym.study import schema
 from cbo_gym.study.database import Database
 from cbo_gym.study.schema import SCHEMA, digest, events, snapshots, studies
+from cbo_gym.study.strings import lenient, require_storable
 
 TRIES = 100  # of a write that others were before
 LONGEST_TEXT = 1_000_000  # characters of what one call stores
 KINDS = ("data", "asked", "told", "failed", "corrected")
+
+
+class Position(NamedTuple):
+    """The last row of a study that a reader knows: its number, 0 for the description, and its digest."""
+
+    number: int
+    digest: str
+
+
+class Found(NamedTuple):
+    """A study in a database: its number there, its description, and the digest of that."""
+
+    number: int
+    description: str
+    digest: str
+
+
+class ReplacedError(OperationError):
+    """The database is not the one that a study was loaded from."""
 
 
 @dataclass(frozen=True)
@@ -33,32 +53,40 @@ class Event:
     payload: Mapping[str, Any]
     time: str
     who: str
+    digest: str
+
+    @property
+    def position(self) -> Position:
+        return Position(self.number, self.digest)
 
 
 class Log:
     """A database of studies. Each of its methods is one transaction.
 
     Args:
-        storage: the path of a SQLite file, which the first study makes where it is missing, or any URL of SQLAlchemy. A
-            database of an older version is upgraded.
+        storage: the path of a SQLite file, or any URL of SQLAlchemy. A database of an older version is upgraded.
+        create: whether a SQLite file may be missing, which the first study makes then.
 
     Attributes:
         storage: as it may be shown: without the password of a URL.
+        address: the same database for another process, with the password.
 
     Raises:
-        ArgumentError: if that is neither.
+        ArgumentError: if it is neither, or is missing.
         OperationError: if the database cannot be opened, is damaged, or of a newer version.
     """
 
-    def __init__(self, storage: Path | str) -> None:
-        self._database = Database(storage)
-        self.storage = self._database.shown
+    def __init__(self, storage: Path | str, *, create: bool = False) -> None:
+        self._database = Database(storage, create=create)
+        self.storage, self.address = self._database.shown, self._database.storage
         self._ready = False
+        if not create and self._database.is_missing():
+            raise ArgumentError(f"there is no file {self.storage}; create_study makes one")
         self._is_ready()
 
     def _is_ready(self) -> bool:
         """Whether there are tables of this version, which older ones are turned into."""
-        if not self._ready and self._database.is_there():
+        if not self._ready and not self._database.is_missing():
             with self._database.transaction() as connection:
                 self._database.require_whole(connection)
                 found = schema.version_of(connection)
@@ -82,7 +110,7 @@ class Log:
         if not self._is_ready():
             return []
         with self._database.transaction() as connection:
-            return list(connection.execute(sql.select(studies.c.name).order_by(studies.c.id)).scalars())
+            return list(map(lenient, connection.execute(sql.select(studies.c.name).order_by(studies.c.id)).scalars()))
 
     def create(self, name: str, description: str) -> int:
         """A new study; its number.
@@ -103,8 +131,8 @@ class Log:
                 f"{self.storage} has a study {name!r} already; load it, or choose another name"
             ) from error
 
-    def find(self, name: str | None) -> tuple[int, str]:
-        """The number and the description of a study; of the only one where no name is given.
+    def find(self, name: str | None) -> Found:
+        """A study; the only one if no name is given.
 
         Raises:
             ArgumentError: if there is none, or no name for one of several.
@@ -114,9 +142,9 @@ class Log:
         if self._is_ready():
             with self._database.transaction() as connection:
                 rows = connection.execute(sql.select(studies)).all()
-        by_name = {row.name: row for row in rows}
+        by_name = {lenient(row.name): row for row in rows}
         if name is None and len(rows) == 1:
-            name = rows[0].name
+            name = next(iter(by_name))
         if name not in by_name:
             there = f"it has {', '.join(map(str, by_name))}" if by_name else "it has none"
             asked = "name the study" if name is None else f"no study is called {name!r}{did_you_mean(name, by_name)}"
@@ -124,18 +152,45 @@ class Log:
         row = by_name[name]
         if row.digest != digest(row.name, row.description, row.created):
             raise self._database.damaged(f"the description of {name!r} is not as it was written")
-        return row.id, row.description
+        return Found(row.id, row.description, row.digest)
 
-    def events(self, study: int, after: int = 0) -> list[Event]:
-        """Those of a study behind one, in their order.
+    def events(self, study: int, known: Position | None = None) -> list[Event]:
+        """The events of a study in their order.
+
+        Args:
+            study: its number.
+            known: the last row that the reader knows, whose successors are read; None for all events.
 
         Raises:
-            OperationError: if one is missing, not as it was written, or of a kind that this version does not know.
+            OperationError: if an event is missing, not as it was written, or of a kind that this version does not know;
+                or if the known row is gone or another.
         """
-        chosen = sql.select(events).where(events.c.study == study, events.c.number > after).order_by(events.c.number)
         with self._database.transaction() as connection:
-            rows = connection.execute(chosen).all()
-        return [self._event(number, row) for number, row in enumerate(rows, start=after + 1)]
+            rows = self._successors(connection, study, known)
+        first = 1 if known is None else known.number + 1
+        return [self._event(number, row) for number, row in enumerate(rows, start=first)]
+
+    def _successors(self, connection: sql.Connection, study: int, known: Position | None) -> list[Any]:
+        """The rows after the last one that is known, which must be there as it was."""
+        after = 0 if known is None else known.number
+        chosen = sql.select(events).where(events.c.study == study, events.c.number >= after).order_by(events.c.number)
+        rows = list(connection.execute(chosen).all())
+        if known is None:
+            return rows
+        if after:
+            there = rows.pop(0).digest if rows and rows[0].number == after else None
+        else:
+            there = connection.execute(sql.select(studies.c.digest).where(studies.c.id == study)).scalar()
+        if there != known.digest:
+            raise self.replaced(f"its event {after}" if after else "its description")
+        return rows
+
+    def replaced(self, what: str) -> ReplacedError:
+        """The error of a database without a row that was read from it before."""
+        return ReplacedError(
+            f"{self.storage}: the database was replaced after the study was loaded, {what} is gone or another; nothing "
+            "was changed by this call; load the study again, or put the database back"
+        )
 
     def _event(self, number: int, row: Any) -> Event:
         if row.number != number:
@@ -144,28 +199,35 @@ class Log:
             raise self._database.damaged(f"event {number} is not as it was written")
         if row.kind not in KINDS:
             raise OperationError(f"{self.storage}: event {number} is of the kind {row.kind!r}, unknown here; upgrade")
-        return Event(number, row.kind, json.loads(row.payload), row.time, row.who)
+        return Event(number, row.kind, _loads(row.payload), row.time, lenient(row.who), row.digest)
 
-    def append(self, study: int, after: int, entries: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
-        """Append events behind the last one that the writer knows, all or none; False where others were before.
+    def append(
+        self, study: int, known: Position, entries: Sequence[tuple[str, Mapping[str, Any]]]
+    ) -> list[Event] | None:
+        """Append events after the last row that the writer knows, all or none; None if others were faster.
 
         Raises:
-            ArgumentError: if they are too long.
-            OperationError: if they cannot be written.
+            ArgumentError: if they are too long, or hold a string that cannot be stored.
+            OperationError: if they cannot be written, or the known row is gone or another.
         """
-        rows = []
-        for number, (kind, payload) in enumerate(entries, start=after + 1):
+        rows, written = [], []
+        for number, (kind, payload) in enumerate(entries, start=known.number + 1):
+            require_storable(payload)
             text = json.dumps(payload, allow_nan=False)
             if len(text) > LONGEST_TEXT:
                 raise ArgumentError(f"what is to be stored has {len(text)} characters; at most {LONGEST_TEXT} are")
-            row = {"study": study, "number": number, "kind": kind, "payload": text, "time": _now(), "who": _who()}
-            rows.append({**row, "digest": digest(*row.values())})
+            time, who = _now(), _who()
+            event = Event(number, kind, json.loads(text), time, who, digest(study, number, kind, text, time, who))
+            rows.append({**vars(event), "study": study, "payload": text})
+            written.append(event)
         try:
             with self._database.transaction(writes=True) as connection:
+                if self._successors(connection, study, known):
+                    return None
                 connection.execute(events.insert(), rows)
-        except IntegrityError:
-            return False
-        return True
+        except IntegrityError:  # on a server others may write between these two statements
+            return None
+        return written
 
     def snapshot(self, study: int) -> tuple[int, str, bytes] | None:
         """The number of the event after which an agent was kept, what it was played with, and the agent."""
@@ -192,6 +254,12 @@ def _now() -> str:
 
 def _who() -> str:
     try:
-        return getpass.getuser()[:200]
+        return lenient(getpass.getuser())[:200]
     except (OSError, KeyError):  # a user without a name
         return ""
+
+
+def _loads(text: str) -> Any:
+    """A payload. Older versions stored strings that are no text, as escapes, which nothing can show or write."""
+    payload = json.loads(text)
+    return payload if "\\ud" not in text else json.loads(lenient(json.dumps(payload, ensure_ascii=False)))

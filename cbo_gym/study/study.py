@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import polars as pl
 from pydantic import ValidationError
 
 from cbo_gym.arguments import whole_number
-from cbo_gym.errors import ArgumentError, OperationError, shown
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, shown, text_of
 from cbo_gym.feedback import Feedback
 from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
-from cbo_gym.study.history import History
+from cbo_gym.study.history import History, State
 from cbo_gym.study.log import LONGEST_TEXT, TRIES, Log
 from cbo_gym.study.mistakes import at
+from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import DO_WITHOUT, Suggester
 from cbo_gym.study.tables import Columns, TableRow, read_rows
+from cbo_gym.study.thinking import one_at_a_time
 from cbo_gym.study.trials import Entry, Trials, lacking_in
 from cbo_gym.study.units import Done, Units
 from cbo_gym.study.unknown import feedback_of, without_effects
+from cbo_gym.task import Action
 from cbo_gym.validation import field_errors
 
 LONGEST_REASON = 10_000  # characters
@@ -48,7 +52,10 @@ class Trial:
 
 
 class Study:
-    """A study in a database. Several processes may work on it at once.
+    """A study in a database. Any number of processes and threads may work on it at once, also on one object.
+
+    Agents of one process think one at a time; all else waits for none. A pickled study, or a copy, opens the same
+    database again, in the process that reads it, and its agent begins as the log says.
 
     Args:
         log: the database.
@@ -66,8 +73,8 @@ class Study:
     )
 
     def __init__(self, log: Log, name: str | None = None, agent: Any = None) -> None:
-        self._log = log
-        self._number, text = log.find(name)
+        self._log, self._agent = log, agent
+        self._number, text, self._digest = log.find(name)
         self.about = _read(text, log)
         if ":" in self.about.agent and agent is None:
             raise ArgumentError(
@@ -76,9 +83,19 @@ class Study:
             )
         self._feedback = feedback_of(self.about)
         self._units = Units(self.about, self._feedback)
-        self._history = History(log, self._number)
+        self._history = History(log, self._number, self._digest)
         self._suggester = Suggester(self._history, self._units, agent)
-        self._trials = Trials()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            agent = cloudpickle.dumps(self._agent)
+        except Exception as error:  # what an agent holds may raise anything
+            raise ArgumentTypeError(
+                f"the study {self.name!r} cannot be pickled or copied, because its agent, an object of type "
+                f"{type(self._agent).__name__}, cannot: {text_of(error)}; load the study in the other process, by "
+                "load_study"
+            ) from error
+        return _reopen, (self._log.address, self.name, self._digest, agent)
 
     @property
     def name(self) -> str:
@@ -138,7 +155,11 @@ class Study:
         """Data cannot be corrected later, so what the agent cannot do with is refused."""
         lacking = ((row.label, lacking_in(one["values"])) for row, one in zip(rows, rounds, strict=True))
         label, missing = next((found for found in lacking if found[1]), ("", []))
-        if missing and not self._suggester.takes_missing:
+        if not missing:
+            return
+        with one_at_a_time():
+            takes_missing = self._suggester.takes_missing
+        if not takes_missing:
             raise ArgumentError(
                 f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
                 f"{self.about.agent} has to know all variables; leave the row out, or choose an agent that can do "
@@ -173,26 +194,26 @@ class Study:
         """
         many = 1 if count is None else whole_number("count", count, at_least=1)
         self._units.context(context)
-        for _ in range(TRIES):
-            trials = self._caught_up()
-            actions = self._suggester.suggest(many, context)
-            first = max(trials.entries, default=0) + 1
-            asked: list[dict[str, Any]] = [
-                {"number": number, "action": self._units.flat(action), "why": why}
-                for number, (action, why) in enumerate(
-                    zip(actions, self._suggester.reasons(actions), strict=True), start=first
-                )
-            ]
-            payload = {"trials": asked, "context": None if context is None else dict(context)}
-            place = trials.number
-            if self._history.append([("asked", payload)]):
-                entries = self._now().entries
-                self._suggester.suggested(self._history.events[place])
-                self._suggester.keep()
-                made = [self._trial(entries[number]) for number in range(first, first + many)]
-                return made[0] if count is None else made
-            self._suggester.forget()
+        with one_at_a_time():
+            for _ in range(TRIES):
+                state = self._caught_up()
+                first = max(state.trials.entries, default=0) + 1
+                asked = [
+                    {"number": number, "action": self._units.flat(action), "why": why}
+                    for number, (action, why) in enumerate(self._suggested(many, context), start=first)
+                ]
+                payload = {"trials": asked, "context": None if context is None else dict(context)}
+                if written := self._history.append(state, [("asked", payload)]):
+                    self._suggester.suggested(written.events[len(state.events)])
+                    self._suggester.keep()
+                    made = [self._trial(written.trials.entries[number]) for number in range(first, first + many)]
+                    return made[0] if count is None else made
         raise self._busy()
+
+    def _suggested(self, count: int, context: Mapping[str, float] | None) -> Iterator[tuple[Action, str]]:
+        """Actions of the agent, with its reasons."""
+        actions = self._suggester.suggest(count, context)
+        return zip(actions, self._suggester.reasons(actions), strict=True)
 
     def _trial(self, entry: Entry) -> Trial:
         return Trial(entry.number, self._units.done(self._units.read(entry.flat)), entry.why, entry.context)
@@ -268,8 +289,9 @@ class Study:
             ArgumentError: if nothing has been told yet, or for a wrong context.
         """
         self._require_context(context)
-        self._caught_up()
-        return self._units.done(self._suggester.recommend(context))
+        with one_at_a_time():
+            self._caught_up()
+            return self._units.done(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> dict[str, float]:
         """The values that the agent expects of the variables it has a model of, the reward among them.
@@ -282,31 +304,32 @@ class Study:
             ArgumentError: if it cannot be done, nothing is known yet, or for a wrong context.
         """
         self._require_context(context)
-        self._caught_up()
-        return self._suggester.expect(self._units.action(do), context)
+        with one_at_a_time():
+            self._caught_up()
+            return self._suggester.expect(self._units.action(do), context)
 
     def _require_context(self, context: Mapping[str, float] | None) -> None:
         if context is not None:
             self._units.context(context)
 
-    def _caught_up(self) -> Trials:
-        """The trials as they stand, and the agent that has heard of them."""
-        trials = self._now()
-        self._suggester.catch_up()
-        return trials
+    def _caught_up(self) -> State:
+        """The study as it stands, of which the agent has heard; for the thread that uses agents."""
+        state = self._history.read()
+        self._suggester.catch_up(state.events)
+        return state
 
     def data(self) -> pl.DataFrame:
         """All that is known, a row for each round: the data that were added, and the trials that were told.
 
         The columns are those that :meth:`add_data` takes, so that a study with another diagram can take them over.
         """
-        trials, events = self._now(), self._history.events
+        state = self._history.read()
         rows = []
-        for event in events:
+        for event in state.events:
             if event.kind == "data":
                 rows += [self._row(one["action"], one["values"]) for one in event.payload["rounds"]]
             elif event.kind == "told":
-                entry = trials.entries[event.payload["trial"]]
+                entry = state.trials.entries[event.payload["trial"]]
                 rows.append(self._row(entry.action, {**entry.values, **(entry.context or {})}))
         return pl.DataFrame(rows, schema=self._columns())
 
@@ -345,14 +368,13 @@ class Study:
         return pl.DataFrame(rows, schema=schema)
 
     def _now(self) -> Trials:
-        self._trials.hear(self._history.read()[self._trials.number :])
-        return self._trials
+        return self._history.read().trials
 
     def _append(self, entries: Any) -> None:
         """Write what follows from the trials as they stand; again, where others were before."""
         for _ in range(TRIES):
-            if self._history.append(entries(self._now())):
-                self._now()
+            state = self._history.read()
+            if self._history.append(state, entries(state.trials)):
                 return
         raise self._busy()
 
@@ -414,9 +436,9 @@ def create_study(
         OperationError: if the database cannot be written.
     """
     description, own = described(name, diagram=diagram, candidates=candidates, agent=agent, **about)
-    log = Log(storage)
-    log.create(description.name, description.model_dump_json())
-    return Study(log, description.name, own)
+    # in ASCII, which a server of any encoding takes
+    Log(storage, create=True).create(description.name, json.dumps(description.model_dump(mode="json")))
+    return Study(Log(storage), description.name, own)
 
 
 def described(
@@ -441,6 +463,7 @@ def described(
         "agent": label,
         **about,
     }
+    require_storable(given)
     try:
         description = without_effects(Description.model_validate(given))
     except ValidationError as error:
@@ -454,7 +477,8 @@ def _require_player(about: Description, agent: Any) -> None:
     """The description fits together, and the agent plays it."""
     units = Units(about, feedback_of(about))
     suggester = Suggester(None, units, agent)  # type: ignore[arg-type]  # which nothing is read from
-    _ = suggester.agent
+    with one_at_a_time():
+        _ = suggester.agent
 
 
 def load_study(name: str | None = None, *, storage: Path | str, agent: Any = None) -> Study:
@@ -469,16 +493,18 @@ def load_study(name: str | None = None, *, storage: Path | str, agent: Any = Non
     Raises:
         ArgumentError: if there is no such study or database.
     """
-    return Study(_existing(storage), name, agent)
+    return Study(Log(storage), name, agent)
+
+
+def _reopen(storage: str, name: str, digest: str, agent: bytes) -> Study:
+    """A study that was pickled."""
+    log = Log(storage)
+    study = Study(log, name, cloudpickle.loads(agent))
+    if study._digest != digest:
+        raise log.replaced("its description")
+    return study
 
 
 def studies_in(storage: Path | str) -> list[str]:
     """The names of the studies in a database."""
-    return _existing(storage).names()
-
-
-def _existing(storage: Path | str) -> Log:
-    """A database that is there, for to look for a study makes none."""
-    if "://" not in str(storage) and not Path(storage).is_file():
-        raise ArgumentError(f"there is no file {storage}; create_study makes one")
-    return Log(storage)
+    return Log(storage).names()

@@ -35,7 +35,7 @@ class _Owed(NamedTuple):
 
 
 class Suggester:
-    """Turns events into an agent, and the agent into suggestions.
+    """Turns events into an agent, and the agent into suggestions; for one thread at a time.
 
     Args:
         history: of the study.
@@ -45,10 +45,12 @@ class Suggester:
 
     def __init__(self, history: History, units: Units, agent: Any = None) -> None:
         self._history, self._units, self._given = history, units, agent
+        # whether the agent has done more than the log says: while it suggests, and after a failure or in a fork then
+        self._ahead = False
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew with the next event, as where suggestions were not written since others were before."""
+        """Begin with the first event again."""
         self._trials = Trials()  # as they stood when the agent was what it is
         self._agent: Any = None  # not begun
         self._seen: Observation | None = None  # in the last round that was learned
@@ -56,18 +58,21 @@ class Suggester:
 
     # Hearing --------------------------------------------------------------------------------------------
 
-    def catch_up(self) -> None:
-        """Hear what has been written, by whomever, up to what the history has read."""
-        events = self._history.events
-        if len(events) == self._trials.number > 0:
+    def catch_up(self, events: Sequence[Event]) -> None:
+        """Hear of all events; from the first, if the agent is not what the events before made of it."""
+        if self._ahead:
+            self.forget()
+        elif len(events) == self._trials.number > 0:
             return
+        self._ahead = True
         if any(event.kind == "corrected" for event in events[self._trials.number :]):
             self.forget()  # what was learned from it cannot be unlearned
         if self._trials.number == 0:
-            self._wake()
+            self._wake(events)
         last = {event.payload["trial"]: event.payload for event in events if event.kind == "corrected"}
         for event in events[self._trials.number :]:
             self._hear(_corrected(event, last))
+        self._ahead = False
 
     def _hear(self, event: Event) -> None:
         if event.kind == "asked":
@@ -136,19 +141,20 @@ class Suggester:
             rounds.append(Round(self._units.read(one["action"]), observation, float(observation["nodes"][-1])))
         return task_of(self._units.feedback, about.name, about.horizon, tuple(rounds))
 
-    def _wake(self) -> None:
+    def _wake(self, events: Sequence[Event]) -> None:
         """The agent as it was kept, if it was kept by this code; what has been written since is heard then."""
         kept = self._history.log.snapshot(self._history.study)
         if kept is None:
             return
         number, stamp, content = kept
+        if number > len(events):  # others were faster since the events were read
+            return
         agent = self._made()
         played_with, _, sealed = stamp.partition("\n")
         if not is_ours(_sealed(number, played_with, content), sealed):  # a file of somebody else's may hold anything
             return
         if played_with != self._stamp(agent) or not hasattr(agent, "restore"):
             return
-        events = self._history.events
         if any(event.kind == "corrected" for event in events[number:]):
             return
         self._trials.hear(events[:number])
@@ -200,6 +206,7 @@ class Suggester:
             ArgumentError: if a trial lacks a variable that the agent has to know, or it cannot suggest beside others.
         """
         self._require_measured()
+        self._ahead = True
         self._settle(context)
         seen = dict(self._seen) if self._seen is not None else self._units.feedback.empty_observation()
         observation = {**deepcopy(seen), **self._units.context(context)}
@@ -218,6 +225,7 @@ class Suggester:
     def suggested(self, event: Event) -> None:
         """The suggestions were written."""
         self._trials.hear([event])
+        self._ahead = False
 
     def _require_measured(self) -> None:
         if self._trials.missing and not self.takes_missing:

@@ -66,6 +66,14 @@ class Trials:
         self.number = 0
         self._running: dict[int, None] = {}  # numbers of pending trials, so that not all are looked through each time
 
+    def copy(self) -> Trials:
+        """The same, to take in other events."""
+        copy = Trials()
+        copy.entries, copy.initial = dict(self.entries), list(self.initial)
+        copy.missing, copy._running = dict(self.missing), dict(self._running)
+        copy.number = self.number
+        return copy
+
     def hear(self, events: Iterable[Event]) -> None:
         """Take in events in their order."""
         for event in events:

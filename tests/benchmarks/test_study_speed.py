@@ -30,7 +30,7 @@ def path(tmp_path_factory):
         events.append(("asked", {"trials": trials, "context": None}))
         if number <= TRIALS:
             events.append(("told", {"trial": number, "values": grown(asked.do) | {"feed": number / 7}, "done": None}))
-    assert study._history.append(events)
+    assert study._history.append(study._history.read(), events)
     return path
 
 

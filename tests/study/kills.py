@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from cbo_gym.study import load_study
-from cbo_gym.study.log import Log
+from cbo_gym.study.log import Log, Position
 from tests.study.test_study import grown
 
 WORKERS = 4
@@ -121,10 +121,11 @@ def check(storage, folder, said):
 
 def replayed(study, path):
     """A study whose log says the same, and beside which no agent was kept."""
-    log, (_, description) = Log(path), study._log.find(study.name)
-    number = log.create(study.name, description)
+    log = Log(path, create=True)
+    log.create(study.name, study._log.find(study.name).description)
     events = study._log.events(study._number)
-    assert log.append(number, 0, [(event.kind, event.payload) for event in events])
+    made = log.find(study.name)
+    assert log.append(made.number, Position(0, made.digest), [(event.kind, event.payload) for event in events])
     return load_study(storage=path)
 
 

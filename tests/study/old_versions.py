@@ -21,8 +21,8 @@ SCHEMA_1 = (
 
 def write_schema_1(storage, study):
     """What is in a study, as version 1 kept it."""
-    database = Database(storage)
-    _, description = study._log.find(study.name)
+    database = Database(storage, create=True)
+    description = study._log.find(study.name).description
     types = {"serial": "INTEGER", "blob": "BLOB"} if database.is_sqlite else {"serial": "SERIAL", "blob": "BYTEA"}
     database.write_ahead()
     with database.transaction(writes=True) as connection:

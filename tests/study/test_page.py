@@ -9,7 +9,7 @@ import pytest
 
 from cbo_gym.errors import MissingExtraError
 from cbo_gym.study import create_study, load_study
-from cbo_gym.study.study import Study
+from cbo_gym.study.suggesting import Suggester
 from tests.study.test_study import FERMENTER, fermenter, grown
 from tests.study.visitor import Visitor
 
@@ -264,14 +264,14 @@ def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp
         for _ in range(3):
             trial = one.ask()
             one.tell(trial, grown(trial.do))
-    begun, go_on, ask = threading.Event(), threading.Event(), Study.ask
+    begun, go_on, suggest = threading.Event(), threading.Event(), Suggester.suggest
 
-    def slow(self, *args, **more):
+    def slow(self, *args):
         begun.set()
         assert go_on.wait(30)
-        return ask(self, *args, **more)
+        return suggest(self, *args)
 
-    monkeypatch.setattr(Study, "ask", slow)
+    monkeypatch.setattr(Suggester, "suggest", slow)
     visitors = [Visitor(tmp_path / "f.db")]
     visitors += [visitors[0]] * 3
     with ThreadPoolExecutor(4) as pool:
@@ -281,6 +281,7 @@ def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp
         assert begun.wait(30)
         html = visitors[0].client.get("/studies/1").text
         assert "The agent is working the report out" in html
+        assert visitors[0].client.get("/studies/1/state").json() == {"event": 6}
         go_on.set()
         places = [answer.result().headers["location"] for answer in answers]
     assert sorted(places) == [f"/studies/1?done=asked&trial={number}&count=1" for number in (4, 5, 6, 7)]
@@ -290,7 +291,7 @@ def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp
     assert pending == [load_study(storage=tmp_path / "g.db").ask() and other.trials[-1].flat for _ in range(4)]
 
 
-def test_an_agent_that_fails_halfway_is_made_anew(tmp_path, monkeypatch):
+def test_an_agent_that_fails_halfway_is_made_from_the_log_again(tmp_path, monkeypatch):
     for name in ("f", "g"):
         study = fermenter(tmp_path / f"{name}.db", agent="GP-UCB")
         for _ in range(3):
@@ -298,18 +299,15 @@ def test_an_agent_that_fails_halfway_is_made_anew(tmp_path, monkeypatch):
             study.tell(trial, grown(trial.do))
     visitor = Visitor(tmp_path / "f.db")
     visitor.get("/studies/1")
-    ask = Study.ask
 
-    def broken(self, *args, **more):
-        self._suggester.catch_up()
-        self._suggester.suggest(1, None)
+    def broken(*_):
         raise RuntimeError(f"a traceback from {tmp_path}")
 
-    monkeypatch.setattr(Study, "ask", broken)
-    html = visitor.send("ask", {}, 500)
+    with monkeypatch.context() as failing:
+        failing.setattr(Suggester, "reasons", broken)
+        html = visitor.send("ask", {}, 500)
     assert "Something went wrong in the server" in html
     assert "traceback from" not in html
-    monkeypatch.setattr(Study, "ask", ask)
     visitor.get("/studies/1")
     visitor.send("ask")
     load_study(storage=tmp_path / "g.db").ask()

@@ -7,12 +7,12 @@ import pytest
 from fastapi.routing import APIRoute
 
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.study import load_study, studies_in
+from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.page import serve
 from cbo_gym.study.page.application import routes
 from cbo_gym.study.page.guard import HEADERS
 from tests.study.test_page import YAML, said
-from tests.study.test_study import fermenter
+from tests.study.test_study import FERMENTER, fermenter
 from tests.study.visitor import ADDRESS, Visitor
 
 TOKEN = "sixteen letters!"
@@ -212,6 +212,35 @@ def test_a_database_that_goes_away_is_said_without_its_path(tmp_path, visitor, m
         answer = visitor.client.post(path, data={"forgery": visitor.door.forgery, "value:titre": "1"})
         assert answer.status_code in (303, 400, 404, 422, 503)
         assert str(tmp_path) not in answer.text
+
+
+def another_study(path):
+    create_study("other", storage=path, agent="Random", **FERMENTER).ask()
+
+
+def the_same_name(path):
+    fermenter(path, agent="Random").ask()
+
+
+@pytest.mark.parametrize("made", [another_study, the_same_name])
+def test_a_form_of_a_database_that_was_replaced_records_nothing(tmp_path, visitor, made):
+    visitor.get("/studies/1")
+    made(tmp_path / "other.db")
+    (tmp_path / "other.db").replace(tmp_path / "f.db")
+    before = events(tmp_path)
+    html = visitor.send("tell-1", {"value:titre": "1"}, 503)
+    assert "was replaced" in html
+    assert events(tmp_path) == before
+    visitor.get("/studies/1")
+    visitor.send("tell-1", {"value:titre": "1"})
+    assert len(events(tmp_path)) == 2
+
+
+def test_a_database_that_is_gone_is_not_made_again(tmp_path, visitor):
+    visitor.get("/studies/1")
+    (tmp_path / "f.db").unlink()
+    assert "was replaced or is gone" in visitor.send("ask", {}, 503)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")

@@ -1,10 +1,13 @@
 """Studies on PostgreSQL: the same as on SQLite, by one process or several, and what a server's faults give."""
 
+import getpass
 import multiprocessing
 import os
+import pickle
 import re
 import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sql
@@ -40,14 +43,17 @@ def server():
 @pytest.fixture
 def url(server, request):
     """Of a new database."""
-    name = re.sub(r"\W", "_", request.node.name.lower())[-60:]
+    return made(server, re.sub(r"\W", "_", request.node.name.lower())[-60:], "UTF8")
+
+
+def made(server, name, encoding):
     engine = sql.create_engine(
         server.url().replace("postgresql", "postgresql+psycopg", 1),
         isolation_level="AUTOCOMMIT",
         poolclass=sql.NullPool,
     )
     with engine.connect() as connection:
-        connection.execute(sql.text(f'CREATE DATABASE "{name}"'))
+        connection.execute(sql.text(f"CREATE DATABASE \"{name}\" ENCODING '{encoding}' TEMPLATE template0"))
     return server.url(name)
 
 
@@ -56,7 +62,7 @@ def scenario(storage):
     study.add_data([grown({}), grown({"ph": 7.0})], do=[{}, {"ph": 7.0}])
     study.tell(trial := study.ask(), grown(trial.do))
     others = study.ask(3)
-    study.fail(others[0], "the pump broke: 日本語 \0")
+    study.fail(others[0], "the pump broke: 日本語")
     study.tell(others[1], grown({"ph": 6.9}), did={"ph": 6.9} if "ph" in others[1].do else None)
     study.correct(trial, grown(trial.do) | {"titre": 1.25})
     study = load_study(storage=storage)
@@ -72,6 +78,55 @@ def test_it_says_what_sqlite_says(url, tmp_path):
     assert studies_in(url) == ["fermenter", "other"]
     with pytest.raises(CBOGymError, match="has a study 'other' already"):
         create_study("other", storage=url, agent="Random", **FERMENTER)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
+def test_the_encoding_of_a_database_does_not_matter(server, tmp_path, encoding):
+    url = made(server, encoding.lower(), encoding)
+    here, there = scenario(tmp_path / "f.db"), scenario(url)
+    assert states(here) == states(there)
+    study = create_study("other", storage=url, agent="Random", **{**FERMENTER, "units": {"titre": "µg"}})
+    assert study.about.units == {"titre": "µg"}
+    assert studies_in(url) == ["fermenter", "other"]
+
+
+def test_a_user_of_any_name_on_a_database_in_sql_ascii(server, monkeypatch):
+    monkeypatch.setattr(getpass, "getuser", lambda: "Müller \udcfc")
+    study = fermenter(made(server, "users", "SQL_ASCII"), agent="Random")
+    study.fail(study.ask(), "M\u00fcller")
+    assert [event.who for event in study._log.events(1)] == ["Müller \ufffd"] * 2
+
+
+def test_threads_share_a_study(url):
+    study = fermenter(url, agent="Random")
+
+    def work(place):
+        trial = study.ask()
+        study.tell(trial, grown(trial.do) | {"titre": float(place)})
+        return trial.number
+
+    with ThreadPoolExecutor(8) as pool:
+        numbers = sorted(pool.map(work, range(16)))
+    assert numbers == list(range(1, 17))
+    assert sorted(load_study(storage=url).data()["titre"].to_list()) == [float(place) for place in range(16)]
+    assert play_once(pickle.loads(pickle.dumps(study))) == 17
+
+
+def play_once(study):
+    trial = study.ask()
+    study.tell(trial, grown({}))
+    return trial.number
+
+
+def test_an_older_dump_in_place_of_a_database_is_noticed(url):
+    study = fermenter(url, agent="Random")
+    play_once(study)
+    with Database(url).transaction(writes=True) as connection:
+        connection.execute(sql.text("DELETE FROM cbo_gym_events WHERE number = 2"))
+    for call in (study.ask, lambda: study.trials, lambda: study.correct(1, grown({}))):
+        with pytest.raises(OperationError, match=r"the database was replaced .* its event 2 is gone"):
+            call()
+    assert load_study(storage=url).pending[0].number == 1
 
 
 def test_nothing_is_lost_by_kills_and_no_number_is_given_twice(url, tmp_path):

@@ -5,7 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from cbo_gym.cli import app
+from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.report import sections, style
 from tests.study.helpers import lose_caches
@@ -216,3 +219,34 @@ def test_of_many_sets_those_tried_most_are_shown(tmp_path):
     text = words(of(study)["beliefs"])
     assert "{b, c, d} along" in text
     assert "2 more, which were tried less, are not shown" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (".", r"\. is a folder; give a file in it, such as new\.html"),
+        ("", r"\. is a folder; give a file in it, such as new\.html"),
+        ("r.pdf", r"r\.pdf does not end in \.html or \.htm, .* such as r\.html"),
+        ("r", r"r does not end in .* such as r\.html"),
+        ("f.db", r"f\.db does not end in .* such as f\.html"),
+    ],
+)
+def test_a_report_is_written_to_an_html_file_alone(tmp_path, monkeypatch, path, message):
+    monkeypatch.chdir(tmp_path)
+    study = fermenter("f.db", agent="Random")
+    before = (tmp_path / "f.db").read_bytes()
+    with pytest.raises(ArgumentError, match=message):
+        study.report(path)
+    done = CliRunner().invoke(app, ["study", "report", "f.db", path])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: ")
+    assert [found.name for found in tmp_path.iterdir()] == ["f.db"]
+    assert (tmp_path / "f.db").read_bytes() == before
+
+
+def test_a_report_makes_the_folders_of_its_path(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    for path in ("new/r.html", "R.HTM"):
+        assert study.report(str(tmp_path / path)) == tmp_path / path
+    with pytest.raises(OperationError, match=r"r\.html: .*; a folder of this path is a file; give another path"):
+        study.report(tmp_path / "f.db" / "r.html")

@@ -34,8 +34,8 @@ def study(tmp_path):
 def content(path):
     """All that a file says, by the way on which a study reads it."""
     log = Log(path)
-    number, description = log.find(None)
-    return log.names(), description, log.events(number)
+    found = log.find(None)
+    return log.names(), found.description, log.events(found.number)
 
 
 # Versions ----------------------------------------------------------------------------------------------------
@@ -171,9 +171,11 @@ def test_what_others_changed_in_the_log_is_noticed(study, tmp_path, text, messag
 
 
 def test_an_event_of_a_kind_that_is_not_known_asks_for_an_upgrade(study, tmp_path):
-    last = len(study._log.events(1))
+    last = study._log.events(1)[-1].position
     assert study._log.append(1, last, [("photographed", {"trial": 1})])
-    with pytest.raises(OperationError, match=f"event {last + 1} is of the kind 'photographed', unknown here; upgrade"):
+    with pytest.raises(
+        OperationError, match=f"event {last.number + 1} is of the kind 'photographed', unknown here; upgrade"
+    ):
         load_study(storage=tmp_path / "f.db").to_frame()
 
 
@@ -188,7 +190,7 @@ def test_to_look_for_a_study_makes_and_changes_nothing(tmp_path):
         load_study(storage=other)
     assert studies_in(other) == []
     assert other.read_bytes() == before
-    with pytest.raises(ArgumentError, match="it has none"):
+    with pytest.raises(ArgumentError, match=r"there is no file sqlite:.*nowhere\.db; create_study makes one"):
         load_study(storage=f"sqlite:///{tmp_path / 'nowhere.db'}")
     assert [path.name for path in tmp_path.iterdir()] == ["bookmarks.db"]
     create_study("beside", storage=other, agent="Random", **FERMENTER)

@@ -435,8 +435,7 @@ def test_what_somebody_else_kept_is_not_used(tmp_path, monkeypatch):
     honest, other = studies
     number, stamp, content = other._log.snapshot(other._number)  # it has learned something else
     expected = load_study(storage=tmp_path / "0.db")._suggester
-    expected._history.read()
-    expected.catch_up()
+    expected.catch_up(expected._history.read().events)
     wanted = expected.recommend(None)
 
     honest._log.keep(honest._number, number, stamp.partition("\n")[0] + "\nforged", content)

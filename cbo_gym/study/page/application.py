@@ -205,17 +205,18 @@ async def create(request: Request, form: Form, desk: TheDesk, names: Names) -> R
 async def create_from_yaml(request: Request, form: Form, desk: TheDesk, names: Names) -> Response:
     typed, content = texts_of(form), await content_of(form, "file")
     try:
-        name = await desk.create(lambda: parse_yaml(_one_of(content, text(typed, "yaml").encode(), "YAML")))
+        name = await desk.create(lambda: parse_yaml(_one_of(content, text(typed, "yaml"), "YAML")))
     except CBOGymError as error:
         return _new(request, names, Problem("yaml", desk.in_words(error), typed), _status(error))
     return await _created(desk, name)
 
 
-def _one_of(uploaded: bytes, pasted: bytes, what: str) -> bytes:
+def _one_of(uploaded: bytes, pasted: str, what: str) -> bytes:
     if bool(uploaded) == bool(pasted):
         given = "both" if uploaded else "neither"
         raise ArgumentError(f"choose a file, or paste its {what}; {given} was given")
-    return uploaded or pasted
+    # what is no text stays so, for the reader to refuse
+    return uploaded or pasted.encode(errors="surrogatepass")
 
 
 async def _created(desk: Desk, name: str) -> Response:
@@ -267,18 +268,18 @@ async def report_style() -> Response:
 @routes.get("/studies/{place}/state")
 async def state(case: TheCase) -> Response:
     """The number of the last event, from which a page that is open sees that it is out of date."""
-    return JSONResponse({"event": await run_in_threadpool(case.event)})
+    return JSONResponse({"event": await run_in_threadpool(getattr, case.study, "events")})
 
 
 @routes.get("/studies/{place}/trials.csv")
 async def export_trials(place: int, case: TheCase) -> Response:
-    return _csv(await run_in_threadpool(case.record, Study.to_frame), f"study-{place}-trials.csv")
+    return _csv(await run_in_threadpool(case.study.to_frame), f"study-{place}-trials.csv")
 
 
 @routes.get("/studies/{place}/data.csv")
 async def export_data(place: int, case: TheCase) -> Response:
     """All rounds, as another study can import them."""
-    return _csv(await run_in_threadpool(case.record, Study.data), f"study-{place}-data.csv")
+    return _csv(await run_in_threadpool(case.study.data), f"study-{place}-data.csv")
 
 
 def _csv(frame: pl.DataFrame, called: str) -> Response:
@@ -318,12 +319,12 @@ async def import_data(request: Request, place: int, case: TheCase, form: Form, d
     # White space at both ends of what is pasted may be empty cells.
     pasted = str(form.get("csv") or "")
 
-    def add(study: Study) -> int:
-        table = _one_of(content, pasted.encode(errors="replace") if pasted.strip() else b"", "CSV")
-        return study.add_data(table, ignore=text(typed, "ignore").splitlines())
+    def add() -> int:
+        table = _one_of(content, pasted if pasted.strip() else "", "CSV")
+        return case.study.add_data(table, ignore=text(typed, "ignore").splitlines())
 
     try:
-        count = await run_in_threadpool(case.record, add)
+        count = await run_in_threadpool(add)
     except CBOGymError as error:
         return await _study(request, place, case, Problem("import", desk.in_words(error), typed), _status(error))
     return _done(place, "imported", count=count)
@@ -369,7 +370,7 @@ async def _outcome(
     values, did = told(case, seen, trial, typed)
     kind = call.__name__
     try:
-        await run_in_threadpool(case.record, lambda study: call(study, trial, values, did=did))
+        await run_in_threadpool(call, case.study, trial, values, did=did)
     except CBOGymError as error:
         problem = Problem(f"{kind}-{trial}", request.app.state.desk.in_words(error), typed)
         return await _trial(request, place, trial, case, problem, _status(error))
@@ -380,7 +381,7 @@ async def _outcome(
 async def fail(request: Request, place: int, trial: int, case: TheCase, form: Form, desk: TheDesk) -> Response:
     typed = texts_of(form)
     try:
-        await run_in_threadpool(case.record, lambda study: study.fail(trial, text(typed, "reason")))
+        await run_in_threadpool(case.study.fail, trial, text(typed, "reason"))
     except CBOGymError as error:
         problem = Problem(f"fail-{trial}", desk.in_words(error), typed)
         return await _trial(request, place, trial, case, problem, _status(error))

@@ -1,4 +1,4 @@
-"""The studies of a database as the page works on them: many readers and writers, one agent at a time."""
+"""The studies of a database as the page works on them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import sqlalchemy as sql
 from starlette.concurrency import run_in_threadpool
 
-from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, printable
 from cbo_gym.study.description import Description
 from cbo_gym.study.files import checked
-from cbo_gym.study.log import Log
+from cbo_gym.study.log import Log, ReplacedError
 from cbo_gym.study.page.reporting import note, sections
-from cbo_gym.study.study import Study, create_study, load_study, studies_in
+from cbo_gym.study.study import Study, create_study, load_study
 from cbo_gym.study.trials import Entry
 from cbo_gym.yaml_files import Lines
 
@@ -45,66 +45,43 @@ class Seen:
 class Case:
     """One study.
 
-    What only reads or writes the log goes through one :class:`Study`, what asks the agent through another, so that the
-    page answers while an agent thinks. Neither may be used by two threads at once: the first has a lock, the second
-    belongs to the one thread in which all agents think.
-
     Args:
         desk: of the database.
-        name: of the study.
+        study: the study.
     """
 
-    def __init__(self, desk: Desk, name: str) -> None:
-        self._desk = desk
-        self._book = desk.load(name)
-        self._lock = Lock()
+    def __init__(self, desk: Desk, study: Study) -> None:
+        self._desk, self.study = desk, study
         self._seen: Seen | None = None
-        self._thinker: Study | None = None
         self._report: Future[tuple[int, list[str]]] | None = None
 
     @property
     def about(self) -> Description:
-        return self._book.about
+        return self.study.about
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The reward last."""
-        return self._book.feedback.nodes
+        return self.study.feedback.nodes
 
     @property
     def settable(self) -> list[str]:
         """Names of what can be set: variables, or parameters."""
-        return self._book.settable
-
-    def record(self, call: Callable[[Study], Answer]) -> Answer:
-        """Read or write the log; waits for other writers, so call it in a thread."""
-        with self._lock:
-            return call(self._book)
-
-    def event(self) -> int:
-        """The number of the last event of the log."""
-        return self.record(lambda study: study.events)
+        return self.study.settable
 
     def seen(self) -> Seen:
         """The study as it stands."""
-        with self._lock:
-            event = self._book.events  # what is written from here on is seen the next time
-            if self._seen is None or self._seen.event != event:
-                rows = {row["number"]: row for row in self._book.to_frame().to_dicts()}
-                entries = {entry.number: entry for entry in self._book.trials if entry.number in rows}
-                self._seen = Seen(event, entries, rows)
-            return self._seen
+        seen = self._seen
+        event = self.study.events  # what is written from here on is seen the next time
+        if seen is None or seen.event != event:
+            rows = {row["number"]: row for row in self.study.to_frame().to_dicts()}
+            entries = {entry.number: entry for entry in self.study.trials if entry.number in rows}
+            self._seen = seen = Seen(event, entries, rows)
+        return seen
 
     async def think(self, call: Callable[[Study], Answer]) -> Answer:
-        """Ask the agent, after whoever asked one before."""
-        return await asyncio.wrap_future(self._desk.thinking.submit(self._thought, call))
-
-    def _thought(self, call: Callable[[Study], Answer]) -> Answer:
-        study = self._thinker or self._desk.load(self._book.name)
-        self._thinker = None  # where the call fails halfway, the next agent is made from the log
-        answer = call(study)
-        self._thinker = study
-        return answer
+        """Ask the agent, after the requests that asked one before."""
+        return await asyncio.wrap_future(self._desk.thinking.submit(call, self.study))
 
     async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
         """The sections of the report as the study stands, which may take the agent a while.
@@ -130,13 +107,13 @@ class Case:
 
     def _worked_out(self) -> tuple[int, list[str]]:
         """The report, and the event after which it stands; where it fails the rest of the page is of use still."""
-        event = self.event()
+        event = self.study.events
         try:
-            return event, self._thought(sections)
+            return event, sections(self.study)
         except CBOGymError as error:
             return event, [note(self._desk.in_words(error))]
         except Exception:
-            logging.getLogger("cbo_gym.study").exception("the report of %s fails", self._book.name)
+            logging.getLogger("cbo_gym.study").exception("the report of %s fails", self.study.name)
             return event, [note("The report cannot be made; the terminal of the server says why.")]
 
 
@@ -149,8 +126,7 @@ class Desk:
 
     Attributes:
         called: the database in words, without its path.
-        thinking: the thread of the agents. It is one, for libraries that agents use keep settings for the whole
-            process, and what an agent suggests must not depend on what another does meanwhile.
+        thinking: the thread of the agents. Agents think one at a time, and other threads need not wait for that.
     """
 
     def __init__(self, storage: Path | str, trusted: Collection[str] = ()) -> None:
@@ -158,23 +134,42 @@ class Desk:
         self.called = _called(self.storage)
         self.thinking = ThreadPoolExecutor(1, "thinking")
         self._cases: dict[str, Case] = {}
+        self._names: list[str] = []
         self._lock = Lock()
 
     def names(self) -> list[str]:
-        """Of the studies, in the order of their creation."""
-        missing = "://" not in self.storage and not Path(self.storage).is_file()
-        return [] if missing else studies_in(self.storage)
+        """The names of the studies, in the order of their creation, by which the page numbers them.
+
+        Raises:
+            OperationError: once, if the numbers of a page that is open now mean other studies.
+        """
+        names = Log(self.storage, create=True).names()
+        with self._lock:
+            known, self._names = self._names, names
+        if known[: len(names)] != names[: len(known)] or (known and not names):
+            raise OperationError(
+                f"{self.called} was replaced or is gone while it was served, nothing was changed by this request; look "
+                "at the list of its studies again"
+            )
+        return names
 
     def case(self, name: str) -> Case:
         """One study.
 
         Raises:
             ArgumentError: if it cannot be loaded.
+            OperationError: once, if the database was replaced after it was loaded.
         """
         with self._lock:
-            if name not in self._cases:
-                self._cases[name] = Case(self, name)
-            return self._cases[name]
+            case = self._cases.get(name)
+            if case is None:
+                case = self._cases[name] = Case(self, self.load(name))
+        try:
+            _ = case.study.events
+        except ReplacedError:
+            self._cases.pop(name, None)
+            raise
+        return case
 
     def load(self, name: str) -> Study:
         """A study, with the agent that it names; an import path only if it is trusted."""
@@ -199,12 +194,12 @@ class Desk:
         """The text of an error, with the database's name where it gives the path or the URL."""
         text = str(error)
         for path in {self.storage, str(Path(self.storage).absolute())}:
-            text = text.replace(path, self.called)
+            text = text.replace(printable(path), self.called)
         return text
 
 
 def _agent_of(storage: str, name: str) -> str:
-    return Description.model_validate_json(Log(storage).find(name)[1]).agent
+    return Description.model_validate_json(Log(storage).find(name).description).agent
 
 
 def _called(storage: str) -> str:

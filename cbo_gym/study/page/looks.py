@@ -7,6 +7,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from cbo_gym.study.strings import lenient
+
 _environment = Environment(
     loader=PackageLoader("cbo_gym.study.page"),
     autoescape=True,
@@ -17,8 +19,8 @@ _environment = Environment(
 
 
 def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """A page of a template."""
-    return HTMLResponse(_environment.get_template(f"{template}.html").render(context), status)
+    """A page of a template; it repeats what was sent, also strings that no study would store."""
+    return HTMLResponse(lenient(_environment.get_template(f"{template}.html").render(context)), status)
 
 
 def plain_page(status: int, title: str, words: str) -> HTMLResponse:

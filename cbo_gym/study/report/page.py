@@ -6,7 +6,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from cbo_gym.files import write_text
+from cbo_gym.files import require_file, write_text
 from cbo_gym.study.report.beliefs import beliefs_section
 from cbo_gym.study.report.curve import curve_section
 from cbo_gym.study.report.mind import Mind
@@ -16,6 +16,7 @@ from cbo_gym.study.report.provenance import provenance_section
 from cbo_gym.study.report.system import system_section
 from cbo_gym.study.report.trials import trials_section
 from cbo_gym.study.study import Study
+from cbo_gym.study.thinking import one_at_a_time
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -43,16 +44,17 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
         study: whose it is.
         preview: where no trial is running, say what would be suggested next, which takes as long as to ask.
     """
-    mind = Mind(study)
-    found = [
-        overview_section(study, mind),
-        now_section(study, mind, preview),
-        curve_section(study, mind),
-        beliefs_section(study, mind),
-        system_section(study),
-        trials_section(study),
-        provenance_section(study),
-    ]
+    with one_at_a_time():
+        mind = Mind(study)
+        found = [
+            overview_section(study, mind),
+            now_section(study, mind, preview),
+            curve_section(study, mind),
+            beliefs_section(study, mind),
+            system_section(study),
+            trials_section(study),
+            provenance_section(study),
+        ]
     return [text for text in found if text]
 
 
@@ -64,9 +66,11 @@ def write_report(study: Study, path: Path | str) -> Path:
         path: of the HTML file.
 
     Raises:
+        ArgumentError: if the path is no name of an HTML file.
         OperationError: if it cannot be written.
     """
+    file = require_file(path, ".html", ".htm")
     write_text(
-        Path(path), PAGE.format(title=escape(study.name), style=style(), body="\n".join(sections(study, preview=True)))
+        file, PAGE.format(title=escape(study.name), style=style(), body="\n".join(sections(study, preview=True)))
     )
-    return Path(path)
+    return file

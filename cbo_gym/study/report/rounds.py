@@ -29,7 +29,9 @@ class Seen(NamedTuple):
 def seen_rounds(study: Study) -> list[Seen]:
     """All of them, imported data first."""
     told = [entry for entry in study.trials if entry.status == "told"]
-    imported = [one for event in study._history.events if event.kind == "data" for one in event.payload["rounds"]]
+    imported = [
+        one for event in study._history.read().events if event.kind == "data" for one in event.payload["rounds"]
+    ]
     read = study._units.read
     return [
         *(Seen(None, read(one["action"]), one["values"], one["context"]) for one in imported),

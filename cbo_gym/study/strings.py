@@ -1,0 +1,44 @@
+"""Strings that any database can store and give back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cbo_gym.errors import ArgumentError, shown
+
+# Python decodes a byte that is not UTF-8 as half of a surrogate pair
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def lenient(string: str) -> str:
+    """Replace each half of a surrogate pair by U+FFFD, the replacement character."""
+    return SURROGATE.sub("\ufffd", string)
+
+
+def require_storable(value: Any, called: str = "") -> None:
+    """Check all strings in what is to be stored.
+
+    Args:
+        value: a string, or mappings and lists that hold strings.
+        called: the name of the value in the message.
+
+    Raises:
+        ArgumentError: naming a string that is no text.
+    """
+    if isinstance(value, str):
+        if SURROGATE.search(value):
+            raise ArgumentError(
+                f"{called} {shown(value)} has bytes that could not be decoded, or half of a surrogate pair; write "
+                "it again, in a terminal or a file whose encoding is UTF-8"
+            )
+        if "\0" in value:
+            raise ArgumentError(f"{called} {shown(value)} has a NUL character, which databases do not store; remove it")
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            require_storable(name, f"the name in {called}" if called else "the name")
+            require_storable(part, f"{called}.{name}" if called else str(name))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            require_storable(part, called)
