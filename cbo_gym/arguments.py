@@ -27,6 +27,14 @@ def is_finite_number(given: Any) -> bool:
         return False
 
 
+def number_in(string: str) -> float | None:
+    """Return the number that a person writes, with a decimal point and without separators; None for anything else."""
+    try:
+        return None if "_" in string else float(string.replace("\N{MINUS SIGN}", "-"))
+    except ValueError:
+        return None
+
+
 def whole_number(what: str, given: Any, at_least: int, at_most: int | None = None) -> int:
     """``given`` as Python's own int.
 

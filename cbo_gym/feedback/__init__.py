@@ -98,7 +98,7 @@ def _require_one_objective(problem: Problem, kind: type[Feedback], instance: obj
 
 def _asking(problem: Problem, asked: dict[str, Any]) -> Problem:
     """The problem with other outcomes than its own, as far as any are asked for."""
-    outcomes = constrain(problem.outcomes, asked.get("constraints"))
+    outcomes = constrain(problem.outcomes, asked.get("constraints"), [one.name for one in problem.scm.variables])
     if "costs" in asked:
         outcomes = replace(outcomes, costs=None if asked["costs"] is None else Costs.read(asked["costs"]))
     return problem if outcomes is problem.outcomes else replace(problem, outcomes=outcomes)

@@ -92,7 +92,7 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: System) -> Non
             raise ArgumentError(f"{name}: constraints must be of type Constraint; given {shown(one)}")
         if one.node not in allowed:
             what = "is latent" if one.node in {v.name for v in scm.variables} else "is unknown"
-            what = "is the reward, which is maximised" if one.node == scm.reward else what
+            what = "is the reward, which is optimised" if one.node == scm.reward else what
             raise ArgumentError(
                 f"{name}: a constraint is on the expected value of an observed node; {shown(one.node)} {what}; choose "
                 f"from {allowed}{did_you_mean(one.node, allowed)}"

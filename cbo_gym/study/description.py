@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt
 
 from cbo_gym.validation import StrictModel
 
@@ -19,6 +19,11 @@ def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
         hint = f"; write [{high:g}, {low:g}]?" if -math.inf < high < low < math.inf else ""
         raise ValueError(f"bounds are low < high, two finite numbers{hint}")
     return bounds
+
+
+def _as_list(constraints: Any) -> Any:
+    """None is no constraint, and a string is one."""
+    return [] if constraints is None else [constraints] if isinstance(constraints, str) else constraints
 
 
 Bounds = Annotated[tuple[float, float], AfterValidator(_rising)]
@@ -55,7 +60,8 @@ class Description(StrictModel):
         scopes: what may be set by what, see :func:`cbo_gym.custom_problem`; None for the usual ones.
         arms: what may be tried, each a mapping from variables to values, ``{}`` to only observe.
         reward_range: in which the reward lies, for the discrete mode, whose methods ask for one.
-        constraints: ``"biomass >= 2"``, on expected values.
+        constraints: on expected values, such as ``"biomass >= 2"``, see
+            :func:`cbo_gym.problems.variations.constraints.read_constraints`.
         costs: of setting things, by name, where what is not named costs 1; or as
             :meth:`cbo_gym.actions.Costs.read` takes them.
         composition: the reward as a function of other variables, where it is known, in the soft mode:
@@ -82,7 +88,7 @@ class Description(StrictModel):
     scopes: list[dict[str, list[str]]] | None = None
     arms: list[dict[str, float]] = []
     reward_range: Bounds | None = None
-    constraints: list[str] = []
+    constraints: Annotated[list[str], BeforeValidator(_as_list)] = []
     costs: Any = None
     composition: str | None = None
     noise: dict[str, float] | None = None

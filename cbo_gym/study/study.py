@@ -122,6 +122,13 @@ class Study:
         return [self._trial(entry) for entry in self._now().pending]
 
     @property
+    def best_trial(self) -> Entry | None:
+        """The trial with the best measured reward; of those whose measured values break no constraint."""
+        done = [entry for entry in self.trials if entry.status == "told"]
+        index = self._units.best([entry.values for entry in done])
+        return None if index is None else done[index]
+
+    @property
     def events(self) -> int:
         """How many events the log has by now; where the number is the same, so is all else."""
         return self._now().number

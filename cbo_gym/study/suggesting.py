@@ -241,7 +241,13 @@ class Suggester:
         history = getattr(self.agent, "history", [])
         if not history:
             return ["nothing is known yet"] * len(actions)
-        best = f"best so far {self._units.native_reward(max(past.reward for past in history)):.4g}"
+        values = [self._units.measured(past.observation) for past in history]
+        index = self._units.best(values)
+        best = (
+            "no round meets the constraints yet"
+            if index is None
+            else f"best so far {values[index][self._units.about.reward]:.4g}"
+        )
         sets = self._sets()
         return [f"{expected}{best}{sets}" for expected in self._expectations(actions)]
 

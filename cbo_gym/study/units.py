@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,6 +125,16 @@ class Units:
         self.reward(found)  # which may lie out of its range
         return found
 
+    def misses(self, values: Mapping[str, float | None]) -> bool:
+        """Whether measured values break a constraint."""
+        limits = self.feedback.problem.outcomes.constraints
+        return any((value := values.get(one.node)) is not None and one.excess(value) > 0.0 for one in limits)
+
+    def best(self, rounds: Sequence[Mapping[str, float | None]]) -> int | None:
+        """Index of the best reward among measured values that break no constraint; None if there are none."""
+        allowed = [index for index, values in enumerate(rounds) if not self.misses(values)]
+        return max(allowed, key=lambda index: self.reward(rounds[index]), default=None)
+
     def done(self, action: Action) -> dict[str, Any]:
         """Return the values that an action sets, by name, in native units; they may lie outside the bounds."""
         if isinstance(self.codec, CellCodec):
@@ -172,6 +182,11 @@ class Units:
         if self.about.mode == "aggregated":
             seen["aggregate"] = nodes.copy()
         return seen | self.context(context)
+
+    def measured(self, observation: Observation) -> dict[str, float | None]:
+        """The values of an observation, as :meth:`values` gives them."""
+        nodes = [None if value != value else float(value) for value in np.asarray(observation["nodes"])]
+        return dict(zip(self.feedback.nodes, [*nodes[:-1], self.native_reward(nodes[-1] or 0.0)], strict=True))
 
     def context(self, given: Mapping[str, float] | None) -> Observation:
         """The context that is seen before a round.

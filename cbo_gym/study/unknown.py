@@ -13,7 +13,9 @@ from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.problems.base import MOST_TARGETS, Problem, gaussian_noise, minimal_targets
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
+from cbo_gym.problems.outcomes import Outcomes, check_constraints
 from cbo_gym.problems.own.custom import read_scopes
+from cbo_gym.problems.variations.constraints import read_constraints
 from cbo_gym.scm import CausalDiagram, Normal, StructuralCausalModel, Variable
 from cbo_gym.study.composition import KnownReward, known_reward
 from cbo_gym.study.description import Description
@@ -35,6 +37,8 @@ def feedback_of(about: Description) -> Feedback:
     variables = _variables(about, diagrams)
     given = _in_order(diagrams[0], variables) if about.diagram is not None else None
     scm = StructuralCausalModel(list(_unknown(about, given, variables)), about.reward)
+    constraints = read_constraints(about.constraints, [one.name for one in scm.variables])
+    check_constraints(about.name, constraints, scm)
     problem = Problem(
         name=about.name,
         scm=scm,
@@ -44,15 +48,18 @@ def feedback_of(about: Description) -> Feedback:
         action_names=list(about.parameters),
         null_action=_null_action(about),
         manipulable=about.settable,
-        targets=_targets(about, scm, diagrams, variables) if about.settable and about.mode != "discrete" else (),
+        targets=(
+            _targets(about, scm, diagrams, variables, [one.node for one in constraints])
+            if about.settable and about.mode != "discrete"
+            else ()
+        ),
         composition=_composition(about, variables),
         noise_known=about.noise is not None,
+        outcomes=Outcomes(about.reward, constraints),
         told=None if given is not None else ToldGraph(tuple(variables), None, tuple(diagrams)),
         modes=list(_mode_data(about, scm)),
     )
-    asked: dict[str, Any] = {"constraints": about.constraints} if about.constraints else {}
-    if about.costs is not None:
-        asked["costs"] = _costs(about)
+    asked = {} if about.costs is None else {"costs": _costs(about)}
     return make_feedback(problem, about.mode, **asked)
 
 
@@ -195,12 +202,15 @@ def _null_action(about: Description) -> list[float]:
 
 
 def _targets(
-    about: Description, scm: StructuralCausalModel, diagrams: Sequence[CausalDiagram], variables: Sequence[str]
+    about: Description,
+    scm: StructuralCausalModel,
+    diagrams: Sequence[CausalDiagram],
+    variables: Sequence[str],
+    limited: Sequence[str],
 ) -> list[frozenset[str]]:
     """Those that are given, else the minimal ones of what is told; where that is names alone, all sets."""
     if about.targets is not None:
         return list(map(frozenset, about.targets))
-    limited = [text.split()[0] for text in about.constraints]
     if about.diagram is not None:
         return minimal_targets(scm, about.settable, limited)
     if diagrams:

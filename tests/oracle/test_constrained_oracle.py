@@ -123,10 +123,10 @@ def test_info_says_whether_an_action_is_feasible():
     [
         (["X7 <= 1"], r"'X7' is unknown; choose from \['X0', 'X1'\]"),
         (["Y <= 1"], "'Y' is the reward"),
-        (["X0 < 1"], "cannot read the constraint 'X0 < 1'"),
+        (["X0 = 1"], "cannot read the constraint 'X0 = 1'; .* for an equality, write a narrow interval"),
         (["X0 <= one"], "not a number: 'one'"),
         (["X0 <= nan"], "a finite threshold"),
-        ("X0 <= 1", "must be a list of at most 100 texts"),
+        ({"X0": 1}, "must be a list of at most 100 strings"),
         ([3], "cannot read the constraint 3"),
         (["X1 >= 3", "X1 <= 1"], r"no action meets the constraints \['X1 >= 3', 'X1 <= 1'\]; .* X1 >= 3 by .* at do\("),
     ],

@@ -137,7 +137,7 @@ agent: Random
         (LONG, "reward: titre", "reward: titer", r"line 2: reward names \['titer'\]; did you mean 'titre'\?"),
         (LONG, "ph -> titre;", "ph - titre;", "line 3: .*DAGitty"),
         (LONG, "ph -> titre;", "titre -> ph -> titre;", "line 3: the diagram must be acyclic"),
-        (LONG, "biomass >= 2", "biomas >= 2", r"line 9: unknown variables \['biomas'\]"),
+        (LONG, "biomass >= 2", "biomas >= 2", "line 9: .*'biomas' is unknown; .* did you mean 'biomass'"),
         (LONG, "biomass >= 1", "biomass => 1", "line 8: cannot read the constraint 'biomass => 1'"),
         (LONG, "5, ph: 10", "5, pH: 10", r"line 10: .*\['pH'\] cannot be priced.*did you mean 'ph'"),
         (LONG, "  feed: g/h", "  fed: g/h", r"line 12: units names \['fed'\]; did you mean 'feed'"),

@@ -6,53 +6,111 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import Literal, NamedTuple
 
+from cbo_gym.arguments import number_in
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.task import Constraint, ToldGraph
 
 MOST_CONSTRAINTS = 100
-FORM = re.compile(r"\s*(?P<node>[^<>=]*[^<>=\s])\s*(?P<side><=|>=)\s*(?P<threshold>[^<>=\s]+)\s*")
+#: expected values are real numbers, so that a strict inequality limits them as the other one does
+SIDES: dict[str, Literal["<=", ">="]] = dict.fromkeys(("<=", "≤", "⩽", "<"), "<=") | dict.fromkeys(
+    (">=", "≥", "⩾", ">"), ">="
+)
+SIGN = "|".join(SIDES)
+NUMBER = r"[^<>=≤≥⩽⩾]+"
+BEFORE = re.compile(rf"\s*(?:(?P<number>{NUMBER})(?P<sign>{SIGN})\s*)?")
+AFTER = re.compile(rf"\s*(?:(?P<sign>{SIGN})(?P<number>{NUMBER}))?")
 
 
-def constrain(outcomes: Outcomes, constraints: object = None) -> Outcomes:
+def constrain(outcomes: Outcomes, constraints: object, names: Collection[str]) -> Outcomes:
     """The outcomes of a problem, with other constraints than its own.
 
     Args:
         outcomes: of the problem.
-        constraints: at most 100 texts ``"node <= number"`` or ``"node >= number"``, one a constraint; ``[]`` for none;
-            None for the problem's own.
+        constraints: as :func:`read_constraints` takes them; None for the problem's own.
+        names: the system's variables.
 
     Raises:
-        ArgumentError: if it is no list of such texts.
+        ArgumentError: if the constraints cannot be read.
     """
-    if constraints is None:
-        return outcomes
-    if not isinstance(constraints, list | tuple) or len(constraints) > MOST_CONSTRAINTS:
+    return outcomes if constraints is None else replace(outcomes, constraints=read_constraints(constraints, names))
+
+
+def read_constraints(given: object, names: Collection[str]) -> tuple[Constraint, ...]:
+    """Return the different constraints of a list of strings.
+
+    Args:
+        given: at most 100 strings such as ``"acid level <= 2"``, ``"2 >= acid level"`` or ``"0 <= acid level <= 2"``,
+            which is two constraints; or one such string. ``<`` means ``<=``, and ``>`` means ``>=``.
+        names: the system's variables. Of several names that a string may hold, the longest is meant.
+
+    Raises:
+        ArgumentError: naming the string that has another form, or whose threshold is not a number.
+    """
+    strings = [given] if isinstance(given, str) else given
+    if not isinstance(strings, list | tuple) or len(strings) > MOST_CONSTRAINTS:
         raise ArgumentError(
-            f"constraints must be a list of at most {MOST_CONSTRAINTS} texts such as 'X <= 1.5'; "
-            f"given {shown(constraints)}"
+            f"constraints must be a list of at most {MOST_CONSTRAINTS} strings such as 'X <= 1.5'; given {shown(given)}"
         )
-    return replace(outcomes, constraints=tuple(map(read_constraint, constraints)))
+    return tuple(dict.fromkeys(one for string in strings for one in _read(string, names)))
 
 
-def read_constraint(text: object) -> Constraint:
-    """The constraint that a text names.
+class _Match(NamedTuple):
+    """A way to read a string: the node, and its limits as strings, the lower one first."""
 
-    Raises:
-        ArgumentError: if the text has another form, or the threshold is not a finite number.
-    """
-    found = FORM.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
-        raise ArgumentError(f"cannot read the constraint {shown(text)}; write 'NODE <= NUMBER' or 'NODE >= NUMBER'")
-    try:
-        threshold = float(found["threshold"])
-    except ValueError as error:
+    node: str
+    limits: list[tuple[Literal["<=", ">="], str]]
+
+    @property
+    def thresholds(self) -> list[float | None]:
+        return [number_in(threshold) for _, threshold in self.limits]
+
+
+def _read(given: object, names: Collection[str]) -> list[Constraint]:
+    string = given if isinstance(given, str) else ""
+    known = list(_matches(string, names))
+    # a part that is neither a name nor a number is an unknown name, which the system reports
+    parts = [part.strip() for part in re.split(SIGN, string)]
+    unknown = _matches(string, [part for part in parts if part and "=" not in part and number_in(part) is None])
+    match = next((one for one in (*known, *unknown) if None not in one.thresholds), None)
+    if match is None and known:
+        threshold = known[0].limits[known[0].thresholds.index(None)][1].strip()
         raise ArgumentError(
-            f"the threshold of the constraint {shown(text)} is not a number: {shown(found['threshold'])}"
-        ) from error
-    return Constraint(found["node"], "<=" if found["side"] == "<=" else ">=", threshold)
+            f"the threshold of the constraint {shown(given)} on {known[0].node!r} is not a number: {shown(threshold)}"
+        )
+    if match is None:
+        equality = "=" in string and not re.search("[<>≤≥⩽⩾]", string)
+        remedy = "; for an equality, write a narrow interval such as '1.9 <= NODE <= 2.1'" if equality else ""
+        raise ArgumentError(
+            f"cannot read the constraint {shown(given)}; write 'NODE <= NUMBER', 'NODE >= NUMBER' or "
+            f"'NUMBER <= NODE <= NUMBER'{remedy}"
+        )
+    sides, thresholds = [side for side, _ in match.limits], [float(one or 0.0) for one in match.thresholds]
+    if len(set(sides)) < len(sides) or thresholds[0] > thresholds[-1]:
+        raise ArgumentError(
+            f"the constraint {shown(given)} needs both signs in one direction and the smaller number on the smaller "
+            "side, as in '0 <= NODE <= 2'"
+        )
+    return [Constraint(match.node, side, threshold) for side, threshold in zip(sides, thresholds, strict=True)]
+
+
+def _matches(string: str, names: Collection[str]) -> Iterator[_Match]:
+    """The ways to read a string as one of the names with a number on at least one side, longer names first."""
+    for name in sorted(names, key=len, reverse=True):
+        for place in re.finditer(re.escape(name), string):
+            before, after = BEFORE.fullmatch(string[: place.start()]), AFTER.fullmatch(string[place.end() :])
+            if before is None or after is None or not (before["sign"] or after["sign"]):
+                continue
+            limits: list[tuple[Literal["<=", ">="], str]] = []
+            if before["sign"]:
+                limits.append((">=" if SIDES[before["sign"]] == "<=" else "<=", before["number"]))
+            if after["sign"]:
+                limits.append((SIDES[after["sign"]], after["number"]))
+            yield _Match(name, sorted(limits, reverse=True))
 
 
 def require_told(outcomes: Outcomes, told: ToldGraph) -> None:

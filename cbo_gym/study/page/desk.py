@@ -35,11 +35,13 @@ class Seen:
         event: its number.
         entries: the trials, by number.
         rows: what :meth:`Study.to_frame` says of each trial, by number.
+        best: :attr:`Study.best_trial`.
     """
 
     event: int
     entries: Mapping[int, Entry]
     rows: Mapping[int, Mapping[str, Any]]
+    best: Entry | None
 
 
 class Case:
@@ -72,11 +74,12 @@ class Case:
     def seen(self) -> Seen:
         """The study as it stands."""
         seen = self._seen
-        event = self.study.events  # what is written from here on is seen the next time
+        # What is written from here on is seen the next time.
+        event = self.study.events
         if seen is None or seen.event != event:
             rows = {row["number"]: row for row in self.study.to_frame().to_dicts()}
             entries = {entry.number: entry for entry in self.study.trials if entry.number in rows}
-            self._seen = seen = Seen(event, entries, rows)
+            self._seen = seen = Seen(event, entries, rows, self.study.best_trial)
         return seen
 
     async def think(self, call: Callable[[Study], Answer]) -> Answer:

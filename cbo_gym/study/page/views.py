@@ -163,20 +163,6 @@ def counts(seen: Seen) -> dict[str, int]:
     return {status: stands.count(status) for status in ("told", "pending", "failed")}
 
 
-def best(case: Case, seen: Seen) -> tuple[int, str] | None:
-    """The trial with the best reward that was told, and the reward."""
-    reward, sign = case.about.reward, 1.0 if case.about.direction == "maximize" else -1.0
-    rewards = {
-        entry.number: value
-        for entry in seen.entries.values()
-        if entry.status == "told" and (value := entry.values.get(reward)) is not None
-    }
-    if not rewards:
-        return None
-    top = max(rewards, key=lambda trial: sign * rewards[trial])
-    return top, with_unit(case, reward, rewards[top])
-
-
 def when(time: str) -> str:
     """A time of the log for people."""
     return f"{time[:10]} {time[11:16]} UTC" if time else ""
@@ -208,7 +194,8 @@ def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, 
         "about": about,
         "variables": [(name, about.units.get(name, "")) for name in case.variables],
         "counts": counts(seen),
-        "best": best(case, seen),
+        "best": seen.best,
+        "best_reward": seen.best and with_unit(case, about.reward, seen.best.values[about.reward]),
         "event": seen.event,
         "problem": problem,
         "cards": [card_of(case, seen, trial) for trial in pending[:MOST_CARDS]],

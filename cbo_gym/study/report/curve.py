@@ -11,7 +11,7 @@ from cbo_gym.evaluation.report.plots import round_axis
 from cbo_gym.study.report.markup import number, paragraph, section
 from cbo_gym.study.report.mind import Band, Mind
 from cbo_gym.study.report.naming import with_unit
-from cbo_gym.study.report.rounds import Seen, misses, reward_of, seen_rounds
+from cbo_gym.study.report.rounds import Seen, reward_of, seen_rounds
 from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 from cbo_gym.study.study import Study
 
@@ -57,7 +57,7 @@ def _course(study: Study, mind: Mind, rounds: list[Seen]) -> Course:
             f"What is best depends on the context, so the line is the mean {reward} of the last {WINDOW} rounds, with "
             "a 95 % interval by Student's t from the third on.",
         )
-    allowed = [place for place, one in enumerate(rounds) if not misses(study, one)]
+    allowed = [place for place, one in enumerate(rounds) if not study._units.misses(one.values)]
     band = mind.rewards([one.action for one in rounds]) if mind.agent is not None else None
     if band is None:
         rewards = np.array([reward_of(study, one) for one in rounds])
@@ -96,7 +96,7 @@ def _others(study: Study, rounds: list[Seen]) -> str:
     text = ""
     if any(one.number is None for one in rounds):
         text += " Left of the first trial are the imported data, in their order."
-    if any(misses(study, one) for one in rounds):
+    if any(study._units.misses(one.values) for one in rounds):
         text += " Crosses are rounds whose measured values miss a constraint, which do not count as best."
     return text
 
@@ -111,7 +111,7 @@ def _figure(study: Study, rounds: list[Seen], course: Course) -> Figure:
 
     places = _places(rounds)
     rewards = np.array([reward_of(study, one) for one in rounds])
-    missed = np.array([misses(study, one) for one in rounds])
+    missed = np.array([study._units.misses(one.values) for one in rounds])
     figure = Figure(figsize=(4.3, 2.7), layout="constrained")
     axis = figure.add_subplot()
     axis.fill_between(places, course.band.low, course.band.high, step="post", color=BLUE, alpha=0.2, linewidth=0)

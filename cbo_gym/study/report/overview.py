@@ -8,7 +8,7 @@ from html import escape
 from cbo_gym.study.report.markup import number, section
 from cbo_gym.study.report.mind import Mind
 from cbo_gym.study.report.naming import action_words, with_unit
-from cbo_gym.study.report.rounds import Seen, done_in, misses, reward_of, seen_rounds
+from cbo_gym.study.report.rounds import Seen, done_in, reward_of, seen_rounds
 from cbo_gym.study.study import Study
 
 STATES = {"told": "told", "pending": "running", "failed": "failed"}
@@ -45,9 +45,10 @@ def _progress(study: Study) -> str:
 
 
 def _best_seen(study: Study, rounds: list[Seen]) -> str:
-    allowed = [one for one in rounds if not misses(study, one)] or rounds
-    choose = min if study.about.direction == "minimize" else max
-    best = choose(allowed, key=lambda one: reward_of(study, one))
+    index = study._units.best([one.values for one in rounds])
+    if index is None:
+        return "no round meets the constraints yet"
+    best = rounds[index]
     where = "imported data" if best.number is None else f"trial {best.number}"
     unit = study.about.units.get(study.about.reward, "")
     done = action_words(study, done_in(study, best.action))

@@ -54,12 +54,3 @@ def reward_of(study: Study, one: Seen) -> float:
     value = one.values[study.about.reward]
     assert value is not None
     return value
-
-
-def misses(study: Study, one: Seen) -> bool:
-    """Whether the values measured in a round miss one of the study's constraints."""
-    for limit in study.feedback.problem.outcomes.constraints:
-        value = one.values.get(limit.node)
-        if value is not None and limit.excess(value) > 0.0:
-            return True
-    return False
