@@ -13,6 +13,9 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 
+MAX_SEED = 2**63 - 1  # of a run or a study, since tables hold a seed in 64 bits
+MAX_NOISE_SEED = 2**128 - 1  # of an environment, for which blind play draws 128 bits
+
 
 def is_whole_number(given: Any) -> bool:
     """Whether it is a whole number, Python's or NumPy's: a boolean or a span of time is none."""
@@ -56,6 +59,15 @@ def whole_number(what: str, given: Any, at_least: int, at_most: int | None = Non
     if given < at_least:
         raise ArgumentError(f"{what} must be at least {at_least}; given {shown(given)}")
     return int(given)
+
+
+def seed_number(given: Any, what: str = "seed", at_most: int = MAX_SEED) -> int:
+    """A seed as Python's own int.
+
+    Raises:
+        ArgumentError: unless it is a whole number from 0 to ``at_most``.
+    """
+    return whole_number(what, given, at_least=0, at_most=at_most)
 
 
 def require_not_negative(what: str, given: Any) -> None:

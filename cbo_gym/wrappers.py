@@ -71,7 +71,7 @@ class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstruc
 
     Raises:
         ArgumentTypeError: if the environment's actions are not of a kind that cbo_gym has.
-        ArgumentError: if ``count`` is no whole number of at least 2, or ``seed`` none of at least 0.
+        ArgumentError: if ``count`` is no whole number of at least 2, or ``seed`` is none.
         InvalidAction: from ``step``, if an action is not one of 0..count-1.
     """
 

@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.actions.spaces import Space
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import seed_number, whole_number
 
 MOST_CHOICES = 2**16  # actions of a policy that chooses among some
 
@@ -47,9 +47,9 @@ def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
     """``count`` points that fill [0, 1]^dim evenly: a scrambled Sobol sequence, shape ``(count, dim)``.
 
     Raises:
-        ArgumentError: if ``count`` is no whole number from 2 to ``MOST_CHOICES``, or ``seed`` none of at least 0.
+        ArgumentError: if ``count`` is no whole number from 2 to ``MOST_CHOICES``, or ``seed`` is none.
     """
-    count, seed = whole_number("count", count, 2, at_most=MOST_CHOICES), whole_number("seed", seed, at_least=0)
+    count, seed = whole_number("count", count, 2, at_most=MOST_CHOICES), seed_number(seed)
     from scipy.stats import qmc  # late: slow to import, and needed only here
 
     power = (count - 1).bit_length()  # a full power of two keeps the sequence balanced

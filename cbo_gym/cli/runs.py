@@ -50,7 +50,7 @@ def run(
         str, typer.Argument(metavar="AGENT", help=AGENT_HELP, autocompletion=agent_names, callback=look_here)
     ],
     env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help=ENV_HELP, autocompletion=env_ids, callback=look_here)],
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise, the initial data and the agent.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the noise, the initial data and the agent.")] = 0,
     horizon: Horizon = None,
     recommend: RecommendOption = "every",
     batch: BatchOption = 1,

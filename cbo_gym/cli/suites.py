@@ -21,7 +21,11 @@ SuiteOption = Annotated[
 ]
 SuiteSeeds = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Number of seeds, from 0 or the suite's first: the suite's, else {SEEDS}, by default."),
+    typer.Option(
+        min=1,
+        max=1_000_000,
+        help=f"Number of seeds, from 0 or the suite's first: the suite's, else {SEEDS}, by default.",
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from cbo_gym.actions import Space
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import RENDER_MODES, render, require_render_mode
 from cbo_gym.envs.snapshot import Snapshot
@@ -141,9 +141,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """Start an experiment. Without a seed the noise goes on where the random stream is.
 
         Raises:
-            ArgumentError: if the seed is no whole number of at least 0.
+            ArgumentError: if the seed is no whole number from 0 to 2**128 - 1.
         """
-        super().reset(seed=None if seed is None else whole_number("seed", seed, at_least=0))
+        super().reset(seed=None if seed is None else seed_number(seed, at_most=MAX_NOISE_SEED))
         self._begin()
         observation = self.feedback.empty_observation()
         if self._before:

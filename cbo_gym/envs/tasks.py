@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.envs.making import env_spec, make_env
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
@@ -34,14 +34,14 @@ def make_task(
     Args:
         env: made by ``gym.make``, or an environment of this package directly; or the id of one, also with parameters:
             ``"CBO/BinaryTree-v0(depth=3)"``.
-        seed: of the initial data, at least 0; one seed gives every agent the same data.
+        seed: of the initial data, from 0 to 2**128 - 1; one seed gives every agent the same data.
         horizon: number of rounds; None for the environment's own ``max_episode_steps``.
         initial_data: sizes of the initial data; None for the registry's, or none for an unregistered environment.
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment of this package.
         ArgumentError: if there is no such id, or a parameter is wrong; if the horizon is neither given nor known or no
-            whole number of at least 1, or the seed is no whole number of at least 0.
+            whole number of at least 1, or the seed is none.
     """
     if isinstance(env, str | Spec):
         env = make_env(env_spec(env))
@@ -50,7 +50,7 @@ def make_task(
         raise ArgumentTypeError(
             f"a Task needs the id of an environment, or an environment of cbo_gym; given {type(base).__name__}"
         )
-    seed = whole_number("seed", seed, at_least=0)
+    seed = seed_number(seed, at_most=MAX_NOISE_SEED)
     spec = env.spec
     if horizon is None and spec is not None:
         horizon = spec.max_episode_steps

@@ -17,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import own_copy
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import render, require_render_mode
 from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
@@ -115,7 +115,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """Start all experiments. Without a seed the noise goes on where the random streams are.
 
         Raises:
-            ArgumentError: for a seed that is no whole number of at least 0, another number of seeds than
+            ArgumentError: for a seed that is no whole number from 0 to 2**128 - 1, another number of seeds than
                 sub-environments, or the option ``reset_mask``.
         """
         if options and "reset_mask" in options:
@@ -133,11 +133,11 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if seed is None:
             return [None] * self.num_envs
         if not isinstance(seed, list | tuple | np.ndarray):
-            first = whole_number("seed", seed, at_least=0)
+            first = seed_number(seed, at_most=MAX_NOISE_SEED)
             return [first + i for i in range(self.num_envs)]
         if np.shape(seed)[:1] != (self.num_envs,):
             raise ArgumentError(f"give one seed for each of {self.num_envs} environments; given {np.size(seed)}")
-        return [None if one is None else whole_number("seed", one, at_least=0) for one in seed]
+        return [None if one is None else seed_number(one, at_most=MAX_NOISE_SEED) for one in seed]
 
     def step(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """Play one round everywhere; after a truncated round, reset everywhere and ignore ``actions``.

@@ -10,7 +10,7 @@ import torch
 from botorch.test_functions import SyntheticTestFunction
 from torch import Tensor
 
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.exchange.opening import opened, require_function
 from cbo_gym.oracle import oracle_of
@@ -27,7 +27,7 @@ class CausalTestFunction(SyntheticTestFunction):
 
     Args:
         env: environment id, also with parameters, or an environment, which is left as it is.
-        seed: of the noise, at least 0.
+        seed: of the noise, from 0 to 2**128 - 1.
         negate: whether to return the negative, to be minimised.
         env_parameters: more keyword arguments of the environment.
 
@@ -49,7 +49,7 @@ class CausalTestFunction(SyntheticTestFunction):
         self._feedback = base.feedback
         require_function(self._feedback)
         self._oracle = oracle_of(base)
-        self._rng = np.random.default_rng(whole_number("seed", seed, at_least=0))
+        self._rng = np.random.default_rng(seed_number(seed, at_most=MAX_NOISE_SEED))
         self.dim = self._feedback.codec.dim
         self._bounds = [(0.0, 1.0)] * self.dim
         self.continuous_inds = list(range(self.dim))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions.codec import ArmCodec, CellCodec, ChoiceCodec, Codec, SuperArmCodec
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import MAX_NOISE_SEED, seed_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.exchange.opening import opened, require_function
 from cbo_gym.task import Action
@@ -71,7 +71,7 @@ class OptunaObjective:
 
     Args:
         env: environment id, also with parameters, or an environment, which is reset.
-        seed: of the rounds' noise, at least 0.
+        seed: of the rounds' noise, from 0 to 2**128 - 1.
         env_parameters: more keyword arguments of the environment.
 
     Attributes:
@@ -86,7 +86,7 @@ class OptunaObjective:
     def __init__(self, env: Any, seed: int = 0, **env_parameters: Any) -> None:
         self.env = opened(env, env_parameters)
         require_function(self.env.feedback)
-        self.env.reset(seed=whole_number("seed", seed, at_least=0))
+        self.env.reset(seed=seed_number(seed, at_most=MAX_NOISE_SEED))
         self._codec = self.env.feedback.codec
 
     def __call__(self, trial: Any) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, did_you_mean, shown
 from cbo_gym.exchange.opening import opened
 from cbo_gym.feedback import Feedback
@@ -42,7 +42,7 @@ def sample(
             mode's actions may set nor their domains are a limit.
         action: an element of the action space, which is played in every sample; in aggregated mode the values are then
             means over the cell. What it sets is not in ``do``.
-        seed: at least 0.
+        seed: from 0 to 2**128 - 1.
         env_parameters: more keyword arguments of the environment.
 
     Returns:
@@ -57,7 +57,7 @@ def sample(
         OperationError: where a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
     """
     n = whole_number("n", n, at_least=1)
-    seed = whole_number("seed", seed, at_least=0)
+    seed = seed_number(seed, at_most=MAX_NOISE_SEED)
     feedback = opened(env, env_parameters).feedback
     if not isinstance(do, Mapping | None):
         raise ArgumentTypeError(f"do is a mapping, {{variable: value}}; given {type(do).__name__}")

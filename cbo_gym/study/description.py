@@ -5,12 +5,25 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from cbo_gym.arguments import is_whole_number, seed_number
 from cbo_gym.validation import StrictModel
 
 MODES = ("hard", "soft", "contextual", "discrete", "aggregated")
 MOST_VARIABLES = 200
+MAX_MAGNITUDE = 1e30  # of a value: acquisition functions of BoTorch overflow from 1e38 on
+
+
+def _sized(number: float) -> float:
+    if not abs(number) <= MAX_MAGNITUDE:
+        raise ValueError(f"must be a finite number between {-MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g}")
+    return number
+
+
+def _own_int(given: Any) -> Any:
+    """NumPy's whole numbers as Python's own."""
+    return int(given) if is_whole_number(given) else given
 
 
 def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -26,7 +39,10 @@ def _as_list(constraints: Any) -> Any:
     return [] if constraints is None else [constraints] if isinstance(constraints, str) else constraints
 
 
-Bounds = Annotated[tuple[float, float], AfterValidator(_rising)]
+Number = Annotated[float, Field(strict=True), AfterValidator(_sized)]
+Whole = Annotated[int, Field(strict=True), BeforeValidator(_own_int)]
+Seed = Annotated[int, BeforeValidator(seed_number)]
+Bounds = Annotated[tuple[Number, Number], AfterValidator(_rising)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -35,7 +51,7 @@ class Parameter(StrictModel):
 
     node: Name
     bounds: Bounds
-    null: float | None = None
+    null: Number | None = None
 
 
 class Description(StrictModel):
@@ -86,13 +102,13 @@ class Description(StrictModel):
     targets: list[list[str]] | None = None
     contexts: list[str] = []
     scopes: list[dict[str, list[str]]] | None = None
-    arms: list[dict[str, float]] = []
+    arms: list[dict[str, Number]] = []
     reward_range: Bounds | None = None
     constraints: Annotated[list[str], BeforeValidator(_as_list)] = []
     costs: Any = None
     composition: str | None = None
-    noise: dict[str, float] | None = None
+    noise: dict[str, Number] | None = None
     units: dict[str, str] = {}
     agent: str
-    horizon: PositiveInt = 100
-    seed: NonNegativeInt = 0
+    horizon: Annotated[Whole, Field(ge=1)] = 100
+    seed: Seed = 0

@@ -12,11 +12,13 @@ from cbo_gym.actions.codec import UNSET, ArmCodec, CellCodec, ChoiceCodec
 from cbo_gym.arguments import is_finite_number
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.feedback import Feedback
-from cbo_gym.study.description import Description
+from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.task import Action, Observation
 
 # Share of the width of the bounds; printed numbers have six digits.
 ROUNDING = 1e-5
+# Agents take a smaller value for 0, because its square cannot be divided by.
+NEGLIGIBLE = 1e-100
 Done = Mapping[str, Any]  # name -> value, or (low, high) of a cell
 
 
@@ -92,9 +94,7 @@ class Units:
         return np.array(ends).T
 
     def _unit(self, place: int, name: str, native: object) -> float:
-        if not is_finite_number(native):
-            raise ArgumentError(f"the value of {name} must be a finite number; given {shown(native)}")
-        return float(self.codec.domains.scales[place].to_unit(float(native)))  # type: ignore[arg-type]
+        return float(self.codec.domains.scales[place].to_unit(_number(f"the value of {name}", native)))
 
     def _require_known(self, given: Done, known: tuple[str, ...]) -> None:
         for name in given:
@@ -110,16 +110,15 @@ class Units:
         if not isinstance(given, Mapping):
             raise ArgumentError(f"values are a mapping from variables to numbers; given {shown(given)}")
         nodes = self.feedback.nodes
-        for name, value in given.items():
-            if name in self.about.ignored:
-                continue
+        given = {name: value for name, value in given.items() if name not in self.about.ignored}
+        for name in given:
             if name not in nodes:
                 raise ArgumentError(
                     f"no variable is called {name!r}{did_you_mean(name, nodes)}; they are {list(nodes)}"
                 )
-            if value is not None and not is_finite_number(value):
-                raise ArgumentError(f"the value of {name} must be a finite number; given {shown(value)}")
-        found = {name: None if given.get(name) is None else float(given[name]) for name in nodes}
+        found = {
+            name: None if given.get(name) is None else _number(f"the value of {name}", given[name]) for name in nodes
+        }
         if found[self.about.reward] is None:
             raise ArgumentError(f"the reward {self.about.reward} is missing; without it, say that the trial failed")
         self.reward(found)  # which may lie out of its range
@@ -178,6 +177,7 @@ class Units:
             [np.nan if values[name] is None else values[name] for name in self.feedback.nodes], dtype=float
         )
         nodes[-1] = self.reward(values)
+        nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         seen: Observation = {"nodes": nodes}
         if self.about.mode == "aggregated":
             seen["aggregate"] = nodes.copy()
@@ -195,9 +195,10 @@ class Units:
             ArgumentError: unless it is what the study's mode asks for.
         """
         names = self.about.contexts if self.about.mode == "contextual" else []
-        if set(given or {}) != set(names) or not all(is_finite_number(value) for value in (given or {}).values()):
+        if not isinstance(given or {}, Mapping) or set(given or {}) != set(names):
             raise ArgumentError(f"the context must give a number for each of {names}; given {shown(given)}")
-        return {"context": np.array([float((given or {})[name]) for name in names])} if names else {}
+        seen = [_number(f"the context {name}", (given or {})[name]) for name in names]
+        return {"context": np.array(seen)} if names else {}
 
     def flat(self, action: Action) -> list[float]:
         """The action as the log keeps it."""
@@ -225,6 +226,22 @@ class Units:
             return self.feedback.read(action)
         except InvalidAction as error:
             raise ArgumentError(f"{self.about.agent} suggests what cannot be done: {error}") from error
+
+
+def _number(what: str, given: object) -> float:
+    """A number that models can square and add up.
+
+    Raises:
+        ArgumentError: naming ``what`` it is, if it is not finite, or too large.
+    """
+    if not is_finite_number(given):
+        raise ArgumentError(f"{what} must be a finite number; given {shown(given)}")
+    number = float(given)  # type: ignore[arg-type]
+    if abs(number) > MAX_MAGNITUDE:
+        raise ArgumentError(
+            f"{what} must lie between {-MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g}; given {number:g}: choose a larger unit"
+        )
+    return number
 
 
 def written(value: Any) -> str:

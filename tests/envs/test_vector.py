@@ -139,7 +139,7 @@ NO_SEEDS = [True, np.True_, 1.0, np.float64(1.0), "3", b"3", -1, np.int64(-1), 1
 def test_what_is_no_seed_is_refused(seed: Any) -> None:
     one, envs = gym.make("CBO/Alpine2-v0"), native("CBO/Alpine2-v0")
     for reset in (one.reset, one.unwrapped.reset, envs.reset):
-        with pytest.raises(ArgumentError, match=r"seed must be (a whole number of )?at least 0; given"):
+        with pytest.raises(ArgumentError, match=r"seed must be a whole number from 0 to .*; given"):
             reset(seed=seed)
     with pytest.raises(ArgumentError, match="seed must be"):
         envs.reset(seed=[0, seed, 1])

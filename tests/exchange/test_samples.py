@@ -112,7 +112,7 @@ def test_soft_actions_and_parameters_of_the_environment() -> None:
     [
         ({"n": 0}, "n must be at least 1; given 0"),
         ({"n": 1.5}, "n must be a whole number"),
-        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": -1}, "seed must be a whole number from 0 to"),
         ({"env": "CBO/ToyGrap-v0"}, "did you mean 'CBO/ToyGraph-v0'"),
         ({"do": {"x1": 1.0}}, r"do cannot set 'x1'; did you mean 'X1'\?; it can set \['X0', 'X1'\]"),
         ({"do": {"Y": 1.0}}, "do cannot set 'Y', which is the reward"),

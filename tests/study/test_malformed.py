@@ -87,7 +87,7 @@ WRONG = {
     "seed": [-1, math.nan, "x", 0.5],
     "costs": [SQL, {"feed": -1.0}, {"nobody": 1.0}, {"feed": math.nan}, [1]],
     "contexts": [SQL, ["nobody"]],
-    "constraints": ["biomass >= 2", ["biomass => 2"], ["titre >= 2"], [SQL]],
+    "constraints": ["biomass => 2", {"biomass": 2}, ["biomass => 2"], ["titre >= 2"], [SQL]],
     "candidates": [["dag { a -> b }"], [SQL]],
 }
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from cbo_gym.actions.sets import to_flat
 from cbo_gym.agent_finder import agent_of
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import seed_number, whole_number
 from cbo_gym.envs.making import env_spec, rounds_of
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
@@ -55,7 +55,7 @@ def evaluate(
             Spec as in :func:`create_agent`.
         env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment from
             ``gym.make``, which is made anew with the same parameters and number of rounds, and left as it is.
-        seed: at least 0; it fixes the noise, the initial data and the agent's own randomness.
+        seed: from 0 to 2**63 - 1; it fixes the noise, the initial data and the agent's own randomness.
         horizon: number of rounds; None for the environment's own.
         recommend: after which rounds the agent is asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or the last alone, ``"end"``. Some agents fit their model for it.
@@ -88,7 +88,7 @@ def evaluate(
     made = make_env(spec, rounds_of(env) if horizon is None else horizon)
     _refuse_the_truth(made)
     try:
-        seeds = seeds_of(whole_number("seed", seed, at_least=0), secret)
+        seeds = seeds_of(seed_number(seed), secret)
         task = make_task(made, seeds.data)
         modules = agent.modules if isinstance(agent, IsolatedAgent) else modules_of(agent, named)
         code = sources(modules, problem_of(made), spec)

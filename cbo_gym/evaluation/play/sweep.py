@@ -87,7 +87,7 @@ def sweep(
             or as a mapping does: ``{"mine, k=3": agent}``.
         envs: environment ids, with parameters where wanted; ``"CBO/Alpine2*"`` stands for all that fit. Also Specs, and
             environments from ``gym.make``, which are made anew. Or a suite, ``cbo_gym.suites.load("survey2026")``.
-        seeds: at least 0 each; how many, counted from 0; None for those of the suite.
+        seeds: from 0 to 2**63 - 1 each; how many, counted from 0; None for those of the suite.
         folder: where the runs are kept.
         horizon: number of rounds; None for those of the suite, else the registered ones.
         recommend: after which rounds agents are asked for their recommendations, see
@@ -114,7 +114,7 @@ def sweep(
         how many runs of the grid are ``finished``, ``failed`` and ``skipped``, and how many were ``resumed``.
 
     Raises:
-        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is negative, a limit
+        ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is none, a limit
             is not above 0, or the backend is unknown or does not go with the address.
         OperationError: before anything runs, if runs cannot be written to the folder; if they no longer can; if the
             cluster is not there or not fit.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 
+from cbo_gym.arguments import number_in
 from cbo_gym.errors import ArgumentError, shown
 
 #: beginnings of the names of a form's fields; the name of what is meant follows
@@ -38,10 +40,13 @@ def text(typed: Typed, name: str) -> str:
 
 def number(typed: str) -> float | str:
     """A number where that is one; the text itself where it is none, so that the study can say so."""
-    try:
-        return float(typed) if "_" not in typed else typed
-    except ValueError:
-        return typed
+    found = number_in(typed)
+    return typed if found is None else found
+
+
+def whole(typed: str) -> int | str:
+    """The same of a whole number."""
+    return int(typed) if re.fullmatch(r"[+-]?\d{1,30}", typed) else typed
 
 
 def asked_number(typed: str) -> Any:
@@ -50,12 +55,10 @@ def asked_number(typed: str) -> Any:
     Raises:
         ArgumentError: for more than the agent should think about while others wait.
     """
-    read = number(typed)
-    if not isinstance(read, float) or not read.is_integer():
-        return read
-    if read > MOST_ASKED:
+    read = whole(typed)
+    if isinstance(read, int) and read > MOST_ASKED:
         raise ArgumentError(f"the page asks for at most {MOST_ASKED} trials at once; given {typed}")
-    return int(read)
+    return read
 
 
 def numbers(typed: Typed, beginning: str) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def description(typed: Typed) -> dict[str, Any]:
     said["units"] = _units(text(typed, "units")) | {row["thing"]: row["unit"] for row in rows if row["unit"]}
     said["costs"] = {row["thing"]: number(row["cost"]) for row in rows if row["cost"]}
     said["reward_range"] = [number(one) for one in typed.get("reward_range", []) if one]
-    said |= {name: number(text(typed, name)) for name in ("horizon", "seed") if text(typed, name)}
+    said |= {name: whole(text(typed, name)) for name in ("horizon", "seed") if text(typed, name)}
     bounds = {row["thing"]: [number(row["low"]), number(row["high"])] for row in rows}
     if said["mode"] in ("soft", "aggregated"):
         said["parameters"] = {row["thing"]: {"node": row["node"], "bounds": bounds[row["thing"]]} for row in rows}
