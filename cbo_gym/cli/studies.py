@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from cbo_gym.study import Study, Trial
+    from cbo_gym.study.expectation import Expectation
 
 JSON_HAS_THEM = "--json has them"
 Database = Annotated[
@@ -34,6 +35,13 @@ AgentOption = Annotated[
 ]
 TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]
 Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help="The values of variables, in their units.")]
+Supposed = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME=NUMBER]...",
+        help="What would be set, an interval as 'NAME=[LOW, HIGH]'; nothing to only observe.",
+    ),
+]
 DidOption = Annotated[
     list[str] | None,
     typer.Option("--did", metavar="NAME=NUMBER", help="The value that was really set, if it differs. Repeat for more."),
@@ -57,21 +65,23 @@ def _study(database: str, name: str | None, agent: str | None = None) -> Study:
     return load_study(name, storage=database, agent=agent)
 
 
-def _numbers(pairs: Sequence[str] | None) -> dict[str, float]:
-    """``["ph=6.8"]`` as a mapping.
+def _numbers(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """``["ph=6.8"]`` as a mapping. A name may hold ``=``, a number does not.
 
     Raises:
-        ArgumentError: naming the pair that is none.
+        ArgumentError: naming the pair that is none, or the name that comes twice.
     """
-    found = {}
+    from cbo_gym.study.units import value_in
+
+    found: dict[str, Any] = {}
     for pair in pairs or ():
-        name, sign, value = pair.partition("=")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError:
-            sign = ""
-        if not sign or not name.strip():
-            raise ArgumentError(f"cannot read {pair!r}; write NAME=NUMBER, as in ph=6.8") from None
+        name, sign, string = (part.strip() for part in pair.rpartition("="))
+        value = value_in(string)
+        if not sign or not name or isinstance(value, str):
+            raise ArgumentError(f"cannot read {pair!r}; write NAME=NUMBER with a decimal point, as in ph=6.8")
+        if name in found:
+            raise ArgumentError(f"{name!r} is given twice, in {pair!r} again; give each name once")
+        found[name] = value
     return found
 
 
@@ -208,12 +218,16 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
 
     Example: [b]cbo-gym study show fermenter.db[/b]
     """
-    frame = _study(database, study, agent).to_frame()
+    opened = _study(database, study, agent)
+    frame = opened.to_frame()
     if as_json:
         print_json(frame.to_dicts())
         return
     expendable = ["asked", "ended", "why", "reason"]
     left_out(print_table("", frame.columns, _cells(frame), droppable=expendable), JSON_HAS_THEM)
+    if (best := opened.best_trial) is not None:
+        reward = opened.about.reward
+        say(f"Best: trial {best.number}, {reward} = {best.values[reward]:.6g}")
 
 
 def _cells(frame: pl.DataFrame) -> list[list[str]]:
@@ -233,21 +247,39 @@ def recommend(
     agent: AgentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what to deploy by now; in contextual mode, in a context.
+    """Say what to deploy by now, and what the agent expects of it; in contextual mode, in a context.
 
     Example: [b]cbo-gym study recommend fermenter.db[/b]
     """
-    found = _study(database, study, agent).recommendation(context=_numbers(context) or None)
-    if as_json:
-        print_json(found)
-    else:
+    opened, seen = _study(database, study, agent), _numbers(context) or None
+    found = opened.recommendation(context=seen)
+    if not as_json:
         say(_in_words(found))
+    try:
+        expected = opened.what_if(found, context=seen)
+    except ArgumentError:  # the agent says nothing of what it expects
+        expected = None
+    if as_json:
+        beside = {} if expected is None else {"expected": expected, "interval": expected.interval}
+        print_json(beside | found)
+    elif expected is not None:
+        _print_expected(opened, expected)
+
+
+def _print_expected(study: Study, expected: Expectation) -> None:
+    if expected.assumed:
+        say(f"Not named, so assumed: {_in_words(expected.assumed)}")
+    rows = [
+        [name, f"{value:.5g}", "" if interval is None else f"{interval[0]:.5g} to {interval[1]:.5g}"]
+        for name, value, interval in expected.rows(study.about.reward)
+    ]
+    print_table("", ["variable", "expected", "95 % interval"], rows)
 
 
 @studies.command("what-if")
 def what_if(
     database: Database,
-    do: Pairs,
+    do: Supposed = None,
     context: ContextOption = None,
     study: NameOption = None,
     agent: AgentOption = None,
@@ -257,11 +289,12 @@ def what_if(
 
     Example: [b]cbo-gym study what-if fermenter.db ph=7[/b]
     """
-    expected = _study(database, study, agent).what_if(_numbers(do), context=_numbers(context) or None)
+    opened = _study(database, study, agent)
+    expected = opened.what_if(_numbers(do), context=_numbers(context) or None)
     if as_json:
-        print_json(expected)
+        print_json({"interval": expected.interval, "assumed": expected.assumed, **expected})
     else:
-        print_table("", ["variable", "expected"], [[name, f"{value:.5g}"] for name, value in expected.items()])
+        _print_expected(opened, expected)
 
 
 @studies.command()

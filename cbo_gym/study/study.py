@@ -18,6 +18,7 @@ from cbo_gym.feedback import Feedback
 from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
+from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.history import History, State
 from cbo_gym.study.log import LONGEST_TEXT, TRIES, Log
 from cbo_gym.study.mistakes import at
@@ -300,11 +301,14 @@ class Study:
             self._caught_up()
             return self._units.done(self._suggester.recommend(context))
 
-    def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> dict[str, float]:
+    def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
         """The values that the agent expects of the variables it has a model of, the reward among them.
 
+        They are a mapping; its ``interval`` is the reward's 95 % interval.
+
         Args:
-            do: what would be set, by name; empty to only observe.
+            do: what would be set, by name; empty to only observe. Parameters that are not named have their null
+                values, which ``assumed`` lists.
             context: in contextual mode, what was seen; None for what was seen last.
 
         Raises:
@@ -313,7 +317,10 @@ class Study:
         self._require_context(context)
         with one_at_a_time():
             self._caught_up()
-            return self._suggester.expect(self._units.action(do), context)
+            action = self._units.action(do)
+            values, interval = self._suggester.expect(action, context)
+        assumed = {name: value for name, value in self._units.done(action).items() if name not in do}
+        return Expectation(values, interval, assumed)
 
     def _require_context(self, context: Mapping[str, float] | None) -> None:
         if context is not None:

@@ -8,13 +8,12 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from cbo_gym.agent_finder import agent_of
 from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
+from cbo_gym.study.expectation import expected_rewards
 from cbo_gym.study.history import History
 from cbo_gym.study.log import Event
 from cbo_gym.study.seal import is_ours, seal
@@ -22,7 +21,6 @@ from cbo_gym.study.trials import Trials
 from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
-WIDTH = 1.96  # standard deviations on either side of a 95 % interval
 DO_WITHOUT = "EIFN, MCBO, GP-UCB, Random"  # agents that take rounds in which not all variables were measured
 
 
@@ -256,18 +254,15 @@ class Suggester:
         units = self._units
         try:
             copy = deepcopy(self.agent)
-            believed = copy.believed_rewards(actions) if hasattr(copy, "believed_rewards") else None
-            if believed is None:
-                means, widths = [float(copy.believed(action)[1]) for action in actions], [None] * len(actions)
+            band = expected_rewards(units, copy, actions)
+            if band is None:
+                expected = [f"{units.native_reward(float(copy.believed(action)[1])):.4g}" for action in actions]
             else:
-                means, widths = believed[0].tolist(), (WIDTH * believed[1]).tolist()
+                widths = (band.high - band.low) / 2
+                expected = [f"{mean:.4g} +- {width:.2g}" for mean, width in zip(band.mean, widths, strict=True)]
         except Exception:  # an agent may have no beliefs, or none that can be copied
             return [""] * len(actions)
-        return [
-            f"expected {units.about.reward} {units.native_reward(mean):.4g}"
-            f"{'' if width is None else f' +- {units.native_width(width):.2g}'}, "
-            for mean, width in zip(means, widths, strict=True)
-        ]
+        return [f"expected {units.about.reward} {one}, " for one in expected]
 
     def _sets(self) -> str:
         """Of how many sets an action chooses one, and why these."""
@@ -298,18 +293,27 @@ class Suggester:
             recommended = agent.history[int(np.argmax(rewards))].action
         return self._units.nearest(recommended)
 
-    def expect(self, action: Action, context: Mapping[str, float] | None) -> dict[str, float]:
-        """The values that the agent expects of the variables under an action, in the study's units."""
+    def expect(
+        self, action: Action, context: Mapping[str, float] | None
+    ) -> tuple[dict[str, float], tuple[float, float] | None]:
+        """The values that the agent expects of the variables under an action, and the reward's 95 % interval.
+
+        Raises:
+            ArgumentError: if the agent has learned nothing yet, or says nothing of what it expects.
+        """
         agent = self.informed(context)
+        if not hasattr(agent, "believed") or not hasattr(agent, "expected_nodes"):
+            raise ArgumentError(f"{self._units.about.agent} does not say what it expects; choose another agent")
         if not getattr(agent, "history", True):
-            raise ArgumentError("nothing is known yet: tell the outcome of a trial, or add data, first")
+            raise ArgumentError("nothing is known yet; tell the outcome of a trial, or add data")
         observation, reward = agent.believed(action)
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
-        names = self._units.feedback.nodes
-        found = {name: float(value) for name, value in zip(names, np.asarray(observation["nodes"]), strict=True)}
-        return {name: found[name] for name in names if name in known} | {
-            self._units.about.reward: self._units.native_reward(float(reward))
-        }
+        values = self._units.measured({**observation, "nodes": [*observation["nodes"][:-1], reward]})
+        found = {name: value for name, value in values.items() if name in known and value is not None}
+        band = expected_rewards(self._units, agent, [action])
+        if band is None:
+            return {**found, self._units.about.reward: self._units.native_reward(float(reward))}, None
+        return {**found, self._units.about.reward: float(band.mean[0])}, (float(band.low[0]), float(band.high[0]))
 
     def informed(self, context: Mapping[str, float] | None = None) -> Any:
         """A copy of the agent that has learned every round; itself, as it is, where it has no copy.

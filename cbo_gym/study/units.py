@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions.codec import UNSET, ArmCodec, CellCodec, ChoiceCodec
-from cbo_gym.arguments import is_finite_number
+from cbo_gym.arguments import is_finite_number, number_in
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 from cbo_gym.feedback import Feedback
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
@@ -90,7 +90,7 @@ class Units:
         names = self.codec.domains.names
         if missing := [name for name in names if name not in whole]:
             raise ArgumentError(f"give an interval for each parameter; {missing} are missing")
-        ends = [[self._unit(place, name, end) for end in whole[name]] for place, name in enumerate(names)]
+        ends = [[self._unit(place, name, end) for end in _pair(name, whole[name])] for place, name in enumerate(names)]
         return np.array(ends).T
 
     def _unit(self, place: int, name: str, native: object) -> float:
@@ -167,10 +167,6 @@ class Units:
         low, high = self.about.reward_range
         return low + (high - low) * (1.0 - told if self._sign < 0 else told)
 
-    def native_width(self, told: float) -> float:
-        """A length on the scale of the rewards that an agent is told, in the reward's own units."""
-        return abs(self.native_reward(told) - self.native_reward(0.0))
-
     def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
         """The observation of a round as the agent sees it; what was not measured is NaN."""
         nodes = np.array(
@@ -242,6 +238,23 @@ def _number(what: str, given: object) -> float:
             f"{what} must lie between {-MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g}; given {number:g}: choose a larger unit"
         )
     return number
+
+
+def _pair(name: str, given: object) -> Sequence[Any]:
+    """The ends of an interval."""
+    ends = list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else []
+    if len(ends) != 2 or (all(map(is_finite_number, ends)) and ends[0] > ends[1]):
+        raise ArgumentError(f"{name} needs an interval, two numbers in rising order; given {shown(given)}")
+    return ends
+
+
+def value_in(string: str) -> float | list[float] | str:
+    """The number, or the interval ``[low, high]``, that a person writes; any other string for the study to refuse."""
+    ends = [number_in(end) for end in string.strip().removeprefix("[").removesuffix("]").split(",")]
+    if string.strip().startswith("[") and len(ends) == 2 and None not in ends:
+        return ends  # type: ignore[return-value]
+    number = number_in(string)
+    return string if number is None else number
 
 
 def written(value: Any) -> str:

@@ -75,6 +75,22 @@ def test_a_study_is_created_from_fields(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("field", "typed", "message"),
+    [
+        ("units", "titre = g/L\ntitre = mg/L", "&#39;titre&#39; is given twice"),
+        ("arms", "ph = 6, ph = 7", "&#39;ph&#39; is given twice"),
+        ("constraints", "biomass == 2", "for an equality, write a narrow interval"),
+        ("horizon", "1_0", "horizon: Input should be a valid integer"),
+        ("seed", str(2**63), "seed must be a whole number from 0 to 9223372036854775807"),
+    ],
+)
+def test_fields_are_read_as_elsewhere(tmp_path, field, typed, message):
+    visitor = Visitor(tmp_path / "f.db")
+    visitor.get("/new")
+    assert message in said(visitor.send("create", {**FIELDS, field: typed}, 422))[0]
+
+
+@pytest.mark.parametrize(
     ("fields", "expected"),
     [
         (
@@ -210,6 +226,10 @@ def test_what_the_agent_expects_and_recommends(tmp_path):
     found = dict(re.findall(r'<th scope="row">(\w+)</th><td>([^<]*)</td>', html))
     assert found["titre"] == f"{load_study(storage=tmp_path / 'f.db').what_if({'ph': 7.0})['titre']:.6g} g/L"
     assert 'value="7"' in html
+    low, high = load_study(storage=tmp_path / "f.db").what_if({"ph": 7.0}).interval
+    assert f"95 % interval {low:.6g} to {high:.6g}" in html
+    assert 'id="expected"' in visitor.get("/studies/1/what-if?do%3Aph=&do%3Afeed=")  # of observing
+    assert "must be a finite number; given [6.0, 7.0]" in visitor.get("/studies/1/what-if?do%3Aph=6&do%3Aph=7", 422)
     html = visitor.get("/studies/1/report")
     assert html.count("<svg") >= 2
     assert "<style" not in html

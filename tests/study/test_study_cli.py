@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cbo_gym.cli import app
-from cbo_gym.study import Description
+from cbo_gym.study import Description, create_study
 from tests.study.test_study import grown
 
 YAML = """\
@@ -51,8 +51,18 @@ def test_a_study_by_hand(tmp_path):
     shown = json.loads(call("show", database, "--json").stdout)
     assert [row["status"] for row in shown] == ["told", "failed", "pending"]
     assert shown[0]["titre"] == 1.25
-    assert "fermenter" not in call("recommend", database).stdout
-    assert "titre" in json.loads(call("what-if", database, "ph=7", "--json").stdout)
+    assert "Best: trial 1, titre = 1.25" in call("show", database).stdout
+    advised = json.loads(call("recommend", database, "--json").stdout)
+    assert re.search(
+        r"95 % interval\s+titre +[\d.e-]+ +[\d.e-]+ to [\d.e-]+$", call("recommend", database).stdout.strip()
+    )
+    low, high = advised["interval"]
+    assert low < advised["expected"]["titre"] < high
+    assert set(advised) <= {"feed", "ph", "expected", "interval"}
+    supposed = json.loads(call("what-if", database, "ph=7", "--json").stdout)
+    assert supposed["interval"][0] < supposed["titre"] < supposed["interval"][1]
+    assert supposed["assumed"] == {}
+    assert "95 % interval" in call("what-if", database).stdout  # of observing
     call("report", database, tmp_path / "page.html")
     page = Path(tmp_path, "page.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 6  # the curve, four target sets and the diagram
@@ -69,6 +79,14 @@ def test_a_study_by_hand(tmp_path):
     [
         (["tell", "f.db", 1, "titre"], "cannot read 'titre'; write NAME=NUMBER"),
         (["tell", "f.db", 1, "titre=high"], "cannot read 'titre=high'"),
+        (["tell", "f.db", 1, "titre=1_000"], "cannot read 'titre=1_000'; write NAME=NUMBER with a decimal point"),
+        (["tell", "f.db", 1, "titre=0,5"], "cannot read 'titre=0,5'; write NAME=NUMBER with a decimal point"),
+        (["tell", "f.db", 1, "titre=1", " titre =2"], "'titre' is given twice, in ' titre =2' again"),
+        (["tell", "f.db", 1, "titre=1", "--did", "ph=6", "--did", "ph=7"], "'ph' is given twice"),
+        (["ask", "f.db", "--context", "age=6", "--context", "age=6"], "'age' is given twice"),
+        (["what-if", "f.db", "ph=6", "ph=6"], "'ph' is given twice"),
+        (["what-if", "f.db"], "nothing is known yet; tell the outcome of a trial, or add data"),
+        (["what-if", "f.db", "ph=[6, 7]"], "the value of ph must be a finite number"),
         (["tell", "f.db", 1, "titre=1"], "there is no trial 1; there are 0"),
         (["ask", "nowhere.db"], "there is no file nowhere.db"),
         (["create", "broken.yaml", "g.db"], "broken.yaml"),
@@ -87,6 +105,35 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, words, message):
     said = " ".join(call(*words, status=2).stderr.split())
     assert said.startswith("Error:")
     assert message in said
+
+
+def test_names_may_hold_the_equals_sign_and_what_is_not_named_is_said(tmp_path):
+    soft = {"a=b": {"node": "x=1", "bounds": [0, 1]}, "c": {"node": "y", "bounds": [1, 3], "null": 2}}
+    about = {"reward": "y", "variables": ["x=1", "y"], "mode": "soft", "parameters": soft, "agent": "GP-UCB"}
+    Path(tmp_path, "s.yaml").write_text(yaml.safe_dump(about), encoding="utf-8")
+    database = tmp_path / "s.db"
+    call("create", tmp_path / "s.yaml", database)
+    call("ask", database)
+    call("tell", database, 1, "x=1=0.5", "y = 2", "--did", "a=b=0.25")
+    row = json.loads(call("show", database, "--json").stdout)[0]
+    assert (row["do(a=b)"], row["x=1"], row["y"]) == (0.25, 0.5, 2.0)
+    assert "Not named, so assumed: c = 2" in call("what-if", database, "a=b=0.3").stdout
+    assert json.loads(call("what-if", database, "--json").stdout)["assumed"] == {"a=b": 0.0, "c": 2.0}
+    assert "assumed" not in call("recommend", database).stdout
+
+
+def test_intervals_of_the_aggregated_mode_are_written_in_brackets(tmp_path):
+    dose = {"dose": {"node": "y", "bounds": [0, 2]}}
+    study = create_study(
+        "a", storage=tmp_path / "a.db", mode="aggregated", diagram="dag { x -> y }", reward="y", parameters=dose
+    )
+    study.tell(study.ask(), {"x": 1.0, "y": 2.0}, did={"dose": (0.5, 1.0)})
+    expected = study.what_if({"dose": (0.5, 1.0)})
+    found = json.loads(call("what-if", tmp_path / "a.db", "dose=[0.5, 1]", "--json").stdout)
+    assert found["y"] == pytest.approx(expected["y"])
+    for wrong in ("dose=1", "dose=[1, 0.5]"):
+        said = call("what-if", tmp_path / "a.db", wrong, status=2).stderr
+        assert "dose needs an interval, two numbers in rising order" in said
 
 
 LONG = """\

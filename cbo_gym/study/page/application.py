@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -25,10 +25,9 @@ from cbo_gym.study.page.door import COOKIE, Door, same
 from cbo_gym.study.page.guard import MOST_BYTES, Guard
 from cbo_gym.study.page.looks import page, plain_page
 from cbo_gym.study.page.typed import CONTEXT, DO, asked_number, content_of, description, numbers, text, texts_of
-from cbo_gym.study.page.views import Problem, card_of, counts, study_context, told
+from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, study_context, told
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
-from cbo_gym.study.units import written
 from cbo_gym.yaml_files import Lines, parse_yaml
 
 STATIC = Path(__file__).parent / "static"
@@ -238,7 +237,7 @@ async def _study(
     case: Case,
     problem: Problem | None = None,
     status: int = 200,
-    expected: list[tuple[str, str]] | None = None,
+    expected: Mapping[str, Any] | None = None,
 ) -> Response:
     seen = await run_in_threadpool(case.seen)
     context = study_context(case, seen, problem)
@@ -297,9 +296,7 @@ async def what_if(request: Request, place: int, case: TheCase, desk: TheDesk) ->
         found = await case.think(lambda study: study.what_if(numbers(typed, DO), context=context))
     except CBOGymError as error:
         return await _study(request, place, case, Problem("what-if", desk.in_words(error), typed), _status(error))
-    units = case.about.units
-    expected = [(name, f"{written(value)} {units.get(name, '')}".strip()) for name, value in found.items()]
-    return await _study(request, place, case, problem, expected=expected)
+    return await _study(request, place, case, problem, expected=expected_context(case, found))
 
 
 @routes.post("/studies/{place}/ask")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
@@ -119,15 +119,21 @@ def _pairs(line: str) -> dict[str, Any]:
     """``x = 1, z = 0`` as a mapping; ``observe`` is to set nothing."""
     if line.strip() == "observe":
         return {}
-    return {name: number(value) for name, value in (_pair(part, "x = 1, z = 0") for part in line.split(","))}
+    return {name: number(value) for name, value in _once(line.split(","), "x = 1, z = 0").items()}
 
 
 def _units(lines: str) -> dict[str, str]:
-    return dict(_pair(line, "titre = g/L") for line in lines.splitlines() if line.strip())
+    return _once([line for line in lines.splitlines() if line.strip()], "titre = g/L")
 
 
-def _pair(part: str, example: str) -> tuple[str, str]:
-    name, sign, value = part.partition("=")
-    if not sign or not name.strip():
-        raise ArgumentError(f"cannot read {shown(part.strip())}; write it as in {example}")
-    return name.strip(), value.strip()
+def _once(parts: Iterable[str], example: str) -> dict[str, str]:
+    """Pairs of a name, which may hold ``=``, and what follows."""
+    found: dict[str, str] = {}
+    for part in parts:
+        name, sign, value = (one.strip() for one in part.rpartition("="))
+        if not sign or not name:
+            raise ArgumentError(f"cannot read {shown(part.strip())}; write it as in {example}")
+        if name in found:
+            raise ArgumentError(f"{name!r} is given twice, in {shown(part.strip())} again; give each name once")
+        found[name] = value
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page.desk import Case, Seen
 from cbo_gym.study.page.typed import CONTEXT, DID, DO, VALUE, Typed, numbers
 from cbo_gym.study.trials import Entry
@@ -183,6 +184,17 @@ def table_of(case: Case, seen: Seen) -> list[dict[str, Any]]:
         }
         for trial in latest
     ]
+
+
+def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
+    """The agent's expectations in words: rows of name, value and interval, and what was assumed."""
+    return {
+        "rows": [
+            (name, with_unit(case, name, value), interval and f"{written(interval[0])} to {written(interval[1])}")
+            for name, value, interval in expected.rows(case.about.reward)
+        ],
+        "assumed": ", ".join(f"{name} = {with_unit(case, name, value)}" for name, value in expected.assumed.items()),
+    }
 
 
 def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, Any]:

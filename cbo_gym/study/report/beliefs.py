@@ -10,9 +10,10 @@ import numpy as np
 
 from cbo_gym.actions.codec import ArmCodec
 from cbo_gym.scm.scopes import pomis
+from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.lines import Line, lines_of, shown_sets
 from cbo_gym.study.report.markup import folded, number, paragraph, section
-from cbo_gym.study.report.mind import Band, Mind
+from cbo_gym.study.report.mind import Mind
 from cbo_gym.study.report.naming import action_words, choice_name, with_unit
 from cbo_gym.study.report.rounds import seen_rounds
 from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style

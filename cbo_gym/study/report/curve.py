@@ -8,8 +8,9 @@ import numpy as np
 from scipy.stats import t as student
 
 from cbo_gym.evaluation.report.plots import round_axis
+from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.markup import number, paragraph, section
-from cbo_gym.study.report.mind import Band, Mind
+from cbo_gym.study.report.mind import Mind
 from cbo_gym.study.report.naming import with_unit
 from cbo_gym.study.report.rounds import Seen, reward_of, seen_rounds
 from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style

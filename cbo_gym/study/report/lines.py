@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym.actions.codec import UNSET, BoxCodec, CellCodec, ChoiceCodec
+from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.markup import number
-from cbo_gym.study.report.mind import Band, Mind
+from cbo_gym.study.report.mind import Mind
 from cbo_gym.study.report.naming import choice_name, with_unit
 from cbo_gym.study.report.rounds import Seen, reward_of, seen_rounds
 from cbo_gym.study.study import Study

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
+from cbo_gym.study.expectation import Band, expected_rewards
 from cbo_gym.study.report.markup import number
 from cbo_gym.study.study import Study
-from cbo_gym.study.suggesting import WIDTH
 from cbo_gym.task import Action
-
-
-class Band(NamedTuple):
-    """Means and the ends of 95 % intervals, in the study's units; ``low`` is below ``high`` whatever is good."""
-
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 def interval(band: Band, place: int = 0) -> str:
@@ -66,16 +58,7 @@ class Mind:
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
         """The rewards that it expects; None if the agent has no such model, or none of these actions."""
-        ask = getattr(self.agent, "believed_rewards", None)
-        believed = ask(list(actions)) if ask is not None else None
-        if believed is None:
-            return None
-        mean, std = believed
-        native = np.vectorize(self._study._units.native_reward, otypes=[float])
-        ends = np.sort([native(mean - WIDTH * std), native(mean + WIDTH * std)], axis=0)
-        if self._study.about.mode == "discrete" and self._study.about.reward_range is not None:
-            ends = np.clip(ends, *self._study.about.reward_range)
-        return Band(native(mean), ends[0], ends[1])
+        return expected_rewards(self._study._units, self.agent, actions)
 
     def next(self) -> Action | None:
         """Its next suggestion; None where that depends on a context, or it has learned nothing yet."""

@@ -66,21 +66,20 @@ def _recommended(study: Study, mind: Mind) -> str:
 
 def _expected(study: Study, mind: Mind, done: Mapping[str, Any]) -> str:
     """The values that the agent expects under the recommendation, of the reward with its interval."""
-    reward = study.about.reward
-    band = None if mind.agent is None else mind.rewards([study._units.action(done)])
-    rows = []
-    if band is not None:
-        low, mean, high = (number(float(part[0])) for part in (band.low, band.mean, band.high))
-        rows.append([with_unit(study, reward), mean, f"{low} to {high}", ""])
     try:
-        expected = study.what_if(done, context=mind.context)
-    except Exception:  # an agent of somebody else's may have no beliefs
-        expected = {}
-    limits = {one.node: str(one) for one in study.feedback.problem.outcomes.constraints}
-    for name, value in expected.items():
-        if name not in done and not (name == reward and rows):
-            rows.append([with_unit(study, name), number(value), "", limits.get(name, "")])
-    if not rows:
+        expected = study.what_if(done, context=mind.context).rows(study.about.reward)
+    except Exception:  # a third-party agent may have no beliefs
         return paragraph(f"{study.about.agent} does not say what it expects of it.")
+    limits = study.feedback.problem.outcomes.constraints
+    rows = [
+        [
+            with_unit(study, name),
+            number(value),
+            "" if interval is None else f"{number(interval[0])} to {number(interval[1])}",
+            ", ".join(str(one) for one in limits if one.node == name),
+        ]
+        for name, value, interval in expected
+        if name not in done
+    ]
     header = ["Variable", "Mean", "95 % interval", *(["Constraint"] if any(row[-1] for row in rows) else [])]
     return table("Expected under the recommendation", header, [row[: len(header)] for row in rows])

@@ -1,0 +1,55 @@
+"""What a study's agent expects, in the study's units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbo_gym.study.units import Units
+from cbo_gym.task import Action
+
+WIDTH = 1.96  # standard deviations on either side of a 95 % interval
+
+
+class Band(NamedTuple):
+    """Means and the ends of 95 % intervals, in the study's units; ``low`` is below ``high`` whatever is good."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Expectation(dict[str, float]):
+    """Expected values of the variables that the agent has a model of, by name, and of the reward.
+
+    Attributes:
+        interval: the ends of the reward's 95 % interval, without the noise of a trial; None if the agent has no model
+            that gives one.
+        assumed: null values of the parameters that were not named.
+    """
+
+    def __init__(
+        self, values: Mapping[str, float], interval: tuple[float, float] | None, assumed: Mapping[str, float]
+    ) -> None:
+        super().__init__(values)
+        self.interval, self.assumed = interval, dict(assumed)
+
+    def rows(self, reward: str) -> list[tuple[str, float, tuple[float, float] | None]]:
+        """Name, expected value and 95 % interval of each variable; the reward alone has an interval."""
+        return [(name, value, self.interval if name == reward else None) for name, value in self.items()]
+
+
+def expected_rewards(units: Units, agent: Any, actions: Sequence[Action]) -> Band | None:
+    """Return the expected rewards of actions with their intervals; None if the agent has no model of all of them."""
+    ask = getattr(agent, "believed_rewards", None)
+    believed = None if ask is None else ask(list(actions))
+    if believed is None:
+        return None
+    mean, std = believed
+    native = np.vectorize(units.native_reward, otypes=[float])
+    ends = np.sort([native(mean - WIDTH * std), native(mean + WIDTH * std)], axis=0)
+    if units.about.mode == "discrete" and units.about.reward_range is not None:
+        ends = np.clip(ends, *units.about.reward_range)
+    return Band(native(mean), ends[0], ends[1])
