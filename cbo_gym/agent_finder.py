@@ -20,6 +20,7 @@ from cbo_gym.errors import (
     ArgumentTypeError,
     CBOGymError,
     did_you_mean,
+    import_hint,
     naming_the_extra,
     nearby,
     shortened,
@@ -203,7 +204,9 @@ def modes_of(factory: Any) -> tuple[str, ...]:
 def _load(path: str, what: str) -> Any:
     module, _, attribute = path.partition(":")
     try:
-        with naming_the_extra(what):
+        with naming_the_extra(what), warnings.catch_warnings():
+            # GPyTorch's import does what torch warns of, which is fatal where warnings are errors
+            warnings.filterwarnings("ignore", "`?torch.jit", DeprecationWarning)
             found = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
@@ -212,7 +215,7 @@ def _load(path: str, what: str) -> Any:
         raise
     except (Exception, SystemExit) as error:  # whatever the module raises: it is somebody else's
         said = shortened(text_of(error))
-        reason = f"{type(error).__name__}: {said}{_origin(error)}{_mistaken(module)}"
+        reason = f"{type(error).__name__}: {said}{_origin(error)}{_mistaken(module)}{import_hint(error)}"
         raise ArgumentError(f"cannot import {what} from {path!r}: {reason}") from error
 
 

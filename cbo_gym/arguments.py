@@ -14,6 +14,7 @@ import numpy as np
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 
 MAX_SEED = 2**63 - 1  # of a run or a study, since tables hold a seed in 64 bits
+MAX_SEEDS = 1_000_000  # of a sweep
 MAX_NOISE_SEED = 2**128 - 1  # of an environment, for which blind play draws 128 bits
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from reprlib import Repr
 from typing import Any
 
@@ -99,6 +100,15 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(text.lower(), by_lower, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(by_lower[name]) for name in close)}?" if close else ""
+
+
+def import_hint(error: BaseException) -> str:
+    """The name that an import path may have meant, where there is no such module, or nothing so called in it."""
+    if isinstance(error, AttributeError) and isinstance(error.name, str):
+        return did_you_mean(error.name, [name for name in dir(error.obj) if not name.startswith("_")])
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return did_you_mean(error.name, [path.stem for path in Path.cwd().glob("*.py")])
+    return ""
 
 
 def nearby(given: object, known: Iterable[str], listed_by: str) -> str:

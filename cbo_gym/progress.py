@@ -55,4 +55,5 @@ class _Lines(Progress):
         if part or now - when > LINE_SECONDS:
             self._said[task_id] = (now, task.completed)
             passed = f"{int(task.elapsed or 0) // 60}:{int(task.elapsed or 0) % 60:02}"
-            self.console.print(f"{task.description}: {task.completed:.0f} of {task.total:.0f} after {passed} min")
+            done_now = f"{task.completed:.1f}".removesuffix(".0")  # of runs that are being played a part is done
+            self.console.print(f"{task.description}: {done_now} of {task.total:.0f} after {passed} min")

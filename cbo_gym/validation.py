@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,8 @@ def _one(found: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str 
         return place, f"field {where}: there is no such field{among}{did_you_mean(str(place[-1]), known)}"
     if found["type"] == "string_type" and isinstance(found["input"], bool | int | float):
         given += "; a text that looks like a number or a truth value is written in quotation marks"
+    if found["type"] in ("literal_error", "enum"):
+        given += did_you_mean(found["input"], re.findall("'(.*?)'", found["ctx"]["expected"]))
     return place, f"field {where}: {found['msg']}{given}"
 
 

@@ -399,7 +399,7 @@ def test_sweep_then_choose(tmp_path):
     assert f"{' '.join(words)} --horizon 2 --write {file}" in " ".join(Path(file).read_text().split())
     assert "found 0" in invoke(*words, "--horizon", "3", code=2)
     assert "(seeds: 1)" in invoke(*words, "--seeds", "1")
-    assert "choose from average_score, best" in invoke(*words, "--metric", "worst", code=2)
+    assert "metric must be one of ['average_score', 'best']" in invoke(*words, "--metric", "worst", code=2)
 
 
 def test_optimum_prints_what_is_recorded():
@@ -419,3 +419,45 @@ def test_a_run_is_written_to_a_parquet_file_alone(tmp_path, name, message):
     assert done.exit_code == 2
     assert message in " ".join(done.output.split())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["list", "--mode", "sof"], "'sof' is not one of .*; did you mean 'soft'?"),
+        (["leaderboard", "runs", "--table", "per-env"], "'per-env' is not one of .*; did you mean 'per_env'?"),
+        (["list", "--tag", "noizy"], "did you mean 'noisy'?"),
+        (["run", "Random", "CBO/ToyGraph-v0", "--recommend", "evry"], "given 'evry'; did you mean 'every'?"),
+        (["run", "Random", "CBO/ToyGraph-v0", "--seed", str(2**63)], "seed must be a whole number from 0 to"),
+    ],
+)
+def test_a_misspelt_word_names_the_one_that_was_meant(words, message):
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, words)
+    assert done.exit_code == 2
+    assert re.search(message, " ".join(done.stderr.split()))
+
+
+def test_a_sweep_tells_how_far_its_runs_are(tmp_path, monkeypatch):
+    monkeypatch.setattr("cbo_gym.progress.QUIET_SECONDS", 0.0)
+    words = [
+        "sweep",
+        str(tmp_path),
+        "-a",
+        "Random",
+        "-e",
+        "CBO/ToyGraph-v0",
+        "--seeds",
+        "1",
+        "--horizon",
+        "4",
+        "--jobs",
+        "1",
+    ]
+    said = CliRunner().invoke(app, words).stderr
+    assert re.findall(r"runs: ([\d.]+) of 1 ", said) == ["0.2", "0.5", "0.8", "1"]
+
+
+@pytest.mark.slow
+def test_agents_play_where_warnings_are_errors():
+    command = [sys.executable, "-W", "error", "-m", "cbo_gym", "run", "GP-UCB", "CBO/ToyGraph-v0", "--horizon", "2"]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == 0

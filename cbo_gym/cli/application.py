@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from cbo_gym.errors import CBOGymError, printable
+from cbo_gym.errors import CBOGymError, did_you_mean, printable
 from cbo_gym.labels import WILDCARDS
 from cbo_gym.task import Mode
 from cbo_gym.version import __version__
@@ -52,6 +52,9 @@ class Group(typer.core.TyperGroup):
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = _with_hint(error.message)
+            raise
         except BrokenPipeError:  # whoever reads has seen enough
             raise
         except KeyboardInterrupt as error:
@@ -60,6 +63,12 @@ class Group(typer.core.TyperGroup):
         except (CBOGymError, OSError) as error:
             _say("[red]Error:[/red]", f"{error.filename}: {error.strerror}" if _of_a_file(error) else str(error))
             raise typer.Exit(2) from error
+
+
+def _with_hint(message: str) -> str:
+    """The message about a word that is not one of an option's, with what may have been meant."""
+    found = re.fullmatch(r"(?:Value error, )?('(.*)' is not one of (.*?))\.?", message, re.DOTALL)
+    return message if found is None else found[1] + did_you_mean(found[2], re.findall("'(.*?)'", found[3]))
 
 
 def _unbroken(text: str) -> str:

@@ -89,7 +89,8 @@ def _chosen(mode: Mode | None, tag: str | None, paper: str | None) -> list[EnvEn
             "papers": {entry.paper for entry in entries()},
         }
         known = "; ".join(f"the {name} are {', '.join(sorted(values))}" for name, values in there_are.items())
-        raise ArgumentError(f"no environment matches; {known}")
+        hint = did_you_mean(tag, there_are["tags"]) if tag is not None else ""
+        raise ArgumentError(f"no environment matches{hint}; {known}")
     return chosen
 
 

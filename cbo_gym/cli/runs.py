@@ -26,6 +26,7 @@ from cbo_gym.cli.suites import SuiteOption, SuiteSeeds, grid
 from cbo_gym.files import require_file
 
 if TYPE_CHECKING:
+    from cbo_gym.evaluation.play.callbacks import PlayedRound
     from cbo_gym.evaluation.play.forecast import Forecast, Planned
     from cbo_gym.evaluation.play.sweep import Backend
     from cbo_gym.evaluation.runs.results import Recommend, Run
@@ -197,12 +198,25 @@ def sweep(
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
+        ended, playing = 0, dict[tuple[str, str, int], float]()  # of the runs that are being played, the part done
+
+        def show() -> None:
+            progress.update(bar, completed=ended + sum(list(playing.values())))
 
         def start(total: int, to_do: int) -> None:
-            progress.update(bar, total=total, completed=total - to_do)
+            nonlocal ended
+            ended = total - to_do
+            progress.update(bar, total=total, completed=ended)
+
+        def played(one: PlayedRound) -> None:
+            playing[one.agent, one.env, one.seed] = one.round / one.horizon
+            show()
 
         def end(finished: Run) -> None:
-            progress.advance(bar)
+            nonlocal ended
+            ended += 1
+            playing.pop((finished.agent, finished.env, finished.seed), None)
+            show()
             if finished.status == "failed":
                 what = f"{finished.agent} on {finished.env}, seed {finished.seed}"
                 reason = last_line(finished.error)
@@ -225,12 +239,13 @@ def sweep(
                 blind=blind,
                 batch=batch,
                 checkpoint_every=checkpoint_every,
+                callbacks=[played] if address is None else (),  # a cluster's workers report runs alone
                 on_start=start,
                 on_run=end,
             )
         except KeyboardInterrupt:
-            task = progress.tasks[bar]
-            _print_stopped(int(task.completed), None if task.total is None else int(task.total), out)
+            total = progress.tasks[bar].total
+            _print_stopped(ended, None if total is None else int(total), out)
             raise typer.Exit(STOPPED) from None
     say(
         f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cbo_gym.arguments import MAX_SEEDS, whole_number
 from cbo_gym.cli.application import app
 from cbo_gym.cli.output import JsonOption, left_out, print_json, print_table, say
 from cbo_gym.errors import ArgumentError
@@ -21,11 +22,7 @@ SuiteOption = Annotated[
 ]
 SuiteSeeds = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        max=1_000_000,
-        help=f"Number of seeds, from 0 or the suite's first: the suite's, else {SEEDS}, by default.",
-    ),
+    typer.Option(min=1, help=f"Number of seeds, from 0 or the suite's first: the suite's, else {SEEDS}, by default."),
 ]
 
 
@@ -42,7 +39,7 @@ def grid(
     if suite is not None:
         found = load(suite)
         return found, None if seeds is None else found.seed_numbers(seeds)
-    return envs or (), range(SEEDS if seeds is None else seeds)
+    return envs or (), range(SEEDS if seeds is None else whole_number("--seeds", seeds, 1, MAX_SEEDS))
 
 
 @app.command()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, shortened, shown
+from cbo_gym.errors import ArgumentError, CBOGymError, did_you_mean, import_hint, shortened, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.own.problem_file import load_problem
 
@@ -88,4 +88,5 @@ def builder_of(path: str) -> Callable[..., Problem]:
     except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: a relative path
         raise ArgumentError(
             f"no problem builder at {shown(path)}; give 'package.module:function' ({shortened(str(error))})"
+            f"{import_hint(error)}"
         ) from error

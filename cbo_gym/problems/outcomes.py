@@ -123,7 +123,10 @@ def check_objectives(name: str, outcomes: Outcomes, scm: System, settable: Itera
     if len(names) < max(2, len(outcomes.objectives)) or len(set(names)) < len(names):
         raise ArgumentError(f"{name}: objectives must be two or more different Objective; given {outcomes.objectives}")
     if wrong := [one.direction for one in outcomes.objectives if one.direction not in DIRECTIONS]:
-        raise ArgumentError(f"{name}: the direction of an objective is one of {DIRECTIONS}; given {shown(wrong[0])}")
+        raise ArgumentError(
+            f"{name}: the direction of an objective is one of {DIRECTIONS}; given {shown(wrong[0])}"
+            f"{did_you_mean(wrong[0], DIRECTIONS)}"
+        )
     allowed = [node for node in scm.nodes if node not in set(settable)]
     if strangers := [one for one in names if one not in allowed and one != COST]:
         raise ArgumentError(

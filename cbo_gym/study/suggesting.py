@@ -8,6 +8,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cbo_gym.agent_finder import agent_of
 from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
@@ -308,7 +310,8 @@ class Suggester:
             raise ArgumentError("nothing is known yet; tell the outcome of a trial, or add data")
         observation, reward = agent.believed(action)
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
-        values = self._units.measured({**observation, "nodes": [*observation["nodes"][:-1], reward]})
+        nodes = np.append(observation["nodes"][:-1], float(reward))
+        values = self._units.measured({**observation, "nodes": nodes})
         found = {name: value for name, value in values.items() if name in known and value is not None}
         band = expected_rewards(self._units, agent, [action])
         if band is None:

@@ -284,7 +284,7 @@ def test_a_recommendation_is_asked_for_when_the_run_says(recommend, asked):
 
 
 def test_another_word_for_the_recommendation_is_refused():
-    with pytest.raises(ValueError, match="recommend is one of every, powers, end; given 'never'"):
+    with pytest.raises(ValueError, match=r"recommend must be one of \['every', 'powers', 'end'\]; given 'never'"):
         evaluate(Centre(), "CBO/Dropwave-v0", 0, horizon=2, recommend="never")
 
 

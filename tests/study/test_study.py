@@ -140,6 +140,8 @@ def test_what_does_not_fit_is_refused_and_nothing_is_stored(tmp_path, call, mess
         ({"agent": "CBOO"}, "did you mean"),
         ({"agent": "GPOO"}, "GPOO plays aggregated"),
         ({"modee": "hard"}, "did you mean 'mode'"),
+        ({"mode": "sof"}, "mode: .*given 'sof'; did you mean 'soft'"),
+        ({"direction": "maximise"}, "did you mean 'maximize'"),
         ({"horizon": 0}, "horizon"),
         ({"horizon": "1_0"}, "horizon: Input should be a valid integer"),
         ({"seed": 2**63}, "seed must be a whole number from 0 to 9223372036854775807; given 9223372036854775808"),
@@ -455,3 +457,12 @@ def test_what_somebody_else_kept_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("CBO_GYM_KEY", str(tmp_path / "another key"))
     honest._log.keep(honest._number, number, stamp, content)
     assert load_study(storage=tmp_path / "0.db").recommendation() == found._units.done(wanted)
+
+
+@pytest.mark.parametrize("size", [1e30, 1e-320])
+def test_values_of_every_allowed_size_can_be_learned_from(tmp_path, size):
+    study = fermenter(tmp_path / "f.db", agent="EIFN")
+    rounds = [{name: size * (row + column) for column, name in enumerate(grown({}))} for row in range(4)]
+    study.add_data(rounds, do=[{}, {}, {"ph": 6.0}, {"feed": 1.0}])
+    study.ask()
+    assert math.isfinite(study.what_if({})["titre"])

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import yaml
 
+from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
@@ -77,8 +78,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
             value lacks a finished run on some environment with some seed; or if there are several runs of one value,
             environment and seed.
     """
-    if metric not in METRICS:
-        raise ArgumentError(f"no metric is called {metric!r}; choose from {', '.join(METRICS)}")
+    require_word("metric", metric, METRICS)
     shared = Spec.parse(agent)
     stated = [(run, _stated_value(run, shared, parameter)) for run in runs if run.status != "skipped"]
     candidates = [(run, value) for run, value in stated if value is not None]

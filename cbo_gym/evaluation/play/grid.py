@@ -12,7 +12,7 @@ import gymnasium as gym
 
 from cbo_gym.agent_finder import create_agent, find_agent, known_agents, modes_of, usable_agents
 from cbo_gym.agents.zoo import zoo
-from cbo_gym.arguments import seed_number, whole_number
+from cbo_gym.arguments import MAX_SEEDS, seed_number, whole_number
 from cbo_gym.envs.making import env_spec, make_env, rounds_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.blind import secret_of, turned
@@ -26,8 +26,6 @@ from cbo_gym.evaluation.runs.results import Recommend, asked_after, last_line, r
 from cbo_gym.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
 from cbo_gym.registry import entries
 from cbo_gym.suites import Suite
-
-MAX_SEEDS = 1_000_000  # of a sweep
 
 
 class Player(NamedTuple):
@@ -169,7 +167,7 @@ def seeds_in(seeds: Iterable[int] | int) -> list[int]:
     """Each seed once; a number counts them from 0.
 
     Raises:
-        ArgumentError: if one is no seed, or there are more than :data:`MAX_SEEDS`.
+        ArgumentError: if one is no seed, or there are more than :data:`~cbo_gym.arguments.MAX_SEEDS`.
     """
     counted = (
         seeds if isinstance(seeds, Iterable) else range(whole_number("seeds", seeds, at_least=1, at_most=MAX_SEEDS))

@@ -24,7 +24,7 @@ from threading import Lock
 from typing import Any, Literal, get_args
 
 from cbo_gym.agent import UnsupportedModeError
-from cbo_gym.arguments import whole_number
+from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
@@ -121,8 +121,7 @@ def sweep(
     """
     if backend == "joblib":  # as it was called before
         backend = "local"
-    if backend not in get_args(Backend):
-        raise ArgumentError(f"no backend is called {backend!r}; choose from {', '.join(get_args(Backend))}")
+    require_word("backend", backend, get_args(Backend))
     if (backend == "dask") != (address is not None):
         raise ArgumentError(f"give the address of a scheduler with the backend dask, and only then; given {address!r}")
     seeds = None if seeds is None else seeds_in(seeds)

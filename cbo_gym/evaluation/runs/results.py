@@ -20,6 +20,7 @@ from packaging.version import Version
 from pydantic import ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
+from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.parquet import Contents, contents
 from cbo_gym.evaluation.runs.restamp import Restamp
@@ -518,8 +519,7 @@ def asked_after(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset
     Raises:
         ArgumentError: for another word than ``"every"``, ``"powers"`` or ``"end"``.
     """
-    if recommend not in get_args(Recommend):
-        raise ArgumentError(f"recommend is one of {', '.join(get_args(Recommend))}; given {recommend!r}")
+    require_word("recommend", recommend, get_args(Recommend))
     powers = (2**k for k in range(horizon.bit_length())) if recommend == "powers" else ()
     rounds = range(1, horizon + 1) if recommend == "every" else [*powers, horizon]
     return frozenset(min(horizon, -(-number // batch) * batch) for number in rounds)

@@ -17,9 +17,9 @@ from cbo_gym.task import Constraint, ToldGraph
 
 MOST_CONSTRAINTS = 100
 #: expected values are real numbers, so that a strict inequality limits them as the other one does
-SIDES: dict[str, Literal["<=", ">="]] = dict.fromkeys(("<=", "≤", "⩽", "<"), "<=") | dict.fromkeys(
-    (">=", "≥", "⩾", ">"), ">="
-)
+SIDES: dict[str, Literal["<=", ">="]] = {
+    "<=": "<=", "≤": "<=", "⩽": "<=", "<": "<=", ">=": ">=", "≥": ">=", "⩾": ">=", ">": ">=",
+}  # fmt: skip
 SIGN = "|".join(SIDES)
 NUMBER = r"[^<>=≤≥⩽⩾]+"
 BEFORE = re.compile(rf"\s*(?:(?P<number>{NUMBER})(?P<sign>{SIGN})\s*)?")
