@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, combinations
@@ -103,8 +102,10 @@ def _needed(about: Description) -> Iterator[tuple[Place, str]]:
     for field in ("scopes", "arms"):
         for number, names in enumerate(getattr(about, field) or ()):
             yield from (((field, number), name) for name in names)
-    for number, text in enumerate(about.constraints):
-        yield from ((("constraints", number), name) for name in re.split(r"\s*[<>=]", text)[:1])
+    nodes = {node for diagram in _diagrams(about) for node in diagram.nodes}
+    for number, constraint in enumerate(about.constraints):
+        with at("constraints", number):
+            yield from ((("constraints", number), one.node) for one in read_constraints([constraint], nodes))
 
 
 def _diagrams(about: Description) -> list[CausalDiagram]:

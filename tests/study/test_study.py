@@ -207,14 +207,14 @@ def test_a_diagram_is_given_in_any_form(tmp_path, diagram):
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ((0, math.nan), "two finite numbers, given"),
-        ((math.inf, 0), "two finite numbers, given"),
+        ((0, math.nan), "a finite number .*, given nan"),
+        ((math.inf, 0), "a finite number .*, given inf"),
         ((1, 1), "two finite numbers, given"),
         ((2, 1), r"two finite numbers; write \[1, 2\]\?"),
     ],
 )
 def test_bounds_that_are_wrong_are_turned_round_only_where_that_helps(tmp_path, bounds, message):
-    with pytest.raises(ArgumentError, match=f"field settable.feed: .*{message}"):
+    with pytest.raises(ArgumentError, match=f"field settable.feed.*{message}"):
         fermenter(tmp_path / "a.db", settable={"feed": bounds})
 
 
@@ -459,7 +459,7 @@ def test_what_somebody_else_kept_is_not_used(tmp_path, monkeypatch):
     assert load_study(storage=tmp_path / "0.db").recommendation() == found._units.done(wanted)
 
 
-@pytest.mark.parametrize("size", [1e30, 1e-320])
+@pytest.mark.parametrize("size", [1e29, 1e-320])
 def test_values_of_every_allowed_size_can_be_learned_from(tmp_path, size):
     study = fermenter(tmp_path / "f.db", agent="EIFN")
     rounds = [{name: size * (row + column) for column, name in enumerate(grown({}))} for row in range(4)]
