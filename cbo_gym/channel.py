@@ -1,9 +1,13 @@
-"""Messages between two processes over pipes: each one whole, or none."""
+"""Messages between two processes over pipes: each one whole, or none.
+
+A question has a random number that its answer repeats, so a process cannot send answers before it is asked.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import signal
 import struct
 import sys
@@ -11,9 +15,10 @@ from typing import Any, BinaryIO
 
 from cbo_gym.errors import OperationError
 
-HEAD = struct.Struct(">8sQ")  # in front of each message: that it is one, and its length
+# in front of each message: the magic bytes, the number of the question, the length
+HEAD = struct.Struct(">8sQQ")
 MAGIC = b"cbo-gym\0"
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 LONGEST = 2**31  # bytes of a message
 
 
@@ -21,18 +26,43 @@ class GarbledError(OperationError):
     """The bytes that came are no message."""
 
 
-def send(stream: BinaryIO | Any, message: bytes) -> None:
-    """Write a message.
+def send(stream: BinaryIO | Any, number: int, message: bytes) -> None:
+    """Write a question or the answer to one.
 
     Raises:
-        OSError: if nobody reads any more.
+        OSError: if the other process does not read any more.
     """
-    stream.write(HEAD.pack(MAGIC, len(message)) + message)
+    stream.write(HEAD.pack(MAGIC, number, len(message)) + message)
     stream.flush()
 
 
-def receive(stream: BinaryIO | Any, longest: int = LONGEST) -> bytes | None:
-    """The next message; None where the stream ends before it does.
+def ask(stream: BinaryIO | Any, message: bytes) -> int:
+    """Write a question; return its number.
+
+    Raises:
+        OSError: if the other process does not read any more.
+    """
+    number = secrets.randbits(64)
+    send(stream, number, message)
+    return number
+
+
+def receive_answer(stream: BinaryIO | Any, number: int, longest: int = LONGEST) -> bytes | None:
+    """Return the answer to a question; None if the stream ends before the answer does.
+
+    Raises:
+        GarbledError: if something else is written to the stream.
+    """
+    received = receive(stream, longest)
+    if received is None:
+        return None
+    if received[0] != number:
+        raise GarbledError("its process gave an answer that was not asked for")
+    return received[1]
+
+
+def receive(stream: BinaryIO | Any, longest: int = LONGEST) -> tuple[int, bytes] | None:
+    """Return the number and the content of the next message; None if the stream ends before the message does.
 
     Raises:
         GarbledError: if something else is written to the stream, or a message of more than ``longest`` bytes.
@@ -40,13 +70,13 @@ def receive(stream: BinaryIO | Any, longest: int = LONGEST) -> bytes | None:
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
         return None
-    magic, length = HEAD.unpack(head)
+    magic, number, length = HEAD.unpack(head)
     if magic != MAGIC:
         raise GarbledError("its process wrote something else to where its answer goes")
     if length > longest:
         raise GarbledError(f"its process gave an answer of {length} bytes; at most {longest} are taken")
     message: bytes = stream.read(length)
-    return message if len(message) == length else None
+    return (number, message) if len(message) == length else None
 
 
 def own_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -64,3 +94,12 @@ def die_with_parent() -> None:
     """On Linux the kernel sees to it, also while compiled code lets no other thread of Python run."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def guard_process() -> None:
+    """On Linux, close this process to others of its user: its memory, its environment, the files that it has open.
+
+    Debuggers and profilers cannot attach to it either. Root can.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)

@@ -91,9 +91,10 @@ def serve() -> None:
         name: getattr(player, name)
         for name in ("card", "make", "take", "act_batch", "state", "restore", "reset", "act", "update", "recommend")
     }
-    while (message := receive(calls)) is not None:
+    while (received := receive(calls)) is not None:
+        number, message = received
         name, arguments = read_message(message)
-        send(answers, written(_answer(methods[name], arguments)))
+        send(answers, number, written(_answer(methods[name], arguments)))
 
 
 def _answer(method: Callable[..., Any], arguments: Message) -> Message:

@@ -275,13 +275,14 @@ def cells_of_strangers(limits: Limits) -> Callable[[Spec, int, int, str], Cell]:
     @cache
     def made(env: Spec, horizon: int) -> Cell:
         try:
-            return worker.call(_first_cell, (env, horizon))
+            return Cell(env, 0, "", *worker.call(_first_cell, (env, horizon)))
         except DiedError as error:
             raise ArgumentError(f"cannot make the environment {env}: {last_line(str(error))}") from error
 
     return lambda env, seed, horizon, secret: made(env, horizon)._replace(seed=seed, secret=secret)
 
 
-def _first_cell(what: tuple[Spec, int]) -> Cell:
+def _first_cell(what: tuple[Spec, int]) -> tuple[str, int, object]:
     env, horizon = what
-    return cell_of(env, 0, horizon)
+    cell = cell_of(env, 0, horizon)
+    return cell.mode, cell.horizon, cell.problem

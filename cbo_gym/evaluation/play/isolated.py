@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -13,7 +11,7 @@ from typing import Any
 from cbo_gym import errors
 from cbo_gym.agent_cards import AgentCard, card_of
 from cbo_gym.agent_finder import called
-from cbo_gym.channel import GarbledError, receive, send
+from cbo_gym.channel import GarbledError, ask, receive_answer
 from cbo_gym.closed import VARIABLE
 from cbo_gym.errors import CBOGymError, OperationError
 from cbo_gym.evaluation.play.processes import end_process, how_it_ended, kill, start_process
@@ -24,7 +22,6 @@ from cbo_gym.task import Action, Info, Observation, Task
 LONGEST_ANSWER = 2**26  # bytes: an action of any environment takes far less
 MAKING_SECONDS = 300  # in which an agent that is asked for must be imported and made
 LISTING_SECONDS = 30  # the same of one that a pattern names among others
-PR_SET_DUMPABLE = 4
 
 
 class PlayerError(OperationError):
@@ -135,8 +132,8 @@ class _Conversation:
     def ask(self, message: str, /, **arguments: Any) -> Any:
         answer = None
         with suppress(BrokenPipeError):  # it has ended
-            send(self._process.stdin, written([message, arguments]))
-            answer = receive(self._process.stdout, LONGEST_ANSWER)
+            number = ask(self._process.stdin, written([message, arguments]))
+            answer = receive_answer(self._process.stdout, number, LONGEST_ANSWER)
         if answer is None:
             raise PlayerError(how_it_ended(self._process.wait()))
         told = _read(answer)
@@ -189,9 +186,3 @@ KINDS: dict[str, type[CBOGymError]] = {
     one.__name__: one
     for one in (errors.ArgumentError, errors.ArgumentTypeError, errors.UnsupportedModeError, errors.HiddenGraphError)
 }
-
-
-def guard_memory() -> None:
-    """On Linux let no other process of this user, but root's, look into the memory of this one."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)

@@ -4,6 +4,8 @@ A worker is a fresh interpreter that is spoken to through its standard streams. 
 ``if __name__ == "__main__"``, a daemon process (those of Dask are) may start one, and it hears at once when its caller
 is gone: the stream ends. It leads a process group, which ends as a whole; what a call starts and detaches from this
 group and from its parents lives on.
+
+A worker unpickles what its caller sends. It answers in plain data, since a stranger's code may run below it.
 """
 
 from __future__ import annotations
@@ -24,8 +26,18 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar
 
-from cbo_gym.channel import GarbledError, die_with_parent, own_streams, receive, send
+from cbo_gym.channel import (
+    GarbledError,
+    ask,
+    die_with_parent,
+    guard_process,
+    own_streams,
+    receive,
+    receive_answer,
+    send,
+)
 from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.plain import from_plain, read_message, to_plain, written
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,11 +46,14 @@ HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
 HELD = 0.25  # of a limit of memory
 WATCH_SECONDS = 0.05  # between two looks at a limited call
+SAID, RETURNED, FAILED = "said", "returned", "failed"  # kinds of answers
 PATIENCE = 5.0  # seconds until a process whose streams have ended is killed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-# SIGINT goes to all processes of a terminal, but how a sweep ends is its parent's affair.
+# SIGINT goes to all processes of a terminal, but how a sweep ends is its parent's affair. The process is closed to
+# others before it imports anything that takes long, see channel.guard_process.
 START = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = {path!r}; "
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import ctypes; "
+    "sys.platform == 'linux' and ctypes.CDLL(None).prctl(4, 0); sys.path[:] = {path!r}; "
     "from {module} import serve; serve()"
 )
 
@@ -98,7 +113,7 @@ class Worker:
         """``function(item)``, both importable or picklable in a fresh interpreter.
 
         Args:
-            function: what is called.
+            function: what is called; it returns what :func:`cbo_gym.plain.to_plain` writes.
             item: its argument.
             keep: whether the process is kept for the next call, with whatever this one changes in it.
             hear: called with what the call says by :func:`say` while it is made; what it raises ends the process.
@@ -112,12 +127,13 @@ class Worker:
         answer = None
         try:
             with suppress(OSError), watch:
-                send(process.stdin, pickle.dumps((function, item)))
-                while (answer := receive(process.stdout)) is not None and isinstance(
-                    told := pickle.loads(answer), Said
-                ):
+                number = ask(process.stdin, pickle.dumps((function, item)))
+                while (answer := receive_answer(process.stdout, number)) is not None:
+                    kind, content = _read(answer)
+                    if kind != SAID:
+                        break
                     if hear is not None:
-                        hear(told.thing)
+                        hear(content)
         except GarbledError as garbled:
             self._end()
             raise DiedError(str(garbled)) from garbled
@@ -131,13 +147,12 @@ class Worker:
             if used and watch.for_memory:
                 return self.call(function, item, keep=keep, hear=hear)
             raise DiedError(watch.reason or how_it_ended(process.wait()))
-        result, error = told
         most = self._limits.memory_limit
-        if error or not keep or (most is not None and _resident(process.pid) > HELD * most):
+        if kind == FAILED or not keep or (most is not None and _resident(process.pid) > HELD * most):
             self._end()
-        if error:
-            raise DiedError(error)
-        return result
+        if kind == FAILED:
+            raise DiedError(content)
+        return content
 
     def close(self) -> None:
         """End the process, and with it a call that another thread waits for; there will be no other one."""
@@ -161,22 +176,24 @@ class Worker:
         ending()  # a second time it does nothing
 
 
-@dataclass(frozen=True)
-class Said:
-    """A message of a call before its answer."""
-
-    thing: Any
+def _read(answer: bytes) -> tuple[str, Any]:
+    try:
+        kind, content = from_plain(read_message(answer))
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise GarbledError(f"its process gave an answer that cannot be read: {error}") from error
+    return kind, content
 
 
 def say(thing: Any) -> None:
-    """In a call that a worker makes: let whoever asked for it hear something."""
-    send(_Saying.stream, pickle.dumps(Said(thing)))
+    """In a call that a worker makes: send plain data to the caller before the answer."""
+    send(_Saying.stream, _Saying.number, written(to_plain([SAID, thing])))
 
 
 class _Saying:
-    """Where the answers of this process go, if it is a worker's."""
+    """Where the answers of this process go, if it is a worker's, and the number of the question."""
 
     stream: BinaryIO
+    number: int
 
 
 def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
@@ -187,6 +204,7 @@ def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
         variables: of its environment, besides this one's.
     """
     path = [entry for entry in sys.path if isinstance(entry, str)]  # as Python itself reads it
+    guard_process()  # the pipes to the process are open here
     return _Starter.thread.submit(
         subprocess.Popen,
         [sys.executable, "-c", START.format(path=path, module=module)],
@@ -314,13 +332,14 @@ def serve() -> None:
     die_with_parent()
     calls, answers = own_streams()
     _Saying.stream = answers
-    waiting: SimpleQueue[bytes] = SimpleQueue()
+    waiting: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
     threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
     while True:
-        send(answers, _answer(waiting.get()))
+        _Saying.number, call = waiting.get()
+        send(answers, _Saying.number, _answer(call))
 
 
-def _listen(calls: BinaryIO, waiting: SimpleQueue[bytes]) -> None:
+def _listen(calls: BinaryIO, waiting: SimpleQueue[tuple[int, bytes]]) -> None:
     while (message := receive(calls)) is not None:
         waiting.put(message)
     if HAS_GROUPS:  # nobody waits for the call that is being made, nor for what it started
@@ -329,9 +348,9 @@ def _listen(calls: BinaryIO, waiting: SimpleQueue[bytes]) -> None:
 
 
 def _answer(message: bytes) -> bytes:
-    """The result, packed; or what was raised instead, by the call or by packing, as text."""
+    """The result, or the traceback of what the call raised, as plain data."""
     try:
         function, item = pickle.loads(message)
-        return pickle.dumps((function(item), ""))
+        return written(to_plain([RETURNED, function(item)]))
     except BaseException:
-        return pickle.dumps((None, traceback.format_exc()))
+        return written([FAILED, traceback.format_exc()])

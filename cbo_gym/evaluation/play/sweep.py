@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,14 +29,23 @@ from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
-from cbo_gym.evaluation.play.isolated import IsolatedAgent, guard_memory
+from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker, say
 from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.machine import process_count
 from cbo_gym.evaluation.runs.provenance import played_with, stamps_here
-from cbo_gym.evaluation.runs.results import Recommend, Run, Status, name_of, readable, save_run
+from cbo_gym.evaluation.runs.results import (
+    Recommend,
+    Run,
+    Status,
+    name_of,
+    readable,
+    run_from_bytes,
+    run_to_bytes,
+    save_run,
+)
 from cbo_gym.evaluation.runs.suite_runs import warn_of_others
 from cbo_gym.suites import Suite
 
@@ -216,10 +226,13 @@ def _on_this_machine(
             for callback in callbacks:
                 callback(replace(played))  # which makes copies
 
+    def hear_fields(played: dict[str, Any]) -> None:
+        hear(PlayedRound(**played))
+
     def play(job: Job) -> tuple[Job, Run]:
         worker = idle.get()
         try:
-            return job, _outcome(worker, job, hear if callbacks else None)
+            return job, _outcome(worker, job, hear_fields if callbacks else None)
         finally:
             idle.put(worker)
 
@@ -253,8 +266,9 @@ def _next_of(ended: SimpleQueue[Future[tuple[Job, Run]]]) -> Future[tuple[Job, R
 
 def _outcome(worker: Worker, job: Job, hear: Callable[[Any], None] | None = None) -> Run:
     try:
-        return worker.call(run_heard if hear else run_job, job, keep=job.leaves_no_trace, hear=hear)
-    except DiedError as error:
+        content = worker.call(_heard if hear else _played, job, keep=job.leaves_no_trace, hear=hear)
+        return run_from_bytes(b64decode(content), job.path)
+    except (DiedError, ArgumentError) as error:
         return _unfinished(job, "failed", str(error))
 
 
@@ -283,13 +297,18 @@ def _kept_worker(limits: Limits, sources: object) -> Worker:
     return Worker(limits)
 
 
-def run_heard(job: Job) -> Run:
-    """The same, telling each round to whoever asked for it."""
-    return run_job(job, [say])
+def _heard(job: Job) -> str:
+    """In a worker process, play one job and send each round to the caller."""
+    return _played(job, [lambda played: say(vars(played))])
+
+
+def _played(job: Job, callbacks: Sequence[Callback] = ()) -> str:
+    """In a worker process, play one job; return the content of the run's file in Base64."""
+    return b64encode(run_to_bytes(run_job(job, callbacks))).decode()
 
 
 def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
-    """Play one job; called in a worker process."""
+    """Play one job in this process."""
     try:
         with _agent(job) as agent:
             run = evaluate(
@@ -323,7 +342,6 @@ def _agent(job: Job) -> Iterator[Any]:
     if job.recorded is not None or not job.isolated:
         yield job.recorded or (job.handed.agent() if job.handed else job.agent)
         return
-    guard_memory()
     with closing(IsolatedAgent(job.handed.payload if job.handed else job.agent)) as agent:
         yield agent
 

@@ -315,9 +315,14 @@ def save_run(path: Path, run: Run) -> None:
     Raises:
         OperationError: if it cannot be written.
     """
+    write_bytes(path, run_to_bytes(run))
+
+
+def run_to_bytes(run: Run) -> bytes:
+    """Return the content of a run's file."""
     metadata = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "table"}
     table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
-    write_bytes(path, sealed(table, metadata))
+    return sealed(table, metadata)
 
 
 def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> bytes:
@@ -347,7 +352,20 @@ def load_run(path: Path) -> Run:
     Raises:
         ArgumentError: if the file is no run of this package, not as it was written, or larger than what is read.
     """
-    content, held = read_sealed(path, MOST_RUN_BYTES)
+    return run_from_bytes(_content_of(path), path)
+
+
+def run_from_bytes(content: bytes, path: Path) -> Run:
+    """Read a run from the content of its file.
+
+    Args:
+        content: what :func:`run_to_bytes` made.
+        path: how errors name it.
+
+    Raises:
+        ArgumentError: as :func:`load_run` does.
+    """
+    held = _checked(content, path, MOST_RUN_BYTES)
     stored: dict[str, Any] = {}
     try:
         stored |= from_json(held.metadata[METADATA_KEY])
@@ -381,14 +399,23 @@ def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:
     Raises:
         ArgumentError: if it cannot be read, is not as it was written, or larger than what is read.
     """
+    content = _content_of(path)
+    return content, _checked(content, path, most)
+
+
+def _content_of(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
             raise ArgumentError(f"cannot read {path}: it is not a file")
         if (size := path.stat().st_size) > MOST_FILE_BYTES:
             raise ArgumentError(f"{path} is not read: it has {_mib(size)}; at most {_mib(MOST_FILE_BYTES)} are")
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _checked(content: bytes, path: Path, most: int) -> Contents:
+    """As :func:`read_sealed`, of what was read already."""
     _require_intact(path, content)
     try:
         held = contents(content)
@@ -396,7 +423,7 @@ def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:
         raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
     if held.bytes > most:
         raise ArgumentError(f"{path} is not read: it would take {_mib(held.bytes)} of memory; at most {_mib(most)} may")
-    return content, held
+    return held
 
 
 def _mib(size: int) -> str:

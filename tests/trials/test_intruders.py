@@ -1,0 +1,109 @@
+"""Agents and files that attack the processes of the referee."""
+
+import json
+import os
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from cbo_gym.evaluation import load_runs
+from tests.trials.helpers import say
+from tests.trials.intruders import MARKER
+from tests.trials.ordinary import as_any_user, run_as
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
+
+SWEEP = """
+import json, sys
+from cbo_gym import sweep
+agent, how = sys.argv[1], json.loads(sys.argv[2])
+print(json.dumps(sweep(agent, "CBO/Dropwave-v0", 1, "runs", horizon=4, recommend="end", n_jobs=1, **how)))
+"""
+
+
+def swept(name, user, folder, how="{}", **more):
+    done = run_as(user, ["-c", SWEEP, f"tests.trials.intruders:{name}", how], folder,
+                  **{MARKER: str(folder / "marker")}, **more)  # fmt: skip
+    assert done.stdout, done.stderr[-3000:]
+    (run,) = load_runs(folder / "runs")
+    return run
+
+
+@as_any_user
+@pytest.mark.parametrize("form", ["old", "new"])
+def test_an_agent_runs_nothing_in_the_process_above(tmp_path, user, form):
+    run = swept("WritesToItsReferee", user, tmp_path, CBO_GYM_TRIAL_FORM=form)
+    say("a pickle in the pipes of the referee", run.status, run.error[-200:])
+    assert not (tmp_path / "marker").exists()
+    if user is not None or os.geteuid() != 0:
+        assert run.status == "finished", run.error
+
+
+@as_any_user
+def test_an_agent_opens_nothing_of_the_process_above(tmp_path, user):
+    if user is None and os.geteuid() == 0:
+        pytest.skip("root may open all")
+    run = swept("OpensItsReferee", user, tmp_path)
+    assert "opened []" in run.error
+
+
+def test_an_agent_sends_no_answer_ahead(tmp_path):
+    run = swept("AnswersAhead", None, tmp_path)
+    assert run.status == "failed"
+    assert "gave an answer that was not asked for" in run.error
+
+
+def test_the_state_of_an_agent_is_read_by_its_own_process_alone(tmp_path):
+    """Its checkpoints are written and read by the process above."""
+    run = swept("SavesAPickle", None, tmp_path, json.dumps({"checkpoint_every": 1}))
+    assert run.status == "finished", run.error
+    assert not (tmp_path / "marker").exists()
+
+
+EVIL = "import os\nos.close(os.open({marker!r}, os.O_CREAT | os.O_WRONLY))\n"
+NOT_SHADOWED = {"os", "sys", "builtins", "mine", "antigravity", "this"}
+MINE = "from cbo_gym.agents import Random\n\n\nclass Mine(Random):\n    pass\n"
+
+
+@as_any_user
+@pytest.mark.parametrize("command", ["sweep", "check-submission"])
+def test_no_file_of_the_working_folder_is_run(tmp_path, user, command):
+    """But the one that is named."""
+    (tmp_path / "mine.py").write_text(MINE)
+    options = ["--horizon", "3", "--recommend", "end"]
+    play = ["-m", "cbo_gym", "sweep", "-a", "mine:Mine", "-e", "CBO/Dropwave-v0", "--seeds", "1", "runs", *options]
+    if command == "check-submission":
+        done = run_as(user, play, tmp_path)
+        assert done.returncode == 0, done.stderr
+        publish = ["-m", "cbo_gym", "publish", "runs", "--store", "store", "--submission"]
+        done = run_as(user, publish, tmp_path)
+        assert done.returncode == 0, done.stderr
+        (file,) = (tmp_path / "store").rglob("*.parquet")
+        card = "agent: mine:Mine\nsuite: mcbo2023\npaper: p\ncode: c\ncontact: m\nhardware: h\n"
+        (tmp_path / "card.yaml").write_text(card)
+        play = ["-m", "cbo_gym", "check-submission", str(file), "card.yaml", "--allow", "mine:Mine"]
+    for name in filter(find_spec, sys.stdlib_module_names - NOT_SHADOWED):
+        (tmp_path / f"{name}.py").write_text(EVIL.format(marker=str(tmp_path / "marker")))
+    done = run_as(user, play, tmp_path)
+    assert not (tmp_path / "marker").exists()
+    if command == "sweep":
+        assert done.returncode == 0, done.stderr
+        (run,) = load_runs(tmp_path / "runs")
+        assert (run.status, run.isolated) == ("finished", True), run.error
+
+
+POMPS = """
+from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.scopes import pomps
+diagram = CausalDiagram(["C", "X", "Y"], [("C", "X"), ("C", "Y"), ("X", "Y")])
+print(pomps(diagram, "Y", ["X"], n_jobs=2) == pomps(diagram, "Y", ["X"]))
+"""
+
+
+def test_no_file_of_the_working_folder_is_run_by_joblib(tmp_path):
+    for name in filter(find_spec, sys.stdlib_module_names - NOT_SHADOWED):
+        (tmp_path / f"{name}.py").write_text(EVIL.format(marker=str(tmp_path / "marker")))
+    done = run_as(None, ["-c", POMPS], tmp_path)
+    assert done.stdout == "True\n", done.stderr
+    assert not (tmp_path / "marker").exists()
