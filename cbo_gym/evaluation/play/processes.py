@@ -207,7 +207,7 @@ def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
     guard_process()  # the pipes to the process are open here
     return _Starter.thread.submit(
         subprocess.Popen,
-        [sys.executable, "-c", START.format(path=path, module=module)],
+        [sys.executable, "-P", "-c", START.format(path=path, module=module)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # the parallelism is over calls, so of threads there is one

@@ -24,6 +24,7 @@ Takeover
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,7 @@ from cbo_gym.scm.scopes.intervention_sets import check_manipulable
 
 Scope = frozenset[tuple[str, frozenset[str]]]
 Policies = dict[str, frozenset[str]]  # variable -> contexts, in the order of action
+SAFE_PATH = "PYTHONSAFEPATH"  # lets Python look for no module in the working directory
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -324,4 +326,12 @@ def _map(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int)
         return [function(item) for item in items]
     from joblib import Parallel, delayed
 
-    return Parallel(n_jobs=n_jobs)(delayed(function)(item) for item in items)
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"  # joblib starts its processes with "python -m"
+    try:
+        return Parallel(n_jobs=n_jobs)(delayed(function)(item) for item in items)
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
