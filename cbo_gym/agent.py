@@ -257,27 +257,31 @@ class Agent(ABC):
         return np.zeros(len(self.history))
 
     def state(self) -> bytes:
-        """The whole state of the agent, see :mod:`cbo_gym.agent_state`, except what it shares with its task.
+        """Return the whole state of the agent, except what it shares with its task, sealed with the user's key.
+
+        See :mod:`cbo_gym.agent_state`.
 
         Raises:
-            StateError: naming the attribute that cannot be kept, such as a thread or another library's optimiser.
+            StateError: naming the attribute that cannot be saved, such as a thread or another library's optimiser.
         """
-        return pack(self, self.task, whole=True)
+        return pack(self, self.task)
 
-    def restore(self, state: bytes, task: Task) -> None:
+    def restore(self, state: bytes, task: Task, *, trusted: bool = False) -> None:
         """Become the agent of :meth:`state`, with its parameters, and go on as it would have.
 
         Args:
             state: of an agent of the same class.
             task: the one that it plays.
+            trusted: also read a state that is not sealed with your own key, such as one from another machine. A state
+                is a pickle: reading one can run any code, so trust whoever saved it as you trust code that you install.
 
         Raises:
-            ArgumentError: if it is no such state; the agent is then unchanged.
+            ArgumentError: if it is no such state, or neither sealed nor trusted; the agent is then unchanged.
         """
-        unpack(state, task, {kind.__module__.partition(".")[0] for kind in type(self).__mro__}, into=self)
+        unpack(state, task, self, trusted=trusted)
 
     def save(self, path: Path | str) -> None:
-        """Write :meth:`state` to a file, in one step: arrays and JSON, nothing that runs when it is read.
+        """Write :meth:`state` to a file, in one step.
 
         Raises:
             StateError: as :meth:`state`.
@@ -285,9 +289,9 @@ class Agent(ABC):
         """
         write_bytes(Path(path), self.state())
 
-    def load(self, path: Path | str, task: Task) -> None:
+    def load(self, path: Path | str, task: Task, *, trusted: bool = False) -> None:
         """:meth:`restore` what :meth:`save` wrote; raises as it does, or OSError if the file cannot be read."""
-        self.restore(Path(path).read_bytes(), task)
+        self.restore(Path(path).read_bytes(), task, trusted=trusted)
 
 
 def _has_estimates(agent: Agent) -> bool:

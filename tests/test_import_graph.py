@@ -23,7 +23,7 @@ FACADES = ("cbo_gym", "cbo_gym.agents")  # lead to everything, when it is first 
 LAYERS = (
     (
         "arguments", "channel", "closed", "drawing", "errors", "files", "fronts", "labels", "later", "progress",
-        "seed_ranges", "sums", "validation", "version", "yaml_files",
+        "seal", "seed_ranges", "sums", "validation", "version", "yaml_files",
     ),
     ("actions", "scm"),
     ("task",),

@@ -15,10 +15,10 @@ from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
+from cbo_gym.seal import is_ours, seal
 from cbo_gym.study.expectation import expected_rewards
 from cbo_gym.study.history import History
 from cbo_gym.study.log import Event
-from cbo_gym.study.seal import is_ours, seal
 from cbo_gym.study.trials import Trials
 from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task

@@ -22,7 +22,7 @@ ROOT = Path(cbo_gym.__file__).parent
 #: what makes an object of a text, and the modules that may call it, each with texts of the caller's own or with what
 #: the door let through
 MAKERS = {
-    "import_module": "cbo_gym agent_finder agent_state agents agents.baselines.learned_graph agents.choice.auto "
+    "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph agents.choice.auto "
     "feedback later problems.build",
     "find_agent": "agent_cards agent_finder evaluation.verify.admission "
     "evaluation.play.grid evaluation.runs.provenance player",
@@ -38,7 +38,8 @@ MAKERS = {
     "evaluate": "agents.intervention_sets.parent_posterior cli.runs evaluation.play.sweep",
     "exec": "scm.straight_line",
     "eval": "problems.own.expression",
-    "loads": "agent_state player plain.messages evaluation.play.processes evaluation.store.published "
+    "_Unpickler": "agent_state",
+    "loads": "player plain.messages evaluation.play.processes evaluation.store.published "
     "evaluation.runs.results evaluation.runs.source_texts agents.zoo agent_cards study.log",
     "literal_eval": "labels",
     "cell_of": "evaluation.play.grid",

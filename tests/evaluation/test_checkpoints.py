@@ -1,24 +1,25 @@
-"""Runs that are cut short go on where they were, bit for bit; what an agent is can be kept without pickle."""
+"""Runs that are cut short go on where they were, bit for bit; the state of an agent is read only by who saved it."""
 
-import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
+from base64 import b64encode
 from copy import deepcopy
-from io import BytesIO
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
 import pytest
 
-from cbo_gym import evaluate, make_task, sweep
-from cbo_gym.agent_state import StateError, pack, unpack
+from cbo_gym import evaluate, make_task, seal, sweep
+from cbo_gym.agent_state import HEAD, StateError
 from cbo_gym.agents import GPUCB
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
+from cbo_gym.plain import from_plain, read_message, to_plain, written
 from cbo_gym.specs import Spec, create_agent, find_agent, make_env, modes_of
 from tests.helpers import Centre
 from tests.together import ALONE, TOGETHER, by_room, rounds_alike
@@ -26,6 +27,7 @@ from tests.together import ALONE, TOGETHER, by_room, rounds_alike
 ENV = "CBO/Dropwave-v0"
 OF_MODE = TOGETHER | {
     "contextual": "CBO/PSAContextual2-v0",
+    "subset": "CBO/LinearSEMHierarchical5-v0",
     "dynamic": "CBO/DCBOStat-v0",
     "adversarial": "CBO/Dropwave-Penny-v0",
 }
@@ -87,7 +89,7 @@ def test_what_cannot_be_kept_is_named(name, tmp_path):
         evaluate(name, ENV, 100, horizon=3, checkpoint=tmp_path / "kept")
     agent = Centre()
     agent.lock = Lock()
-    with pytest.raises(StateError, match=r"lock is .*_thread:lock"):
+    with pytest.raises(StateError, match=r"lock cannot be saved: cannot pickle '_thread.lock' object"):
         evaluate(agent, ENV, 100, horizon=3, checkpoint=tmp_path / "kept")
     assert list(tmp_path.iterdir()) == []
 
@@ -136,7 +138,7 @@ def test_a_checkpoint_is_of_one_run(tmp_path):
     with pytest.raises(ArgumentError, match="checkpoint_every must be at least 1"):
         evaluate("Random", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=0)
     path.write_bytes(b"something else")
-    with pytest.raises(ArgumentError, match=r"this is not a state"):
+    with pytest.raises(ArgumentError, match=r"is not a checkpoint of this version of cbo-gym; remove it"):
         evaluate("Random", ENV, 100, horizon=6, checkpoint=path)
 
 
@@ -157,33 +159,75 @@ def test_a_sweep_goes_on_at_its_checkpoints(tmp_path, agent):
         sweep("Random", ENV, 1, tmp_path, checkpoint_every=2, backend="dask", address="tcp://127.0.0.1:9")
 
 
-def test_a_state_names_no_class_of_another_package_and_holds_no_pickle():
-    content = pack(
-        {"rng": np.random.default_rng(3), "numbers": np.arange(3.0), "shared": (shared := [1.5]), "again": shared}
-    )
-    found = unpack(content)
-    assert found["rng"].random() == np.random.default_rng(3).random()
-    assert found["shared"] is found["again"]
-    with np.load(BytesIO(content), allow_pickle=False) as arrays:
-        state = json.loads(bytes(arrays["state"]))
-        others = {name: arrays[name] for name in arrays.files if name != "state"}
-    for thing in (
-        ["name", "os:system"],
-        ["name", "builtins:eval"],
-        ["object", "subprocess:Popen", {}],
-        ["partial", {"at": 0}, {"at": 0}, {"at": 0}],
-    ):
-        forged = BytesIO()
-        state["things"][0] = thing
-        np.savez(forged, state=np.frombuffer(json.dumps(state).encode(), dtype=np.uint8), **others)
-        with pytest.raises(ArgumentError, match=r"of a package that the agent is not from|this is not a state"):
-            unpack(forged.getvalue())
+class Runs:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
 
 
-def test_a_state_that_cannot_be_read_leaves_the_agent_as_it_was():
+@pytest.fixture
+def played():
     agent = GPUCB()
     evaluate(agent, ENV, 100, horizon=3)
-    history = list(agent.history)
-    with pytest.raises(ArgumentError, match="not a state of an agent"):
-        agent.restore(b"nothing", agent.task)
-    assert agent.history == history
+    return agent
+
+
+def test_a_state_that_you_did_not_save_is_refused(tmp_path, monkeypatch, played):
+    made = tmp_path / "made"
+    forged = pickle.dumps(Runs(made))
+    genuine = played.state()
+    for state in (
+        forged,
+        HEAD + b"0" * 64 + forged,
+        HEAD + "ü".encode("latin-1") * 64 + forged,
+        genuine[: len(HEAD) + 64] + forged,
+        genuine[:-1],
+        HEAD,
+        b"",
+        b"PK\3\4" + forged,
+    ):
+        history = list(played.history)
+        with pytest.raises(ArgumentError, match=r"not sealed with your key|not a state of an agent|an older cbo-gym"):
+            played.restore(state, played.task)
+        (tmp_path / "state").write_bytes(state)
+        with pytest.raises(ArgumentError):
+            played.load(tmp_path / "state", played.task)
+        assert played.history == history
+    assert not made.exists()
+    monkeypatch.setenv(seal.VARIABLE, str(tmp_path / "key of another user"))
+    with pytest.raises(ArgumentError, match=r"pass trusted=True"):
+        played.restore(genuine, played.task)
+    other = GPUCB()
+    other.restore(genuine, played.task, trusted=True)
+    assert str(other.recommend()) == str(played.recommend())
+    with pytest.raises(ArgumentError, match="cannot be read"):
+        other.restore(HEAD + b"0" * 64 + b"nothing", played.task, trusted=True)
+
+
+def test_a_state_is_of_one_class_and_needs_a_key(tmp_path, monkeypatch, played):
+    with pytest.raises(ArgumentError, match="a state of GPUCB; the agent is a Centre"):
+        Centre().restore(played.state(), played.task)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(seal.VARIABLE, str(tmp_path / "file" / "key"))
+    with pytest.raises(StateError, match=r"cannot be sealed, because .*key cannot be written; set CBO_GYM_KEY"):
+        played.state()
+
+
+def test_a_checkpoint_of_a_stranger_runs_nothing(tmp_path):
+    """Its rounds are plain data, and the agent in it is refused."""
+    path, made = tmp_path / "kept", tmp_path / "made"
+    with pytest.raises(StopError):
+        evaluate("GP-UCB", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=2, callbacks=[stop_at(5)])
+    document = read_message(path.read_bytes())
+    forged = written(
+        to_plain({**from_plain(document), "agent": b64encode(HEAD + b"0" * 64 + pickle.dumps(Runs(made))).decode()})
+    )
+    for content in (pickle.dumps(Runs(made)), b"[1]", b"PK\3\4", forged, forged[:-9]):
+        path.write_bytes(content)
+        with pytest.raises(ArgumentError, match=r"is not a checkpoint|not sealed with your key"):
+            evaluate("GP-UCB", ENV, 100, horizon=6, checkpoint=path)
+    assert not made.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -13,14 +14,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from cbo_gym.agent_state import StateError, pack, unpack
+from cbo_gym.agent_state import StateError
 from cbo_gym.arguments import whole_number
-from cbo_gym.errors import CBOGymError, OperationError, text_of
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, text_of
 from cbo_gym.evaluation.play.blind import Seeds
 from cbo_gym.evaluation.play.isolated import PlayerError
 from cbo_gym.evaluation.runs.results import SECONDS
 from cbo_gym.feedback import Feedback
 from cbo_gym.files import write_bytes
+from cbo_gym.plain import from_plain, read_message, to_plain, written
 from cbo_gym.task import Action, Observation, Task
 
 KEPT = ("action", "recommended", "reward", *SECONDS)  # columns that cannot be played again, and what they are held to
@@ -52,25 +54,33 @@ class Checkpoint:
         whole_number("checkpoint_every", self.every, at_least=1)
 
     def write(self, columns: Columns, agent: bytes) -> None:
-        """The rounds so far, and the agent after them, in one step."""
+        """Write the rounds so far as plain data, and the agent after them, in one step."""
         kept = {name: columns[name] for name in (*KEPT, "reset_seconds")}
-        write_bytes(self.path, pack({"about": dict(self.about), "columns": kept, "agent": agent}))
+        state = b64encode(agent).decode()
+        write_bytes(self.path, written(to_plain({"about": dict(self.about), "columns": kept, "agent": state})))
 
     def read(self) -> tuple[Columns, bytes] | None:
         """The record that was written; None where there is none.
 
         Raises:
             OperationError: if that is of another run, or of other code.
+            ArgumentError: if the file is not a checkpoint.
         """
         if not self.path.exists():
             return None
-        kept = unpack(self.path.read_bytes())
-        if other := [name for name, value in self.about.items() if kept["about"].get(name) != value]:
+        try:
+            kept = from_plain(read_message(self.path.read_bytes()))
+            about, columns, agent = dict(kept["about"]), dict(kept["columns"]), b64decode(kept["agent"])
+        except (ArgumentError, KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"{self.path} is not a checkpoint of this version of cbo-gym; remove it, or name another file"
+            ) from error
+        if other := [name for name, value in self.about.items() if about.get(name) != value]:
             raise OperationError(
                 f"{self.path} is the checkpoint of a run with another {', '.join(other)}; remove it, or name another "
                 "file"
             )
-        return kept["columns"], kept["agent"]
+        return columns, agent
 
 
 class Playing:

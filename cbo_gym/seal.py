@@ -1,0 +1,56 @@
+"""A seal by which users recognise files that they wrote themselves: the key never leaves their configuration folder."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import uuid
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+VARIABLE = "CBO_GYM_KEY"  # of the environment: another path of the key
+BYTES = 32
+
+
+def key_path() -> Path:
+    """Return the path of the key: ``~/.config/cbo-gym/key``, or what the environment variable says."""
+    given = os.environ.get(VARIABLE)
+    return Path(given) if given else Path.home() / ".config" / "cbo-gym" / "key"
+
+
+@cache
+def _key(path: Path) -> bytes | None:
+    """Return the key, made at first; None if it cannot be stored."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            _make(path)
+        key = path.read_bytes()
+    except (OSError, RuntimeError):  # a folder that is read-only, or no home
+        return None
+    return key if len(key) == BYTES else None
+
+
+def _make(path: Path) -> None:
+    """Write a new key in one step; one that another process has written meanwhile stays."""
+    temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(os.urandom(BYTES))
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def seal(content: bytes) -> str | None:
+    """Return the seal of a content, 64 hexadecimal digits; None if there is no key."""
+    key = _key(key_path())
+    return None if key is None else hmac.new(key, content, "sha256").hexdigest()
+
+
+def is_ours(content: bytes, sealed: str) -> bool:
+    """Whether a seal was made of this content with this user's key."""
+    own = seal(content)
+    return own is not None and hmac.compare_digest(own.encode(), sealed.encode("utf-8", "replace"))
