@@ -5,6 +5,7 @@ import re
 
 import pytest
 from fastapi.routing import APIRoute
+from starlette.datastructures import URL
 
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.study import create_study, load_study, studies_in
@@ -109,6 +110,28 @@ def test_elsewhere_who_has_no_token_sees_nothing(tmp_path):
     visitor.get("/studies/1")
     assert said(visitor.send("ask")) == ["Trial 1 is what to try next."]
     assert Visitor(tmp_path / "f.db", token=TOKEN).door.session != visitor.door.session
+
+
+@pytest.mark.parametrize(
+    "host", ["plant.example/login?", "plant.example:8400/login?", "plant.example#", "u@plant.example", "a b", "", "[x]"]
+)
+@pytest.mark.parametrize("listens", ["0.0.0.0", "127.0.0.1"])
+def test_no_host_opens_the_door(tmp_path, host, listens):
+    fermenter(tmp_path / "f.db", agent="Random")
+    visitor = Visitor(tmp_path / "f.db", token=TOKEN, host=listens, address="http://plant.example:8400")
+    for path in ("/studies/1", "/", "/new", "/studies/1/trials.csv", "/login"):
+        assert "<h1>Refused</h1>" in visitor.get(path, 403, headers={"host": host})
+    visitor.post("/studies/1/ask", {}, 403, headers={"host": host})
+    assert load_study(storage=tmp_path / "f.db").trials == []
+
+
+def test_the_path_is_not_made_of_the_host(tmp_path, monkeypatch):
+    """As in Starlette up to 1.0.0."""
+    fermenter(tmp_path / "f.db", agent="Random")
+    visitor = Visitor(tmp_path / "f.db", token=TOKEN, host="0.0.0.0", address="http://plant.example:8400")
+    monkeypatch.setattr("starlette.requests.HTTPConnection.url", URL("http://plant.example/login?/studies/1"))
+    visitor.get("/studies/1", 303)
+    visitor.post("/studies/1/ask", {}, 401)
 
 
 def test_every_answer_has_the_headers(visitor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,6 +34,7 @@ from cbo_gym.yaml_files import Lines, parse_yaml
 STATIC = Path(__file__).parent / "static"
 FIRST_ROWS = 4  # of what may be set, in an empty form
 MOST_FIELDS = 3000  # of a form
+NUMBER = re.compile("[0-9]{1,9}")  # in an address
 routes = APIRouter(default_response_class=HTMLResponse)
 
 
@@ -50,7 +52,6 @@ def make_app(desk: Desk, door: Door) -> FastAPI:
     app.add_exception_handler(StarletteHTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _no_such_page)
     app.add_exception_handler(CBOGymError, _refused)
-    app.add_exception_handler(Exception, _broken)
     app.add_middleware(Guard, door=door)
     return app
 
@@ -71,11 +72,6 @@ async def _no_such_page(_: Request, __: Exception) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     return plain_page(_status(error), "This does not work", request.app.state.desk.in_words(error))
-
-
-async def _broken(_: Request, __: Exception) -> Response:
-    words = "Something went wrong in the server; its terminal says what. Reload the page to see what was recorded."
-    return plain_page(500, "This failed", words)
 
 
 def _status(error: Exception) -> int:
@@ -248,7 +244,7 @@ async def _study(
 def _said(request: Request) -> dict[str, Any]:
     """The message in the address about what was just done: one of a few, and whole numbers."""
     given = request.query_params
-    numbers_given = {name: int(given[name]) for name in ("trial", "count") if given.get(name, "").isdecimal()}
+    numbers_given = {name: int(given[name]) for name in ("trial", "count") if NUMBER.fullmatch(given.get(name, ""))}
     return {"done": given.get("done", ""), "trial": 0, "count": 1, **numbers_given}
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -13,6 +13,8 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 SHORTEST_TOKEN = 16  # characters
 COOKIE = "cbo-gym-study"
 LOCAL = ("localhost", "127.0.0.1", "::1")
+#: a Host header: a name, or an address of version 4 or, in brackets, 6; then the port
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,17 @@ class Door:
         On the loopback address a page of another site could reach the server by a name of its own that it lets point
         here; so only the names of this machine are taken.
         """
-        host = request.headers.get("host", "")
-        if is_loopback(self.host) and _name_of(host) not in {*LOCAL, self.host}:
+        host = ",".join(request.headers.getlist("host"))
+        read = HOST.fullmatch(host)
+        if is_loopback(self.host) and (read is None or (read[1] or read[2]).lower() not in {*LOCAL, self.host}):
             return "This server answers to localhost only: open it by the address that it printed when it started."
+        if read is None:
+            return "The request names no host, or a host that is not a name or an address."
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
         if request.method in SAFE:
             embedded = site == "cross-site" and request.headers.get("sec-fetch-mode") != "navigate"
             return "Other sites may link to this page, not load it." if embedded else ""
-        if (origin is not None and urlsplit(origin).netloc != host) or site not in ("none", "same-origin"):
+        if origin not in (None, f"http://{host}", f"https://{host}") or site not in ("none", "same-origin"):
             return "This form was sent from another site, so nothing was done."
         return ""
 
@@ -55,7 +60,7 @@ class Door:
 
 def same(given: str, expected: str) -> bool:
     """Whether two texts are equal, in a time that does not tell how much of them is."""
-    return secrets.compare_digest(given.encode(), expected.encode())
+    return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
 def is_loopback(host: str) -> bool:
@@ -64,11 +69,3 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _name_of(host: str) -> str:
-    """The host of a header, without the port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import re
+
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -13,6 +16,7 @@ from cbo_gym.study.page.looks import plain_page
 MOST_BYTES = 4_000_000  # of a request, uploads included
 MOST_DROPPED = 100_000_000  # of one that is longer, which are read so that the browser hears the answer
 OPEN = ("/login", "/static/")  # to those who have not logged in
+CHARSET = re.compile(r"charset[^=;]*=\s*\"?([^\";\s]*)")  # of a content type
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; style-src-elem 'self'; "
@@ -43,7 +47,18 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request, send = Request(scope, receive), _with_headers(send)
+        answer = _Answer(send)
+        try:
+            await self._handle(scope, receive, answer)
+        except Exception:
+            if answer.begun:
+                raise
+            logging.getLogger("cbo_gym.study").exception("%s %s fails", scope["method"], scope["path"])
+            words = "Something went wrong in the server; its terminal says what. Reload the page to see what was recorded."
+            await plain_page(500, "This failed", words)(scope, receive, answer)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
         if (refusal := self._refusal(request)) is not None:
             await refusal(scope, receive, send)
         elif (body := await _body(request)) is None:
@@ -56,7 +71,11 @@ class Guard:
     def _refusal(self, request: Request) -> Response | None:
         if words := self._door.refusal(request):
             return plain_page(403, "Refused", words)
-        if self._door.knows(request) or request.url.path.startswith(OPEN):
+        for kind in request.headers.getlist("content-type"):
+            if set(CHARSET.findall(kind.lower())) - {"utf-8", "utf8"}:
+                return plain_page(415, "Refused", f"Forms are read in UTF-8; this one is {kind[:100]}.")
+        # not request.url, which old versions of Starlette make of the Host header
+        if self._door.knows(request) or request.scope["path"].startswith(OPEN):
             return None
         if request.method == "GET":
             return RedirectResponse("/login", 303)
@@ -85,12 +104,16 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return received
 
 
-def _with_headers(send: Send) -> Send:
-    async def sent(message: Message) -> None:
+class _Answer:
+    """Sends an answer with the headers; knows whether it has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.begun = send, False
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            self.begun = True
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
-        await send(message)
-
-    return sent
+        await self._send(message)
