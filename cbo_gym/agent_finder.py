@@ -27,7 +27,7 @@ from cbo_gym.errors import (
     shown,
     text_of,
 )
-from cbo_gym.labels import AGENTS_LISTED_BY, Spec
+from cbo_gym.labels import AGENTS_LISTED_BY, Spec, is_import_path
 from cbo_gym.task import Mode
 
 NAMELESS = "without a name"
@@ -181,7 +181,7 @@ def find_agent(name: str) -> Any:
         )
     for point in others:
         return _load(point.value, called(name))
-    if ":" not in name:
+    if not is_import_path(name):
         raise ArgumentError(
             f"no agent is called {name!r}{nearby(name, known_agents(), AGENTS_LISTED_BY)}, "
             "and 'package.module:Class' names any that is not installed"

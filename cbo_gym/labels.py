@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -13,6 +14,8 @@ from cbo_gym.errors import ArgumentError, nearby, shortened, shown
 WILDCARDS = {"*": "any text", "?": "one character"}  # what they stand for in patterns of labels
 AGENTS_LISTED_BY = "cbo-gym agents"
 ENVS_LISTED_BY = "cbo-gym list"
+_DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_IMPORT_PATH = re.compile(f"{_DOTTED}:{_DOTTED}")
 MOST_CHARACTERS = 10_000  # of a label; a parser of deeper texts would end the process
 
 
@@ -81,6 +84,17 @@ class Spec:
     def _written(self, write: Callable[[Any], str]) -> str:
         inner = ", ".join(f"{key}={write(value)}" for key, value in self.parameters)
         return f"{self.name}({inner})" if inner else self.name
+
+
+def is_import_path(name: Any) -> bool:
+    """Whether this is the import path of an object: ``package.module:Class``."""
+    return isinstance(name, str) and _IMPORT_PATH.fullmatch(name) is not None
+
+
+def import_paths(label: str) -> list[str]:
+    """Return the import paths in a label: its name or values of its parameters."""
+    spec = Spec.told(label)
+    return [one for one in (spec.name, *spec.keywords.values()) if is_import_path(one)]
 
 
 def bare_name(label: str) -> str:

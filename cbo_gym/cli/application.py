@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cbo_gym.errors import CBOGymError, did_you_mean, printable
-from cbo_gym.labels import WILDCARDS
+from cbo_gym.labels import WILDCARDS, import_paths
 from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
@@ -116,6 +116,6 @@ def look_here(names: Names) -> Names:
     """
     given: list[str] = [names] if isinstance(names, str) else names or []
     here = str(Path.cwd())
-    if any(":" in name for name in given) and here not in sys.path:
+    if any(map(import_paths, given)) and here not in sys.path:
         sys.path.append(here)
     return names

@@ -7,7 +7,7 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.study.mistakes import at, mistakes
-from cbo_gym.study.study import described
+from cbo_gym.study.study import described, trusts
 from cbo_gym.yaml_files import Lines
 
 
@@ -64,7 +64,7 @@ def arguments_of(
         raise ArgumentError("a description is a mapping of fields: name, reward, diagram, settable, agent, ...")
     about = dict(fields)
     named = about.get("agent", "Auto") if agent is None else agent
-    if isinstance(named, str) and ":" in named and agent is None and named not in trusted:
+    if isinstance(named, str) and agent is None and not trusts(trusted, named):
         with at("agent"):
             raise ArgumentError(
                 f"it names the agent {named!r}, an import path, whose code would be run; if you trust it, say so: "

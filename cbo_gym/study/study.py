@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, shown, text_of
 from cbo_gym.feedback import Feedback
+from cbo_gym.labels import Spec, is_import_path
 from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description
@@ -77,7 +78,7 @@ class Study:
         self._log, self._agent = log, agent
         self._number, text, self._digest = log.find(name)
         self.about = _read(text, log)
-        if ":" in self.about.agent and agent is None:
+        if agent is None and not trusts((), self.about.agent):
             raise ArgumentError(
                 f"the study names the agent {self.about.agent!r}, an import path, whose code would be run; if you "
                 f"trust it, say so: agent={self.about.agent!r}"
@@ -482,9 +483,15 @@ def described(
         description = without_effects(Description.model_validate(given))
     except ValidationError as error:
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
-    own = agent if agent is not None and (not isinstance(agent, str) or ":" in agent) else None
+    own = agent if agent is not None and (not isinstance(agent, str) or not trusts((), agent)) else None
     _require_player(description, own)
     return description, own
+
+
+def trusts(trusted: Collection[str], label: str) -> bool:
+    """Whether the code of an agent that a description names may be run: it is installed, or its import path trusted."""
+    name = Spec.told(label).name
+    return not is_import_path(name) or name in {Spec.told(one).name for one in trusted}
 
 
 def _require_player(about: Description, agent: Any) -> None:

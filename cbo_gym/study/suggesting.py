@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cbo_gym.agent_finder import agent_of
+from cbo_gym.agent_finder import agent_of, known_agents
 from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
+from cbo_gym.evaluation.verify.admission import admitted_agent
+from cbo_gym.labels import Spec, is_import_path
 from cbo_gym.seal import is_ours, seal
 from cbo_gym.study.expectation import expected_rewards
 from cbo_gym.study.history import History
@@ -127,7 +129,11 @@ class Suggester:
         return bool(getattr(agent, "takes_missing", False))
 
     def _made(self) -> Any:
-        given = self._units.about.agent if self._given is None else self._given
+        given = self._given
+        if given is None:
+            given = self._units.about.agent
+            if (name := Spec.told(given).name) in known_agents() or is_import_path(name):
+                given = admitted_agent(given)  # else no agent is called so, which agent_of says
         agent = agent_of(given)
         return deepcopy(agent) if agent is given else agent
 

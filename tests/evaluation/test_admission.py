@@ -15,7 +15,11 @@ from cbo_gym.evaluation.runs.results import name_of, save_run
 from cbo_gym.evaluation.verify.admission import admitted_agent, admitted_env
 from cbo_gym.evaluation.verify.replay import replays
 from cbo_gym.evaluation.verify.submission import check_submission
+from cbo_gym.labels import import_paths
 from cbo_gym.registry import entries
+from cbo_gym.study.files import checked
+from cbo_gym.study.study import described
+from cbo_gym.yaml_files import Lines
 from tests.test_import_graph import sources
 
 ROOT = Path(cbo_gym.__file__).parent
@@ -141,3 +145,35 @@ def test_all_that_is_published_is_let_in():
         admitted_env(label)
     for label in {run.agent for run in runs}:
         admitted_agent(label)
+
+
+ADMITTED = ["MCBO(beta=0.5)", "Random", "GP-UCB(beta=4)"]
+REFUSED = [
+    "StableBaselines3(tensorboard_log='{}')", "Random(x=1)", "MCBO(beta='0.5')", "Nobody", "os:mkdir(path='{}')",
+    "mine:Keep", "a:b", "not a path:at all", "Random(x='os:mkdir')", ":", "a:", "C:\\agents",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", ADMITTED + REFUSED)
+def test_results_and_studies_admit_the_same_labels(tmp_path, label):
+    label = label.replace("{}", str(tmp_path / "made"))
+    about = {"name": "n", "reward": "y", "diagram": "dag { x -> y }", "settable": {"x": [0, 1]}, "mode": "hard"}
+    described(**(about | {"agent": "Random"}))
+
+    def admits(call):
+        try:
+            call()
+        except ArgumentError:
+            return False
+        return True
+
+    study = admits(lambda: checked(lambda: ({**about, "agent": label}, Lines(None))))
+    assert study == admits(lambda: admitted_agent(label)) == (label in ADMITTED)
+    assert not (tmp_path / "made").exists()
+
+
+def test_only_import_paths_count_as_such():
+    assert import_paths("mine:Keep(k=1)") == ["mine:Keep"]
+    assert import_paths("CBO/Custom-v0(problem='my.module:build', x='12:30', y=':')") == ["my.module:build"]
+    for label in ("Random", "Random(x='12:30')", "C:\\a", "a:1", ":", "1a:b", "a b:c", "CBO/Alpine2-v0", "x" * 20_000):
+        assert import_paths(label) == []

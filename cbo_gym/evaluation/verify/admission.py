@@ -19,7 +19,7 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.feedback import OUTCOME_KEYWORDS, feedback_class
-from cbo_gym.labels import Spec
+from cbo_gym.labels import Spec, is_import_path
 from cbo_gym.problems.build import builder_of
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
@@ -48,7 +48,7 @@ def admitted(run: Run, allow: Iterable[str] = ()) -> tuple[Spec, Spec]:
 
 
 def admitted_agent(label: str, allow: Collection[str] = ()) -> Spec:
-    """The agent that a label names: an installed one, or one of the import paths that are allowed.
+    """The agent that a label of a file names: an installed one, or one of the import paths that are allowed.
 
     No code of somebody else's is run here; their agents look at their parameters themselves, in their own process.
 
@@ -58,10 +58,10 @@ def admitted_agent(label: str, allow: Collection[str] = ()) -> Spec:
     spec = Spec.parse(label)
     if spec.name in zoo():
         _require(spec, declared(find_agent(spec.name)), f"the agent {spec.name}")
-    elif spec.name not in allow and (":" in spec.name or spec.name not in known_agents()):
+    elif spec.name not in allow and (is_import_path(spec.name) or spec.name not in known_agents()):
         raise ArgumentError(
             f"the agent {spec.name!r} is not installed here{did_you_mean(spec.name, known_agents())}. Install it under "
-            "this name, or allow an import path by naming it: --allow package.module:Class"
+            f"this name, or allow an import path by naming it: --allow package.module:Class"
         )
     return spec
 

@@ -19,7 +19,7 @@ from cbo_gym.study.description import Description
 from cbo_gym.study.files import checked
 from cbo_gym.study.log import Log, ReplacedError
 from cbo_gym.study.page.reporting import note, sections
-from cbo_gym.study.study import Study, create_study, load_study
+from cbo_gym.study.study import Study, create_study, load_study, trusts
 from cbo_gym.study.trials import Entry
 from cbo_gym.yaml_files import Lines
 
@@ -176,7 +176,8 @@ class Desk:
 
     def load(self, name: str) -> Study:
         """A study, with the agent that it names; an import path only if it is trusted."""
-        named = next((path for path in self.trusted if _agent_of(self.storage, name) == path), None)
+        label = _agent_of(self.storage, name)
+        named = label if trusts(self.trusted, label) and not trusts((), label) else None
         return load_study(name, storage=self.storage, agent=named)
 
     async def create(self, read: Callable[[], tuple[Any, Lines]]) -> str:

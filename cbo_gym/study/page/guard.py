@@ -54,7 +54,9 @@ class Guard:
             if answer.begun:
                 raise
             logging.getLogger("cbo_gym.study").exception("%s %s fails", scope["method"], scope["path"])
-            words = "Something went wrong in the server; its terminal says what. Reload the page to see what was recorded."
+            words = (
+                "Something went wrong in the server; its terminal says what. Reload the page to see what was recorded."
+            )
             await plain_page(500, "This failed", words)(scope, receive, answer)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
