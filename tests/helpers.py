@@ -60,6 +60,13 @@ class Odd(Centre):
         }.get(self.what, lambda: action)()
 
 
+class Names(Centre):
+    """Says in an error what its task is called."""
+
+    def setup(self, seed):
+        raise RuntimeError(f"called {self.task.env_id!r}")
+
+
 class SoftOnly(Centre):
     modes = frozenset({Mode.SOFT})
 

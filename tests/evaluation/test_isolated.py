@@ -155,6 +155,17 @@ def test_documents_that_were_tampered_with_are_refused():
         to_plain(object())
 
 
+def test_an_isolated_agent_is_not_told_whether_its_play_is_blind():
+    spec = Spec.parse("CBO/Dropwave-v0")
+    secret = secret_of("the referee's words", spec, 7)
+    said = []
+    for env, more in ((spec, {}), (turned(spec, secret), {"secret": secret})):
+        with pytest.raises(CBOGymError, match="called") as caught:
+            isolated("tests.helpers:Names", str(env), horizon=2, **more)
+        said.append(str(caught.value).partition("called ")[2])
+    assert said == ["'the environment'"] * 2
+
+
 def test_blind_play_tells_neither_the_environment_nor_the_seed():
     assert seeds_of(7, "")[:2] == (7, 7)
     spec = Spec.parse("CBO/Dropwave-v0")

@@ -53,6 +53,31 @@ def test_means_and_intervals_by_hand():
     assert row["seconds"] == pytest.approx(0.875)
 
 
+def test_to_fail_on_bad_seeds_does_not_pay():
+    """Random play that raises unless it is lucky, beside random play."""
+    rewards = np.random.default_rng(3).normal(0.3, 0.3, 12)
+    honest = [made_up_run("honest", seed, [reward]) for seed, reward in enumerate(rewards)]
+    picky = [
+        made_up_run("picky", seed, [reward])
+        if reward > 0.5
+        else Run("picky", "CBO/Dropwave-v0", seed, 1, "soft", "failed", "boom")
+        for seed, reward in enumerate(rewards)
+    ]
+    lucky = rewards[rewards > 0.5]
+    assert 1 < len(lucky) < 6
+    board = leaderboard([*honest, *picky, Run("broken", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "boom")])
+    assert board.overall["agent"].to_list() == ["honest", "picky"]
+    assert board.overall["score"].to_list() == pytest.approx([rewards.mean(), lucky.sum() / 12])
+    assert board.overall["average_score"].to_list() == pytest.approx([rewards.mean(), lucky.sum() / 12])
+    assert board.overall["seconds"].to_list() == pytest.approx([0.875, 0.875])
+    assert board.per_env["agent"].to_list() == ["honest", "picky", "broken"]
+    assert board.per_env.filter(agent="broken")["score"].to_list() == [None]
+    seeds = [str(cell) for cell in overall_table(board, "soft").rows[1]][2]
+    assert seeds == f"12 ({12 - len(lucky)} failed, scored as random play)"
+    probability = board.improvement.filter(agent="picky", other="honest")["probability"].item()
+    assert probability < 0.5
+
+
 def choosing_run(agent, seed, chosen, names=("{X1 | C}", "{X2 | C}", "{}")):
     run = made_up_run(agent, seed, [0.5] * len(chosen), env="CBO/CoCaFig1-v0")
     return replace(run, choices=names, table=run.table.with_columns(pl.Series("choice", chosen)))

@@ -92,12 +92,13 @@ def test_intervals_hold_the_difference_and_p_values_are_no_smaller_than_they_say
     assert true or small / 3000 < 0.06
 
 
-def test_only_what_both_have_finished_counts():
+def test_only_what_both_have_played_counts_and_a_failure_as_random_play():
     given = [*runs("A", [0.5, 0.6]), *runs("B", [0.4, 0.5]), *runs("B", [0.0, 0.0], horizon=9)]
     given += [run("A", 2, 0.5), run("B", 2, 0.5, status="failed")]
     found = compare(given, "A", "B")
-    assert found.per_env["seeds"].to_list() == [2, 2]
-    assert found.unpaired == 3
+    assert found.per_env["seeds"].to_list() == [3, 3]
+    assert found.per_env["difference"][0] == pytest.approx((0.1 + 0.1 + 0.5) / 3)
+    assert found.unpaired == 2
     assert all(one.seed == other.seed for one, other in list(pairwise(found.runs))[::2])
 
 

@@ -124,20 +124,30 @@ class FindsTheSeed(Cheat):
 ASK = """
 import gymnasium, numpy, cbo_gym
 from cbo_gym.oracle import oracle_of
-oracle = oracle_of(gymnasium.make({env_id!r}))
+for env_id in ("CBO/Dropwave-v0", "CBO/Alpine2-v0", "CBO/Ackley-v0", "CBO/Rosenbrock-v0"):
+    env = gymnasium.make(env_id)
+    task = cbo_gym.make_task(env, 0)
+    if (task.nodes, str(task.action_space), str(task.codec.domains)) == {shape!r}:
+        break
+else:
+    raise SystemExit("no system looks like this")
+oracle = oracle_of(env)
 print(*oracle.feedback.codec.to_flat(oracle.feedback.codec.from_record(oracle.optimum.action)))
 """
 
 
 class AsksAnotherInterpreter(Cheat):
-    """Which is not told that it is isolated. Nothing but blind play helps against that."""
+    """Which is not isolated, for the system that looks like its task. Only blind play helps against that."""
 
     def cheat(self):
         variables = {name: value for name, value in os.environ.items() if name != "CBO_GYM_ISOLATED"}
-        words = [sys.executable, "-c", ASK.format(env_id=self.task.env_id)]
+        words = [sys.executable, "-c", ASK.format(shape=self._shape())]
         path = os.pathsep.join(entry for entry in sys.path if entry)
         done = subprocess.run(words, capture_output=True, text=True, check=True, env={**variables, "PYTHONPATH": path})
         return self.task.codec.from_flat([float(number) for number in done.stdout.split()])
+
+    def _shape(self):
+        return self.task.nodes, str(self.task.action_space), str(self.task.codec.domains)
 
 
 CHEATS = (

@@ -25,6 +25,7 @@ from cbo_gym.labels import matches
 from cbo_gym.later import Later
 
 BOOTSTRAP_DRAWS = 2000
+SCORES = ("score", "average_score")
 BATCH = 1000  # runs of a folder whose tables are in memory at a time
 CELLS = 200_000  # numbers of a column that are in memory at a time
 THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
@@ -45,14 +46,18 @@ class Leaderboard:
     columns ``<name>_low`` and ``<name>_high`` are the ends of a 95 % bootstrap interval (seeds resampled within each
     environment), null if some environment has a single run.
 
+    A seed that failed scores 0, as random play does, wherever another seed of the agent on that environment finished.
+    Otherwise an agent could gain by failing on bad seeds.
+
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`~cbo_gym.evaluation.metrics.registry.METRICS` but the seconds a
             run its mean over seeds and ``<metric>_half``, half the width of its 95 % t-interval (null with one value);
             null where runs have no such number. Of a censored one both are null unless every seed got there, and
             ``<metric>_seeds`` counts those that did.
+            Agents with failed seeds come last, because all but the scores are means over the finished ones.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
-            and the ``fewest_seeds`` and ``most_seeds`` that finished on one of these environments; of the normalised
+            and the ``fewest_seeds`` and ``most_seeds`` that count on one of these environments; of the normalised
             score of the final recommendation the interquartile mean ``iqm`` and the mean ``score``, of the score
             averaged over all rounds the mean ``average_score``, each with its interval; ``seconds`` a round and
             ``run_seconds`` a run; the mean of each of :data:`GAPS` with its interval, null where a run lacks it.
@@ -156,11 +161,12 @@ def leaderboard(
     places = {id(run): place for place, run in enumerate(chosen)}
     numbers = pl.concat([table for _, table in parts], how="vertical_relaxed")
     table = _without_types_of_nothing(numbers[[places[id(run)] for run in runs]])
-    finished = table.filter(pl.col("status") == "finished")
-    compared = [_compare(group, part) for group, part in _groups(finished)]
+    finishes = (pl.col("status") == "finished").any().over("env", "agent")
+    scored = failures_as_random(table, finishes)
+    compared = [_compare(group, part) for group, part in _groups(scored.filter(pl.col("score").is_not_null()))]
     overall, profiles, improvement = (pl.concat(parts, how="vertical_relaxed") for parts in zip(*compared, strict=True))
     return Leaderboard(
-        per_env=_per_env(table),
+        per_env=_per_env(scored),
         overall=overall,
         profiles=profiles,
         improvement=improvement,
@@ -194,6 +200,12 @@ def final_numbers(runs: Sequence[Run]) -> pl.DataFrame:
     """
     require_scales(runs)
     return _numbers(runs)
+
+
+def failures_as_random(table: pl.DataFrame, where: bool | pl.Expr = True) -> pl.DataFrame:
+    """Give runs that failed, in a table of :func:`final_numbers`, the scores of random play."""
+    failed = (pl.col("status") == "failed") & where
+    return table.with_columns(pl.when(failed).then(0.0).otherwise(pl.col(name)).alias(name) for name in SCORES)
 
 
 def require_scales(runs: Iterable[Run]) -> None:
@@ -297,7 +309,7 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
         end for name in names if METRICS[name].censored for end in _where_all(name)
     )
     ordered = known.select("mode", "env", "agent", "seeds", "failed", *columns)
-    return ordered.sort(["env", "average_regret", "agent"], nulls_last=True)
+    return ordered.sort(["env", pl.col("failed") > 0, "average_regret", "agent"], nulls_last=True)
 
 
 def _columns(name: str) -> list[str]:
@@ -435,7 +447,7 @@ def _statistic(
 def _mean_over_envs(name: str, sample: _Sample, draws: np.ndarray) -> dict[str, float | None]:
     values = sample.values[name]
     if METRICS[name].over_envs == "mean":
-        return {name: float(aggregate.mean(values, sample.equal))}
+        return {name: float(aggregate.mean(values, aggregate.equal_weights(values)))}  # seeds that failed have none
     if np.isnan(values[sample.equal > 0]).any():  # of fewer runs it would be another mean
         return {name: None, **_ends(name, 0.0, 0.0, False)}
     return _statistic(name, sample, aggregate.mean, values, draws)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.errors import ArgumentError, nearby
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, RUNS_LISTED_BY, final_numbers
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import newest
@@ -76,6 +76,8 @@ class Comparison:
 def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
     """Compare two agents over the seeds that both have finished, on each environment and over all.
 
+    A seed that one of them failed and the other finished counts too: the failure scores as random play.
+
     Args:
         runs: any; unverified ones are left out; where several versions of the package played the same, the newest
             counts.
@@ -90,11 +92,19 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
     first, second = (_label(name, labels) for name in (agent, other))
     if first == second:
         raise ArgumentError(f"give two different agents; given {first} twice")
-    finished = [run for run in counted if run.status == "finished" and run.agent in (first, second)]
+    played = [run for run in counted if run.status != "skipped" and run.agent in (first, second)]
+    finished = [run for run in played if run.status == "finished"]
     cells: dict[tuple[str, int, int], dict[str, Run]] = {}
-    for run in finished:
+    for run in played:
         cells.setdefault((run.env, run.horizon, run.seed), {})[run.agent] = run
-    pairs = [(cell[first], cell[second]) for cell in cells.values() if len(cell) == 2]
+    finishes = {(run.agent, run.env, run.horizon) for run in finished}
+    pairs = [
+        (cell[first], cell[second])
+        for (env, horizon, _), cell in cells.items()
+        if len(cell) == 2
+        and all((agent, env, horizon) in finishes for agent in cell)
+        and any(run.status == "finished" for run in cell.values())
+    ]
     if not pairs:
         raise ArgumentError(
             f"{first} and {second} have finished no environment with the same seed and number of rounds; "
@@ -108,7 +118,7 @@ def compare(runs: Iterable[Run], agent: str, other: str) -> Comparison:
         per_env=pl.DataFrame(per_env, schema=PER_ENV_SCHEMA),
         overall=pl.DataFrame(overall, schema=OVERALL_SCHEMA),
         runs=tuple(run for pair in pairs for run in pair),
-        unpaired=len(finished) - 2 * len(pairs),
+        unpaired=len(finished) - sum(run.status == "finished" for pair in pairs for run in pair),
     )
 
 
@@ -132,7 +142,7 @@ def _what_it_has(finished: list[Run], agent: str) -> str:
 
 def _rows(pairs: Sequence[tuple[Run, Run]]) -> list[dict[str, Any]]:
     """Of each pair where it was played, and the differences of its metrics."""
-    one, two = (final_numbers(runs) for runs in zip(*pairs, strict=True))
+    one, two = (failures_as_random(final_numbers(runs)) for runs in zip(*pairs, strict=True))
     return one.select("mode", "env", *(one[name] - two[name] for name in COMPARED)).to_dicts()
 
 

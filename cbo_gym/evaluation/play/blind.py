@@ -1,4 +1,4 @@
-"""Blind play: an agent is told neither which system it plays nor how it is turned, nor anything its noise follows from.
+"""Blind play: an agent gets neither the name of the system, nor how it is turned, nor the seeds of its noise.
 
 A referee keeps some words, the salt. From them, the environment and the seed follow the instance that is played (see
 :mod:`cbo_gym.problems.variations.instance`), the noise, the initial data and the agent's own seed. So all agents that
@@ -18,7 +18,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.labels import Spec
 from cbo_gym.task import Task
 
-BLIND_ID = "blind"  # in place of the environment's id
+NO_ID = "the environment"  # in place of the environment's id
 AGENT_STREAM = 2  # keeps an agent's random stream apart from the noise of the same seed
 NOISE, DATA, AGENT, INSTANCE = range(4)  # streams of a secret
 DIGITS = 32  # hexadecimal ones of a secret
@@ -69,5 +69,5 @@ def turned(env: Spec, secret: str) -> Spec:
 
 
 def anonymous(task: Task) -> Task:
-    """The task without the environment's id; an instance has no names of its own."""
-    return replace(task, env_id=BLIND_ID)
+    """Return the task without the environment's id, which no isolated agent gets, in blind play or not."""
+    return replace(task, env_id=NO_ID)

@@ -96,7 +96,7 @@ def evaluate(
         if batch > 1:
             _require_batches(agent, label, made)
         hear = _hearing(list(callbacks), label, str(spec), int(seed), task.horizon)
-        told = anonymous(task) if secret else task
+        told = anonymous(task) if secret or isinstance(agent, IsolatedAgent) else task
         where = f"{label} on {task.env_id}, seed {seed}"
         playing = Playing(agent, where, made, told, seeds, asked, batch, hear)
         kept = (

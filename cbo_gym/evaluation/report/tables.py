@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.compare.leaderboard import Leaderboard
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.code_now import alike, parts_of
@@ -121,7 +121,7 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
         [
             Cell(printable(row["agent"])),
             Cell(f"{row['envs']} of {row['of']}"),
-            Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"])),
+            _with(Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"])), _failures(board, group, row["agent"])),
             *(_overall_cell(row, name, best) for name in columns),
         ]
         for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
@@ -151,6 +151,13 @@ def with_ranks(table: Table, found: Ranking | str) -> Table:
         for row in table.rows
     ]
     return Table([*table.columns, Column("mean rank"), Column("not told apart")], rows)
+
+
+def _failures(board: Leaderboard, group: str, agent: str) -> str:
+    """``(3 failed, scored as random play)``; empty if no seed failed."""
+    of_agent = board.per_env.filter(pl.col("agent") == agent, pl.col("mode").eq(group) | (group == ALL_MODES))
+    failed = of_agent.filter(pl.col("seeds") > 0)["failed"].sum()
+    return f"({failed} failed, scored as random play)" if failed else ""
 
 
 def _seeds(board: Leaderboard, fewest: int, most: int) -> str:
