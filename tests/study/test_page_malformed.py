@@ -2,11 +2,15 @@
 
 import math
 import random
+from urllib.parse import quote, urlencode
 
 import pytest
 import yaml
+from fastapi.routing import APIRoute
 
 from cbo_gym.study import load_study, studies_in
+from cbo_gym.study.page.application import routes
+from cbo_gym.study.page.guard import HEADERS
 from tests.study.test_malformed import HTML, SQL, WRONG
 from tests.study.test_page import FIELDS, YAML
 from tests.study.test_study import fermenter, grown
@@ -122,6 +126,95 @@ def test_wrong_requests_change_nothing(tmp_path, requests):
         require_error(answer, tmp_path, (path, data))
     assert study._log.events(study._number) == before
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
+
+
+ROUTES = [(route.path, sorted(route.methods)) for route in routes.routes if isinstance(route, APIRoute)]
+DIGITS = [
+    "9" * 4301,
+    "1" * 4300,
+    "9" * 19,
+    "-1",
+    "0",
+    "1",
+    "2",
+    "",
+    "\u0661",
+    "\u00b2",
+    "1e9",
+    "0x1",
+    "+1",
+    "1_0",
+    " 1",
+]
+CHARSETS = [
+    "utf-8", "UTF-8", '"utf-8"', "undefined", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf-7",
+    "utf-16", "latin-1", "ascii", "zlib", "rot13", "base64", "hex", "\xff", "", "x" * 500, "utf-8; charset=idna",
+]  # fmt: skip
+KINDS = [
+    "application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "multipart/form-data", "text/plain",
+    "application/json", "multipart/form-data; boundary=", "multipart/form-data; boundary=b; boundary=c", ";", "a/b/c",
+]  # fmt: skip
+ORIGINS = ["http://[", "http://[::1", "null", "", "http://localhost:99999", "//", "http://\xff", "[]", "http://a b"]
+HOSTS = ["localhost", "127.0.0.1:8400", "[::1]", "[", "localhost:99999999", "localhost/login?", "", "\xff", "a,b"]
+TEXTS = [*DIGITS, *NO_NUMBERS, *STRANGE_NAMES, *PLACES, "\ud800", "\u0000", "=cmd()", "{", "[]"]
+
+
+def mutated(draw, forgery):
+    """Arguments of a request of some route, wrong in some places."""
+    path, methods = draw.choice(ROUTES)
+    method = draw.choice([*methods, *methods, *methods, "GET", "POST", "HEAD", "PUT", "OPTIONS", "DELETE"])
+    place, trial = (draw.choice(["1", "1", draw.choice(TEXTS)]) for _ in range(2))
+    path = path.format(place=quote(place, errors="replace"), trial=quote(trial, errors="replace"))
+    names = ["trial", "count", "done", "do:ph", "do:feed", "context:x", "value:titre", "did:ph", "reason", "yaml",
+             "csv", "token", "name", "thing", "low", "mode", "diagram", "agent"]  # fmt: skip
+    fields = [(draw.choice(names), draw.choice([*TEXTS, *YAMLS])) for _ in range(draw.randrange(4))]
+    query = urlencode(fields, errors="replace") if draw.random() < 0.5 else draw.choice(["%", "&&=&", "a=%ff"])
+    headers = {}
+    for name, values in (("origin", ORIGINS), ("host", HOSTS), ("cookie", [*ORIGINS, "cbo-gym-study=\xff", "=;="]),
+                         ("sec-fetch-site", ["none", "cross-site", "\xff"]), ("upgrade", ["websocket"]),
+                         ("accept-encoding", ["\xff"]), ("range", ["bytes=0-1", "bytes=9-0"])):  # fmt: skip
+        if draw.random() < 0.15:
+            headers[name] = draw.choice(values).encode("latin-1")
+    kind = draw.choice(KINDS[:2] if draw.random() < 0.7 else KINDS)
+    if draw.random() < 0.5:
+        kind += f"; charset={draw.choice(CHARSETS)}"
+    headers["content-type"] = kind.encode("latin-1")
+    fields.append(("forgery", forgery))
+    body = urlencode(fields, errors="replace").encode()
+    if "multipart" in kind:
+        parts = [f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields]
+        parts += [
+            '--b\r\nContent-Disposition: form-data; name="file"; filename="\xe9"\r\n\r\ntitre\n1\r\n',
+            "--b--\r\n",
+        ]
+        body = "".join(parts).encode("utf-8", "surrogatepass")
+    if draw.random() < 0.1:
+        body = bytes(draw.randrange(256) for _ in range(50))
+    return method, f"{path}?{query}", {"content": body if method == "POST" else b"", "headers": headers}
+
+
+@pytest.mark.parametrize("requests", [40, pytest.param(2000, marks=pytest.mark.slow)])
+def test_no_request_of_any_route_fails_in_the_server(tmp_path, requests):
+    draw = random.Random(requests)
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    study.tell(study.ask().number, grown({}))
+    visitor = Visitor(tmp_path / "f.db")
+    given = [mutated(draw, visitor.door.forgery) for _ in range(requests)]
+    given += [
+        ("GET", f"/studies/1?done=asked&trial={'1' * 4301}", {}),
+        ("GET", "/studies/1?done=asked&count=\u00b2", {}),
+        *(("POST", "/new", {"headers": {"origin": origin.encode("latin-1")}}) for origin in ORIGINS),
+        *(
+            ("POST", path, {"content": b"forgery=1&token=1", "headers": {"content-type": kind.encode("latin-1")}})
+            for path in ("/login", "/new")
+            for kind in (f"{kind}; charset={charset}" for kind in KINDS[:2] for charset in CHARSETS)
+        ),
+    ]
+    for method, path, more in given:
+        answer = visitor.client.request(method, path, **more)
+        assert answer.status_code < 500, (method, path, more, answer.text[:300])
+        assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS, (method, path, more)
+        assert str(tmp_path) not in answer.text
 
 
 def require_error(answer, tmp_path, sent):

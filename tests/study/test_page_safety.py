@@ -2,8 +2,12 @@
 
 import os
 import re
+import socket
+import threading
+from queue import SimpleQueue
 
 import pytest
+import uvicorn
 from fastapi.routing import APIRoute
 from starlette.datastructures import URL
 
@@ -283,6 +287,48 @@ def test_a_failure_of_the_server_tells_nothing(visitor, monkeypatch, tmp_path):
     assert "Something went wrong in the server" in html
     assert "Traceback" not in html
     assert "division" not in html
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """The port of a page that is served in a thread."""
+    monkeypatch.setattr("cbo_gym.study.page.serving.SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr("cbo_gym.study.page.guard.BODY_SECONDS", 0.3)
+    fermenter(tmp_path / "f.db", agent="Random")
+    told, servers, run = SimpleQueue(), [], uvicorn.Server.run
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, **how: (servers.append(self), run(self, **how)))
+    thread = threading.Thread(target=serve, args=[tmp_path / "f.db"], kwargs={"port": 0, "say": told.put})
+    thread.start()
+    yield int(re.search(r":(\d+);", told.get(timeout=20))[1])
+    servers[0].should_exit = True
+    thread.join()
+
+
+def answer_of(connection):
+    """All that comes until the server closes the connection."""
+    parts = []
+    while part := connection.recv(4096):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def test_silent_connections_are_closed(server):
+    head = f"Host: localhost:{server}\r\n\r\n".encode()
+    silent = [socket.create_connection(("127.0.0.1", server), timeout=10) for _ in range(120)]
+    silent[0].sendall(b"GET / HTTP/1.1\r\nHost: loc")
+    silent[1].sendall(b"GET /report.css HTTP/1.1\r\n" + head + b"GET /report.css HTTP/1.1\r\nHost: loc")
+    silent[2].sendall(b"POST /studies/1/ask HTTP/1.1\r\nContent-Length: 10\r\n" + head + b"x")
+    answers = [answer_of(connection) for connection in silent]
+    assert answers[0] == b""
+    assert answers[1].startswith(b"HTTP/1.1 200")
+    assert answers[2].startswith(b"HTTP/1.1 408")
+    assert b"content-security-policy" in answers[2]
+    assert set(answers[3:]) == {b""}
+    for connection in silent:
+        connection.close()
+    with socket.create_connection(("127.0.0.1", server), timeout=10) as visitor:
+        visitor.sendall(b"GET /studies/1 HTTP/1.1\r\n" + head)
+        assert answer_of(visitor).startswith(b"HTTP/1.1 200")
 
 
 def test_how_it_is_served_is_checked_first(tmp_path, monkeypatch):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,6 +15,7 @@ from cbo_gym.study.page.door import Door
 from cbo_gym.study.page.looks import plain_page
 
 MOST_BYTES = 4_000_000  # of a request, uploads included
+BODY_SECONDS = 60.0  # in which the body of a request must come
 MOST_DROPPED = 100_000_000  # of one that is longer, which are read so that the browser hears the answer
 OPEN = ("/login", "/static/")  # to those who have not logged in
 CHARSET = re.compile(r"charset[^=;]*=\s*\"?([^\";\s]*)")  # of a content type
@@ -63,7 +65,17 @@ class Guard:
         request = Request(scope, receive)
         if (refusal := self._refusal(request)) is not None:
             await refusal(scope, receive, send)
-        elif (body := await _body(request)) is None:
+            return
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _body(request)
+        except ClientDisconnect:
+            return
+        except TimeoutError:
+            words = f"The request did not come within {BODY_SECONDS:.0f} s; nothing was done."
+            await plain_page(408, "Too slow", words)(scope, receive, send)
+            return
+        if body is None:
             most = f"{MOST_BYTES / 1e6:.0f} MB"
             words = f"What was sent is larger than {most}, the most that is read; nothing was done."
             await plain_page(413, "Too large", words)(scope, receive, send)

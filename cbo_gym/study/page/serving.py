@@ -7,15 +7,40 @@ import socket
 import webbrowser
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.study.page.application import make_app
 from cbo_gym.study.page.desk import Desk
 from cbo_gym.study.page.door import SHORTEST_TOKEN, Door, is_loopback
 
-MOST_AT_ONCE = 100  # requests
+MOST_AT_ONCE = 100  # connections
+SILENCE_SECONDS = 10.0  # in which a connection must send the head of its next request
+
+
+class Connection(H11Protocol):
+    """A connection that is closed if no request comes: otherwise idle ones could take all places."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait_for_request(self.cycle)
+
+    def on_response_complete(self) -> None:
+        answered = self.cycle
+        super().on_response_complete()
+        self._wait_for_request(answered)
+
+    def _wait_for_request(self, last: Any) -> None:
+        """Close the connection unless a request follows the last one."""
+
+        def close() -> None:
+            if self.cycle is last:
+                self.transport.close()
+
+        self.loop.call_later(SILENCE_SECONDS, close)
 
 
 def serve(
@@ -63,6 +88,8 @@ def serve(
             server_header=False,
             proxy_headers=False,
             lifespan="off",
+            http=Connection,
+            ws="none",
             limit_concurrency=MOST_AT_ONCE,
         )
         if browser:
