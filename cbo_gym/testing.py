@@ -25,7 +25,7 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.agent_finder import agent_of
 from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
 from cbo_gym.envs.tasks import make_task
-from cbo_gym.errors import ArgumentError, CBOGymError
+from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.feedback import Feedback, make_feedback
 from cbo_gym.feedback.base import Description
 from cbo_gym.feedback.choice import ChoiceFeedback
@@ -125,14 +125,23 @@ def _played(agent: Any, env_text: str, seed: int, rounds: int, overwrite: bool =
 
 
 @contextmanager
-def _naming(what: str, advice: str = "") -> Iterator[None]:
+def _naming(what: str) -> Iterator[None]:
     """Say who raised; errors of this package, an unsupported mode among them, pass."""
     try:
         yield
     except CBOGymError:
         raise
     except Exception as error:
-        raise ContractError(f"{what} raised {type(error).__name__}: {error}{advice}") from error
+        raise ContractError(f"{what} raised {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _naming_mechanisms(where: str) -> Iterator[None]:
+    """Say which mechanism raised, and how mechanisms are written."""
+    try:
+        yield
+    except OperationError as error:
+        raise ContractError(f"{where}: {error}{ELEMENTWISE}") from error
 
 
 def _name(agent: object) -> str:
@@ -302,11 +311,11 @@ def _check_rounds(feedback: Feedback, seed: int) -> None:
     actions = _some_actions(feedback, SAMPLES, seed)
     noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
     batch = feedback.decode_batch(actions)
-    with _naming(f"{where}, on arrays: a mechanism", ELEMENTWISE):
+    with _naming_mechanisms(f"{where}, on arrays"):
         together = feedback.play(noise, batch)
         again = feedback.play(noise, feedback.decode_batch(actions))
     for row, action in enumerate(_each(feedback, actions, SAMPLES)):
-        with _naming(f"{where}, on single numbers: a mechanism", ELEMENTWISE):
+        with _naming_mechanisms(f"{where}, on single numbers"):
             single = feedback.play(tuple(float(column[row]) for column in noise), feedback.decode(action))
         for name, value in single.items():
             column = np.broadcast_to(together[name], SAMPLES)

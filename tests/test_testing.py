@@ -196,8 +196,8 @@ def problem(mechanism, **more):
     ("built", "message"),
     [
         (problem(_only_numbers), "for single numbers and .* in an array"),
-        (problem(_not_elementwise), r"on arrays: a mechanism raised TypeError.*NumPy ufuncs"),
-        (problem(_branches), r"on arrays: a mechanism raised ValueError"),
+        (problem(_not_elementwise), r"on arrays: the mechanism of Y fails with TypeError.*NumPy ufuncs"),
+        (problem(_branches), r"on arrays: the mechanism of Y fails with ValueError"),
         (problem(_flat), "all have the expected reward"),
         (problem(_broken), "must be finite"),
         (problem(_any, optimal_action=[0.2]), "optimal_action has the expected reward 0.7"),

@@ -44,7 +44,7 @@ MAKERS = {
     "eval": "problems.own.expression",
     "_Unpickler": "agent_state",
     "loads": "player plain.messages evaluation.play.processes evaluation.store.published "
-    "evaluation.runs.results evaluation.runs.source_texts agents.zoo agent_cards study.log",
+    "evaluation.runs.results evaluation.runs.source_texts agents.zoo agent_cards study.log study.study",
     "literal_eval": "labels",
     "cell_of": "evaluation.play.grid",
     "cells_of_strangers": "evaluation.verify.referee evaluation.verify.replay",

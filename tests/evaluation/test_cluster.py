@@ -128,7 +128,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path, monkeypatch, address, 
     [
         ({"backend": "dask"}, "give the address"),
         ({"address": "tcp://127.0.0.1:9"}, "give the address"),
-        ({"backend": "slurm"}, "choose from local, dask"),
+        ({"backend": "slurm"}, "must be one of \\['local', 'dask'\\]"),
     ],
 )
 def test_backend_and_address_go_together(tmp_path, options, message):

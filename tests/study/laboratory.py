@@ -24,7 +24,10 @@ def description(mode):
     elif mode == "contextual":
         fields |= {"contexts": ["x"], "settable": {"m": (0.0, 2.0)}}
     elif mode == "discrete":
-        fields |= {"arms": [{}, {"x": 0.0}, {"x": 1.0}, {"z": 2.0}, {"x": 1.0, "z": 0.0}], "reward_range": (-20.0, 20.0)}
+        fields |= {
+            "arms": [{}, {"x": 0.0}, {"x": 1.0}, {"z": 2.0}, {"x": 1.0, "z": 0.0}],
+            "reward_range": (-20.0, 20.0),
+        }
     else:
         fields["parameters"] = PARAMETERS
     return fields
