@@ -11,7 +11,8 @@ def test_bad_parameters():
         EIFN(samples=0)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 def test_eifn_beats_random_on_ackley_in_every_run(seed):
     env, task = make("CBO/Ackley-v0", seed, 15)
     learned = play(agents.EIFN(), env, task, seed)[1].max()

@@ -56,7 +56,8 @@ def test_other_mixtures_play_too(components):
     assert all(env.action_space.contains(action) for action in actions)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 def test_excbo_beats_the_baselines_on_ackley_in_every_run(seed):
     best = {}
     for build in (agents.EXCBO, agents.GPUCB, agents.Random):

@@ -104,7 +104,8 @@ def test_the_search_beats_many_random_actions_of_all_target_sets():
     assert found > float(values.max()) - 1e-3
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 def test_mcbo_beats_the_baselines_on_ackley_in_every_run(seed):
     best = {}
     for build in (agents.MCBO, agents.GPUCB, agents.Random):

@@ -107,6 +107,7 @@ def test_batches_that_cannot_be_are_refused():
         evaluate(Few(), ENV, 100, horizon=2, batch=2)
 
 
+@pytest.mark.slow
 def test_runs_in_batches_are_compared_apart(tmp_path):
     for batch in (1, 2):
         assert sweep(["Random", Centre], ENV, 1, tmp_path, horizon=4, batch=batch)["finished"] == 2

@@ -150,6 +150,7 @@ def test_damaged_files_are_set_aside_and_played_again(tmp_path):
     assert len(finished(tmp_path)) == 6
 
 
+@pytest.mark.slow
 def test_an_edited_agent_is_played_again_and_an_unchanged_one_is_not(tmp_path, monkeypatch):
     module = tmp_path / "my_own_agent.py"
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -261,9 +261,9 @@ def search_missing(seed: int, sizes: tuple[int, int], most: int, effort: tuple[i
 
 
 def test_no_scope_beats_the_possibly_optimal_ones() -> None:
-    for seed in range(60):
+    for seed in range(20):
         check_best_value(seed, draws=4)
-    assert sum(search_missing(seed, (3, 5), most=300, effort=(2, 40)) for seed in range(60, 160)) > 100
+    assert sum(search_missing(seed, (3, 5), most=300, effort=(2, 40)) for seed in range(60, 90)) > 30
 
 
 @pytest.mark.slow

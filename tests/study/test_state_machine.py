@@ -17,9 +17,9 @@ from tests.study.helpers import lose_caches
 from tests.study.laboratory import MODES, NODES, PAIRS, bounds, context, description, outcome, rows
 
 THREADS = 4
-QUICK = ("Random", "Auto", "GP-UCB", "MCBO", "CBO", "CoBO", "GPOO", "UCB", "TS", "Optuna")
+QUICK = ("Random", "GP-UCB", "CBO", "CoBO", "GPOO", "TS", "Optuna")
 # The agents that take rounds in which a variable was not measured.
-TAKES_MISSING = ("Random", "GP-UCB", "MCBO", "Optuna")
+TAKES_MISSING = ("Random", "GP-UCB", "MCBO", "EIFN", "Optuna")
 
 
 class StudyMachine(RuleBasedStateMachine):
@@ -159,12 +159,12 @@ class WholeZoo(StudyMachine):
     pairs = PAIRS
 
 
-def run(machine, examples):
+def run(machine, examples, steps):
     run_state_machine_as_test(
         machine,
         settings=settings(
             max_examples=examples,
-            stateful_step_count=12,
+            stateful_step_count=steps,
             deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),
@@ -173,12 +173,12 @@ def run(machine, examples):
 
 
 def test_a_few_sequences():
-    run(StudyMachine, 6)
+    run(StudyMachine, examples=3, steps=8)
 
 
 @pytest.mark.slow
 def test_two_hundred_sequences():
-    run(WholeZoo, 200)
+    run(WholeZoo, examples=200, steps=12)
 
 
 def test_every_mode_is_tried():
