@@ -165,8 +165,11 @@ class Task:
         """
         if self.graph.diagram is None:
             count = len(self.graph.candidates)
-            told = f"{count} candidates for its graph, not one" if count else "the names of its variables, no graph"
-            raise HiddenGraphError(f"a causal diagram is needed; {self.env_id} tells {told}")
+            known = f"{count} candidate diagrams" if count else "the names of the variables"
+            raise HiddenGraphError(
+                f"this agent needs a causal diagram, and only {known} of {self.env_id} are known; give a diagram, or "
+                "choose an agent that does without: Auto, CEO, CBO-U, GP-UCB, Optuna or Random"
+            )
         return self.graph.diagram
 
     def _repr_html_(self) -> str:

@@ -42,7 +42,7 @@ class HardFeedback(ChoiceFeedback):
         if not self.problem.targets:
             raise ArgumentError(f"{self.problem.name} lists no target sets, so it has no hard mode")
         if frozenset() not in self.problem.targets:
-            raise ArgumentError(f"{self.problem.name}: the empty set must be among the targets")
+            raise ArgumentError(f"{self.problem.name}: add the empty set, which is to only observe, to the targets: []")
         return self.problem.targets
 
     def set_names(self) -> Sequence[str]:
