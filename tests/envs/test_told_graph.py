@@ -34,7 +34,7 @@ def test_hidden_graphs_are_in_nothing_that_an_agent_is_handed(env_id):
     known = told(env_id)
     assert [item for item in reachable(known) if isinstance(item, CausalDiagram)]
     assert set(task.nodes) == set(known.nodes)
-    with pytest.raises(HiddenGraphError, match="only the names of the variables of .* are known"):
+    with pytest.raises(HiddenGraphError, match="only the names of the variables of"):
         task.diagram  # noqa: B018
     if task.mode is Mode.SOFT:
         assert list(task.action_nodes) == [name for name in task.nodes if name in task.action_nodes]
@@ -170,7 +170,7 @@ def test_candidates_are_the_equivalence_class_a_number_or_a_list():
     with pytest.warns(UserWarning, match="the true graph of ToyGraph is not among the candidates"):
         without = told(TOY, graph="partial", graph_candidates=[[("X0", "Y")], [("X1", "Y")]])
     assert set(without.targets) == {frozenset(), frozenset({"X0"}), frozenset({"X1"})}
-    with pytest.raises(HiddenGraphError, match="only 2 candidate diagrams of .* are known"):
+    with pytest.raises(HiddenGraphError, match="only 2 candidate diagrams of"):
         without.diagram  # noqa: B018
 
 
