@@ -227,7 +227,9 @@ class Agent(ABC):
             ArgumentError: if nothing has been played yet.
         """
         if not self.history:
-            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
+            raise ArgumentError(
+                "nothing has been played yet, so there is nothing to recommend; an agent's first action must do without"
+            )
         if self.task.objectives:
             best = np.flatnonzero(non_dominated(self.estimated_rewards()))
             return [self.history[place].action for place in best]

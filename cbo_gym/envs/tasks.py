@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
+from pydantic import ValidationError
 
 from cbo_gym.arguments import MAX_NOISE_SEED, seed_number, whole_number
 from cbo_gym.envs.making import env_spec, make_env
@@ -18,6 +19,7 @@ from cbo_gym.feedback import Feedback
 from cbo_gym.labels import Spec
 from cbo_gym.registry import InitialData, find_entry, is_custom
 from cbo_gym.task import Action, Observation, Round, Task
+from cbo_gym.validation import field_errors
 
 INITIAL_DATA_STREAM = 1  # keeps the initial data's random stream apart from the rounds' noise
 
@@ -27,7 +29,7 @@ def make_task(
     seed: int = 0,
     *,
     horizon: int | None = None,
-    initial_data: InitialData | None = None,
+    initial_data: InitialData | Mapping[str, Any] | None = None,
 ) -> Task:
     """The task of an environment: everything an agent may know of it, with the initial data of ``seed``.
 
@@ -36,7 +38,8 @@ def make_task(
             ``"CBO/BinaryTree-v0(depth=3)"``.
         seed: of the initial data, from 0 to 2**128 - 1; one seed gives every agent the same data.
         horizon: number of rounds; None for the environment's own ``max_episode_steps``.
-        initial_data: sizes of the initial data; None for the registry's, or none for an unregistered environment.
+        initial_data: sizes of the initial data, such as ``{"observational": 10, "random": 2}``; None for the
+            registry's, or none for an unregistered environment.
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment of this package.
@@ -58,7 +61,7 @@ def make_task(
         raise ArgumentError("give a horizon; the environment was made without max_episode_steps")
     horizon = whole_number("horizon", horizon, at_least=1)
     feedback = base.feedback
-    sizes = initial_data or _sizes(base)
+    sizes = _sizes(base) if initial_data is None else _read_sizes(initial_data)
     drawn = feedback.drawn_fields(_generator(seed), sizes.observational)
     env_id = spec.id if spec else base.problem.name
     return task_of(feedback, env_id, horizon, _draw_initial_data(feedback, seed, sizes), drawn)
@@ -102,6 +105,13 @@ def task_of(
         **(drawn or {}),
     )
     return deepcopy(task)  # nothing that an agent does to it reaches the environment
+
+
+def _read_sizes(given: InitialData | Mapping[str, Any]) -> InitialData:
+    try:
+        return InitialData.model_validate(given)
+    except ValidationError as error:
+        raise ArgumentError(f"cannot read initial_data: {field_errors(error, InitialData)}") from error
 
 
 def _sizes(env: CausalBanditEnv) -> InitialData:

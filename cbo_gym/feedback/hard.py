@@ -39,8 +39,11 @@ class HardFeedback(ChoiceFeedback):
     usual_initial_data = (10, 2)
 
     def variable_sets(self) -> Sequence[frozenset[str]]:
-        if not self.problem.targets:
-            raise ArgumentError(f"{self.problem.name} lists no target sets, so it has no hard mode")
+        if not any(self.problem.targets):
+            raise ArgumentError(
+                f"{self.problem.name} has no hard mode, because nothing can be set; name variables with their bounds, "
+                "as manipulable of a problem or as settable of a study"
+            )
         if frozenset() not in self.problem.targets:
             raise ArgumentError(f"{self.problem.name}: add the empty set, which is to only observe, to the targets: []")
         return self.problem.targets

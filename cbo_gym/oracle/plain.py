@@ -28,6 +28,8 @@ SEARCH_POINTS = 2**6
 # Where the mean of so few points has its maximum, E[Y | a] may be lower than at its own by ten standard errors of the
 # value reported; the search ends with a climb on more of them.
 CLIMB_POINTS = 2**10
+# Relative loss of value by rounding a point that only a discontinuity explains.
+JUMP = 1e-6
 CLIMB_STEP = 1e-5  # of the differences that stand for its gradient
 FIRST_POINTS = 2**3  # on which every action of an enumeration is tried
 MOST_STATES = 2**12  # of the noise, where all are gone through
@@ -347,8 +349,8 @@ class Oracle:
 
     def _search_box(self, regions: list[Region]) -> Action:
         """The best action of all regions: that of the best of their searches, after a climb on more noise."""
-        points = [tidy(maximise_in_box(self._means_in(region), region.dim, self._seed)) for region in regions]
-        values = [self._means_in(region)(point[None])[0] for region, point in zip(regions, points, strict=True)]
+        found = [_tidied(self._means_in(region), region.dim, self._seed) for region in regions]
+        points, values = zip(*found, strict=True)
         place = int(np.argmax(values))
         region, point = regions[place], points[place]
         if region.dim and not self._is_exact(self.feedback.decode_batch(region.to_actions(point[None]))):
@@ -457,6 +459,13 @@ def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarra
     reached = tidy(found.x)
     here, there = function(np.stack([start, reached]))
     return reached if there > here else start
+
+
+def _tidied(means: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> tuple[np.ndarray, float]:
+    """Return the maximiser of a function in the unit box, tidied unless that steps over a jump, and its value."""
+    point = maximise_in_box(means, dim, seed)
+    rounded, exact = means(np.stack([tidy(point), point])).tolist()
+    return (point, exact) if exact > rounded + JUMP * (1.0 + abs(exact)) else (tidy(point), rounded)
 
 
 def tidy(point: np.ndarray) -> np.ndarray:

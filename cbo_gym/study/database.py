@@ -58,6 +58,7 @@ class Database:
 
     def __init__(self, storage: Path | str, *, create: bool = False) -> None:
         self._create = create
+        storage = os.fsdecode(storage)
         url = _url(str(storage))
         is_path = "://" not in str(storage)
         self.storage = str(url.database) if is_path else url.render_as_string(hide_password=False)

@@ -87,7 +87,7 @@ def without_effects(about: Description) -> Description:
             with at(*place):
                 raise ArgumentError(
                     f"{place[0]} names {name}, an effect of the reward {about.reward}; what comes after the reward "
-                    "cannot change it, and is not modelled: leave it out there, or in the diagram turn the arrow round"
+                    "cannot change it, and is not modelled: leave it out there"
                 )
     changed: dict[str, Any] = {"candidates": texts} if about.candidates else {"diagram": texts[0]}
     for name, kept in (("noise", about.noise), ("units", about.units)):
@@ -211,7 +211,8 @@ def _targets(
 ) -> list[frozenset[str]]:
     """Those that are given, else the minimal ones of what is told; where that is names alone, all sets."""
     if about.targets is not None:
-        return list(map(frozenset, about.targets))
+        # To only observe is always possible.
+        return list(dict.fromkeys([*map(frozenset, about.targets), frozenset[str]()]))
     if about.diagram is not None:
         return minimal_targets(scm, about.settable, limited)
     if diagrams:

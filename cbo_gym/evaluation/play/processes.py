@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar
 
+import cloudpickle
+
 from cbo_gym.channel import (
     GarbledError,
     ask,
@@ -127,7 +129,7 @@ class Worker:
         answer = None
         try:
             with suppress(OSError), watch:
-                number = ask(process.stdin, pickle.dumps((function, item)))
+                number = ask(process.stdin, cloudpickle.dumps((function, item)))
                 while (answer := receive_answer(process.stdout, number)) is not None:
                     kind, content = _read(answer)
                     if kind != SAID:
