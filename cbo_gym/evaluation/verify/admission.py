@@ -61,7 +61,7 @@ def admitted_agent(label: str, allow: Collection[str] = ()) -> Spec:
     elif spec.name not in allow and (is_import_path(spec.name) or spec.name not in known_agents()):
         raise ArgumentError(
             f"the agent {spec.name!r} is not installed here{did_you_mean(spec.name, known_agents())}. Install it under "
-            f"this name, or allow an import path by naming it: --allow package.module:Class"
+            "this name, or allow an import path by naming it: --allow package.module:Class"
         )
     return spec
 
