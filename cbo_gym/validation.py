@@ -62,6 +62,9 @@ def _one(found: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str 
     if found["type"] == "extra_forbidden":
         among = f" among {', '.join(known)}" if known else ""
         return place, f"field {where}: there is no such field{among}{did_you_mean(str(place[-1]), known)}"
+    if found["type"] == "value_error":
+        message = str(found["ctx"]["error"])
+        return place, f"field {where}: {message}{'' if '; given ' in message else given}"
     if found["type"] == "string_type" and isinstance(found["input"], bool | int | float):
         given += "; a text that looks like a number or a truth value is written in quotation marks"
     if found["type"] in ("literal_error", "enum"):
