@@ -71,17 +71,13 @@ def _numbers(pairs: Sequence[str] | None) -> dict[str, Any]:
     Raises:
         ArgumentError: naming the pair that is none, or the name that comes twice.
     """
-    from cbo_gym.study.units import value_in
+    from cbo_gym.study.units import pairs_in, value_in
 
-    found: dict[str, Any] = {}
-    for pair in pairs or ():
-        name, sign, string = (part.strip() for part in pair.rpartition("="))
-        value = value_in(string)
-        if not sign or not name or isinstance(value, str):
-            raise ArgumentError(f"cannot read {pair!r}; write NAME=NUMBER with a decimal point, as in ph=6.8")
-        if name in found:
-            raise ArgumentError(f"{name!r} is given twice, in {pair!r} again; give each name once")
-        found[name] = value
+    form = "NAME=NUMBER with a decimal point, as in ph=6.8"
+    strings = pairs_in(pairs or (), form)
+    found = {name: value_in(string) for name, string in strings.items()}
+    if wrong := [name for name, value in found.items() if isinstance(value, str)]:
+        raise ArgumentError(f"cannot read {f'{wrong[0]}={strings[wrong[0]]}'!r}; write {form}")
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -262,6 +262,27 @@ def value_in(string: str) -> float | list[float] | str:
 
 def written(value: Any) -> str:
     """A number, or an interval, as people read it; nothing for what is not known."""
+def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
+    """Return name -> value of strings ``NAME=VALUE``. A name may hold ``=``, a value does not.
+
+    Args:
+        strings: the pairs.
+        form: how a pair is written, for messages.
+
+    Raises:
+        ArgumentError: naming the string that is no pair, or whose name comes twice.
+    """
+    found: dict[str, str] = {}
+    for string in strings:
+        name, sign, value = (part.strip() for part in string.rpartition("="))
+        if not sign or not name:
+            raise ArgumentError(f"cannot read {shown(string)}; write {form}")
+        if name in found:
+            raise ArgumentError(f"{name!r} is given twice, in {shown(string)} again; give each name once")
+        found[name] = value
+    return found
+
+
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(written, value)) + "]"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 
 from cbo_gym.arguments import number_in
-from cbo_gym.errors import ArgumentError, shown
+from cbo_gym.errors import ArgumentError
+from cbo_gym.study.units import pairs_in
 
 #: beginnings of the names of a form's fields; the name of what is meant follows
 VALUE, DID, DO, CONTEXT = "value:", "did:", "do:", "context:"
@@ -119,21 +120,8 @@ def _pairs(line: str) -> dict[str, Any]:
     """``x = 1, z = 0`` as a mapping; ``observe`` is to set nothing."""
     if line.strip() == "observe":
         return {}
-    return {name: number(value) for name, value in _once(line.split(","), "x = 1, z = 0").items()}
+    return {name: number(value) for name, value in pairs_in(line.split(","), "it as in x = 1, z = 0").items()}
 
 
 def _units(lines: str) -> dict[str, str]:
-    return _once([line for line in lines.splitlines() if line.strip()], "titre = g/L")
-
-
-def _once(parts: Iterable[str], example: str) -> dict[str, str]:
-    """Pairs of a name, which may hold ``=``, and what follows."""
-    found: dict[str, str] = {}
-    for part in parts:
-        name, sign, value = (one.strip() for one in part.rpartition("="))
-        if not sign or not name:
-            raise ArgumentError(f"cannot read {shown(part.strip())}; write it as in {example}")
-        if name in found:
-            raise ArgumentError(f"{name!r} is given twice, in {shown(part.strip())} again; give each name once")
-        found[name] = value
-    return found
+    return pairs_in(filter(str.strip, lines.splitlines()), "it as in titre = g/L")
