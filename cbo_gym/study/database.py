@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from cbo_gym.errors import ArgumentError, MissingExtraError, OperationError, printable
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError, OperationError, printable, shown
 
 BUSY_SECONDS = 60  # for which a process waits for another's transaction
 CONNECT_SECONDS = 15  # for which it waits for a server
@@ -53,10 +53,13 @@ class Database:
 
     Raises:
         ArgumentError: if it is neither, in memory alone, or a folder.
+        ArgumentTypeError: if it is no path at all.
         MissingExtraError: if the library for PostgreSQL is not installed.
     """
 
     def __init__(self, storage: Path | str, *, create: bool = False) -> None:
+        if not isinstance(storage, str | Path):
+            raise ArgumentTypeError(f"the storage must be the path of a file, or a URL; given {shown(storage)}")
         self._create = create
         storage = os.fsdecode(storage)
         url = _url(str(storage))

@@ -13,7 +13,7 @@ import numpy as np
 from cbo_gym.agent_finder import agent_of, known_agents
 from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, text_of
 from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
 from cbo_gym.evaluation.verify.admission import admitted_agent
 from cbo_gym.labels import Spec, is_import_path
@@ -135,7 +135,16 @@ class Suggester:
             if (name := Spec.told(given).name) in known_agents() or is_import_path(name):
                 given = admitted_agent(given)  # else no agent is called so, which agent_of says
         agent = agent_of(given)
-        return deepcopy(agent) if agent is given else agent
+        if agent is not given:
+            return agent
+        try:
+            return deepcopy(agent)
+        # what an agent holds may raise anything
+        except Exception as error:
+            raise ArgumentTypeError(
+                f"the agent, an object of type {type(agent).__name__}, cannot be copied ({text_of(error)}), and a "
+                "study begins with a copy of it; give the import path of its class: 'package.module:Class'"
+            ) from error
 
     @property
     def task(self) -> Task:

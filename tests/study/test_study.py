@@ -3,11 +3,13 @@
 import math
 import multiprocessing
 import shutil
+from threading import Lock
 
 import polars as pl
 import pytest
 
-from cbo_gym.errors import ArgumentError, OperationError
+from cbo_gym.agents.baselines.random import Random
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.evaluation.play.blind import seeds_of
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study import create_study, load_study, studies_in
@@ -216,6 +218,21 @@ def test_a_diagram_is_given_in_any_form(tmp_path, diagram):
 def test_bounds_that_are_wrong_are_turned_round_only_where_that_helps(tmp_path, bounds, message):
     with pytest.raises(ArgumentError, match=f"field settable.feed.*{message}"):
         fermenter(tmp_path / "a.db", settable={"feed": bounds})
+
+
+def test_a_storage_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for storage in (None, 3, b"f.db"):
+        with pytest.raises(ArgumentTypeError, match="the storage must be the path of a file, or a URL; given"):
+            fermenter(storage)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_agent_that_cannot_be_copied_is_refused(tmp_path):
+    agent = Random()
+    agent.lock = Lock()
+    with pytest.raises(ArgumentTypeError, match="the agent, an object of type Random, cannot be copied"):
+        fermenter(tmp_path / "f.db", agent)
 
 
 def test_names_are_taken_once_and_studies_are_found(tmp_path):
