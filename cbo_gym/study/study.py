@@ -183,7 +183,7 @@ class Study:
             context = seen if self.about.mode == "contextual" else None
             self._units.context(context)  # type: ignore[arg-type]  # it refuses what is missing
             action = self._units.action(row.done)
-            measured = self._units.with_set(self._units.values(row.values), action)
+            measured = self._units.completed(self._units.values(row.values), action, context)
             return {"action": self._units.flat(action), "values": measured, "context": context}
         except ArgumentError as error:
             raise ArgumentError(f"{row.label}: {error}") from error
@@ -233,7 +233,7 @@ class Study:
         Args:
             trial: it, or its number.
             values: variable -> number, in its units; variables that were not measured are left out. Those that were
-                set have the values that they were set to. The reward is needed.
+                set have the values that they were set to, and contexts those that were seen. The reward is needed.
             did: what was really set, where that is not what was asked; it may lie outside of the bounds.
 
         Raises:
@@ -259,7 +259,7 @@ class Study:
             action = self._units.action(did, action)
         return {
             "trial": number,
-            "values": self._units.with_set(values, action),
+            "values": self._units.completed(values, action, entry.context),
             "done": None if did is None else self._units.flat(action),
         }
 

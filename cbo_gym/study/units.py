@@ -141,12 +141,14 @@ class Units:
             return dict(zip(self.codec.domains.names, corners.T.tolist(), strict=True))
         return self.codec.to_record(action)  # type: ignore[return-value]
 
-    def with_set(self, values: Mapping[str, float | None], action: Action) -> dict[str, float | None]:
-        """The values, with those that variables were set to where they were not measured."""
-        if self.about.mode in ("soft", "aggregated"):  # parameters are no variables
-            return dict(values)
-        done = self.done(action)
-        return {name: done.get(name) if value is None else value for name, value in values.items()}
+    def completed(
+        self, values: Mapping[str, float | None], action: Action, context: Mapping[str, float] | None
+    ) -> dict[str, float | None]:
+        """Return the values; a variable that was not measured has the value of the context, or that it was set to."""
+        # Parameters are not variables.
+        done = {} if self.about.mode in ("soft", "aggregated") else self.done(action)
+        known = {**(context or {}), **done}
+        return {name: known.get(name) if value is None else value for name, value in values.items()}
 
     def reward(self, values: Mapping[str, float | None]) -> float:
         """As the agent is told it: to be maximised, in [0, 1] where its mode asks for that."""
@@ -191,7 +193,7 @@ class Units:
             ArgumentError: unless it is what the study's mode asks for.
         """
         names = self.about.contexts if self.about.mode == "contextual" else []
-        if not isinstance(given or {}, Mapping) or set(given or {}) != set(names):
+        if not isinstance(given, Mapping | None) or set(given or {}) != set(names):
             raise ArgumentError(f"the context must give a number for each of {names}; given {shown(given)}")
         seen = [_number(f"the context {name}", (given or {})[name]) for name in names]
         return {"context": np.array(seen)} if names else {}
@@ -260,8 +262,6 @@ def value_in(string: str) -> float | list[float] | str:
     return string if number is None else number
 
 
-def written(value: Any) -> str:
-    """A number, or an interval, as people read it; nothing for what is not known."""
 def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
     """Return name -> value of strings ``NAME=VALUE``. A name may hold ``=``, a value does not.
 
@@ -283,6 +283,8 @@ def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
     return found
 
 
+def written(value: Any) -> str:
+    """A number, or an interval, as people read it; nothing for what is not known."""
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(written, value)) + "]"

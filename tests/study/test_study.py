@@ -374,6 +374,19 @@ def test_rounds_in_contexts_are_told_in_any_order(tmp_path, agent):
         study.recommendation(context={"agge": 1.0})
 
 
+def test_a_context_need_not_be_measured_again(tmp_path):
+    study = create_study("dosing", storage=tmp_path / "f.db", agent="Auto", **DOSING)
+    trial = study.ask(context={"age": 0.3})
+    study.tell(trial, {"dose": 0.4, "answer": 1.0})
+    study.ask(context={"age": 0.6})
+    assert study.to_frame()["age"].to_list()[0] == 0.3
+    study.correct(trial, {"age": 0.31, "dose": 0.4, "answer": 1.0})
+    assert study.to_frame()["age"].to_list()[0] == 0.31
+    for context in ([], ""):
+        with pytest.raises(ArgumentError, match="the context must give a number"):
+            study.ask(context=context)
+
+
 def test_a_graph_may_be_unknown_or_one_of_several(tmp_path):
     hidden = create_study(
         "hidden",
