@@ -359,6 +359,13 @@ def serve(
             callback=look_here,
         ),
     ] = None,
+    think_seconds: Annotated[
+        float,
+        typer.Option(
+            help="Seconds after which an agent that has not answered is stopped, so that the other requests for an "
+            "agent go on."
+        ),
+    ] = 600.0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> None:
     """Serve the studies of a database as a page: the report, live, with forms to ask, tell, correct and import.
@@ -376,6 +383,7 @@ def serve(
         port=port,
         token=token,
         trusted=agent or (),
+        think_seconds=think_seconds,
         browser=browser,
         say=lambda line: say(line, whole=True),
     )

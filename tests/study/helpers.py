@@ -1,13 +1,17 @@
 """Studies that an environment feeds: what a robot would do, with a simulator in the place of the plant."""
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from time import sleep
 
 import gymnasium as gym
 import numpy as np
 
 from cbo_gym import make_task
+from cbo_gym.agents import GPUCB
 from cbo_gym.envs.making import make_env
 from cbo_gym.labels import Spec
 from cbo_gym.registry import custom_id
@@ -111,3 +115,35 @@ class Robot:
 
     def actions(self):
         return [entry.flat for entry in self.study.trials]
+
+
+class Delayed(GPUCB):
+    """Notes in a folder that it is asked, and answers when the folder has a file ``go``."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def act(self, observation):
+        (Path(self.folder) / "asked").touch()
+        while not (Path(self.folder) / "go").exists():
+            sleep(0.01)
+        return super().act(observation)
+
+
+class Broken(GPUCB):
+    """Fails once its folder has a file ``broken``, in one of several ways, after it has changed."""
+
+    def __init__(self, folder: str, how: str) -> None:
+        super().__init__()
+        self.folder, self.how = folder, how
+
+    def act(self, observation):
+        action = super().act(observation)
+        if (Path(self.folder) / "broken").exists():
+            if self.how == "hang":
+                sleep(600)
+            if self.how == "exit":
+                os._exit(3)
+            raise {"raise": RuntimeError, "interrupt": KeyboardInterrupt}[self.how](f"a traceback from {self.folder}")
+        return action

@@ -1,7 +1,7 @@
 """The page of studies: everything that can be told and asked, through its forms, as a browser sends them."""
 
 import re
-import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
@@ -9,7 +9,7 @@ import pytest
 
 from cbo_gym.errors import MissingExtraError
 from cbo_gym.study import create_study, load_study
-from cbo_gym.study.suggesting import Suggester
+from cbo_gym.study.page import Thinker
 from tests.study.test_study import FERMENTER, fermenter, grown
 from tests.study.visitor import Visitor
 
@@ -277,61 +277,73 @@ def test_the_export_is_the_command_lines(tmp_path, visitor):
     assert said(visitor.send("import", {"csv": text})) == ["1 round was added."]
 
 
-def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp_path, monkeypatch):
-    study = fermenter(tmp_path / "f.db", agent="GP-UCB")
+def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp_path):
+    agent = f"tests.study.helpers:Delayed(folder={str(tmp_path)!r})"
+    asked, go_on = tmp_path / "asked", tmp_path / "go"
     other = fermenter(tmp_path / "g.db", agent="GP-UCB")
-    for one in (study, other):
-        for _ in range(3):
-            trial = one.ask()
-            one.tell(trial, grown(trial.do))
-    begun, go_on, suggest = threading.Event(), threading.Event(), Suggester.suggest
-
-    def slow(self, *args):
-        begun.set()
-        assert go_on.wait(30)
-        return suggest(self, *args)
-
-    monkeypatch.setattr(Suggester, "suggest", slow)
-    visitors = [Visitor(tmp_path / "f.db")]
-    visitors += [visitors[0]] * 3
+    for one in (fermenter(tmp_path / "f.db", agent=agent), other):
+        one.add_data([grown({"ph": ph}) for ph in (6.0, 6.5, 7.0)], do=[{"ph": ph} for ph in (6.0, 6.5, 7.0)])
+    visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Delayed"])
     with ThreadPoolExecutor(4) as pool:
         answers = [
-            pool.submit(one.client.post, "/studies/1/ask", data={"forgery": one.door.forgery}) for one in visitors
+            pool.submit(visitor.client.post, "/studies/1/ask", data={"forgery": visitor.door.forgery}) for _ in range(4)
         ]
-        assert begun.wait(30)
-        html = visitors[0].client.get("/studies/1").text
-        assert "The agent is working the report out" in html
-        assert visitors[0].client.get("/studies/1/state").json() == {"event": 6}
-        go_on.set()
+        try:
+            wait_for(asked)
+            html = visitor.client.get("/studies/1").text
+            state = visitor.client.get("/studies/1/state").json()
+        finally:
+            go_on.touch()
         places = [answer.result().headers["location"] for answer in answers]
-    assert sorted(places) == [f"/studies/1?done=asked&trial={number}&count=1" for number in (4, 5, 6, 7)]
-    monkeypatch.undo()
-    pending = [entry.flat for entry in load_study(storage=tmp_path / "f.db").trials[3:]]
+    assert "The agent is working the report out" in html
+    assert state == {"event": 1}
+    assert sorted(places) == [f"/studies/1?done=asked&trial={number}&count=1" for number in (1, 2, 3, 4)]
+    pending = [entry.flat for entry in load_study(storage=tmp_path / "f.db", agent=agent).trials]
     assert len(set(map(str, pending))) == 4
     assert pending == [load_study(storage=tmp_path / "g.db").ask() and other.trials[-1].flat for _ in range(4)]
 
 
-def test_an_agent_that_fails_halfway_is_made_from_the_log_again(tmp_path, monkeypatch):
-    for name in ("f", "g"):
-        study = fermenter(tmp_path / f"{name}.db", agent="GP-UCB")
-        for _ in range(3):
-            trial = study.ask()
-            study.tell(trial, grown(trial.do))
-    visitor = Visitor(tmp_path / "f.db")
+def wait_for(path):
+    for _ in range(3000):
+        if path.exists():
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{path.name} does not come")
+
+
+@pytest.mark.parametrize(
+    ("how", "said_of_it"),
+    [
+        ("raise", "it raised an error, which the terminal of the server shows"),
+        ("hang", "took longer than the time limit of 1 s"),
+        pytest.param("interrupt", "it raised an error, which the terminal of the server shows", marks=pytest.mark.slow),
+        pytest.param("exit", "its process ended with status 3", marks=pytest.mark.slow),
+    ],
+)
+def test_an_agent_that_gives_no_answer_is_made_from_the_log_again(tmp_path, caplog, how, said_of_it):
+    agent = f"tests.study.helpers:Broken(folder={str(tmp_path)!r}, how={how!r})"
+    for name, label in (("f", agent), ("g", "GP-UCB")):
+        study = fermenter(tmp_path / f"{name}.db", agent=label)
+        study.add_data([grown({"ph": ph}) for ph in (6.0, 6.5, 7.0)], do=[{"ph": ph} for ph in (6.0, 6.5, 7.0)])
+    visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Broken"])
     visitor.get("/studies/1")
-
-    def broken(*_):
-        raise RuntimeError(f"a traceback from {tmp_path}")
-
-    with monkeypatch.context() as failing:
-        failing.setattr(Suggester, "reasons", broken)
-        html = visitor.send("ask", {}, 500)
-    assert "Something went wrong in the server" in html
+    broken = tmp_path / "broken"
+    broken.touch()
+    usual = visitor.desk.thinker
+    if how == "hang":
+        visitor.desk.thinker = Thinker(1)
+    html = visitor.send("ask", {"count": "1"}, 503)
+    if how == "hang":
+        visitor.desk.thinker.close()
+        visitor.desk.thinker = usual
+    assert said(html)[0].startswith(f"the agent gave no answer: {said_of_it}. What was recorded is kept.")
+    assert "--think-seconds" in html
     assert "traceback from" not in html
-    visitor.get("/studies/1")
-    visitor.send("ask")
+    assert ("traceback from" in caplog.text) == (how in ("raise", "interrupt"))
+    broken.unlink()
+    visitor.send("ask", {"count": "1"})
     load_study(storage=tmp_path / "g.db").ask()
-    flats = [load_study(storage=tmp_path / f"{name}.db").trials[-1].flat for name in ("f", "g")]
+    flats = [load_study(storage=tmp_path / f"{name}.db", agent="GP-UCB").trials[-1].flat for name in ("f", "g")]
     assert flats[0] == flats[1]
 
 

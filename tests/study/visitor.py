@@ -4,9 +4,11 @@ from html.parser import HTMLParser
 
 from starlette.testclient import TestClient
 
-from cbo_gym.study.page import Desk, Door, make_app
+from cbo_gym.study.page import Desk, Door, Thinker, make_app
 
 ADDRESS = "http://127.0.0.1:8400"
+#: one process for all tests, since it takes seconds to start
+THINKER = Thinker()
 
 
 class Forms(HTMLParser):
@@ -56,11 +58,12 @@ class Visitor:
         host: on which it listens.
         trusted: import paths of agents.
         address: by which it is visited.
+        thinker: Calls the agents.
     """
 
-    def __init__(self, storage, token=None, host="127.0.0.1", trusted=(), address=ADDRESS):
+    def __init__(self, storage, token=None, host="127.0.0.1", trusted=(), address=ADDRESS, thinker=THINKER):
         self.door = Door(host, token)
-        self.desk = Desk(storage, trusted)
+        self.desk = Desk(storage, thinker, trusted)
         self.app = make_app(self.desk, self.door)
         self.client = TestClient(self.app, base_url=address, raise_server_exceptions=False, follow_redirects=False)
         self.html, self.answer = "", None

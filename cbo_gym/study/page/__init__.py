@@ -7,5 +7,6 @@ with naming_the_extra("cbo-gym study serve"):
     from cbo_gym.study.page.desk import Desk
     from cbo_gym.study.page.door import Door
     from cbo_gym.study.page.serving import serve
+    from cbo_gym.study.page.thinker import Thinker
 
-__all__ = ["Desk", "Door", "make_app", "serve"]
+__all__ = ["Desk", "Door", "Thinker", "make_app", "serve"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -25,7 +26,7 @@ from cbo_gym.study.page.desk import Case, Desk
 from cbo_gym.study.page.door import COOKIE, Door, same
 from cbo_gym.study.page.guard import MOST_BYTES, Guard
 from cbo_gym.study.page.looks import page, plain_page
-from cbo_gym.study.page.typed import CONTEXT, DO, asked_number, content_of, description, numbers, text, texts_of
+from cbo_gym.study.page.typed import CONTEXT, DO, Typed, asked_number, content_of, description, numbers, text, texts_of
 from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, study_context, told
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
@@ -190,7 +191,7 @@ async def create(request: Request, form: Form, desk: TheDesk, names: Names) -> R
     if "more" in typed:
         return _new(request, names, Problem("", "", typed), rows=2 * rows)
     try:
-        name = await desk.create(lambda: (description(typed), Lines(None)))
+        name = await desk.create(partial(_fields_of, typed))
     except CBOGymError as error:
         return _new(request, names, Problem("create", desk.in_words(error), typed), _status(error), rows)
     return await _created(desk, name)
@@ -200,10 +201,18 @@ async def create(request: Request, form: Form, desk: TheDesk, names: Names) -> R
 async def create_from_yaml(request: Request, form: Form, desk: TheDesk, names: Names) -> Response:
     typed, content = texts_of(form), await content_of(form, "file")
     try:
-        name = await desk.create(lambda: parse_yaml(_one_of(content, text(typed, "yaml"), "YAML")))
+        name = await desk.create(partial(_parsed, content, text(typed, "yaml")))
     except CBOGymError as error:
         return _new(request, names, Problem("yaml", desk.in_words(error), typed), _status(error))
     return await _created(desk, name)
+
+
+def _fields_of(typed: Typed) -> tuple[dict[str, Any], Lines]:
+    return description(typed), Lines(None)
+
+
+def _parsed(uploaded: bytes, pasted: str) -> tuple[Any, Lines]:
+    return parse_yaml(_one_of(uploaded, pasted, "YAML"))
 
 
 def _one_of(uploaded: bytes, pasted: str, what: str) -> bytes:
@@ -289,7 +298,7 @@ async def what_if(request: Request, place: int, case: TheCase, desk: TheDesk) ->
     problem = Problem("what-if", "", typed)
     try:
         context = numbers(typed, CONTEXT) or None
-        found = await case.think(lambda study: study.what_if(numbers(typed, DO), context=context))
+        found = await case.what_if(numbers(typed, DO), context)
     except CBOGymError as error:
         return await _study(request, place, case, Problem("what-if", desk.in_words(error), typed), _status(error))
     return await _study(request, place, case, problem, expected=expected_context(case, found))
@@ -300,10 +309,10 @@ async def ask(request: Request, place: int, case: TheCase, form: Form, desk: The
     typed = texts_of(form)
     context = numbers(typed, CONTEXT) or None
     try:
-        trials = await case.think(lambda study: study.ask(asked_number(text(typed, "count") or "1"), context=context))
+        trials = await case.ask(asked_number(text(typed, "count") or "1"), context)
     except CBOGymError as error:
         return await _study(request, place, case, Problem("ask", desk.in_words(error), typed), _status(error))
-    return _done(place, "asked", trial=trials[0].number, count=len(trials))
+    return _done(place, "asked", trial=trials[0], count=len(trials))
 
 
 @routes.post("/studies/{place}/import")

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import pickle
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sql
 from starlette.concurrency import run_in_threadpool
 
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, printable
 from cbo_gym.study.description import Description
-from cbo_gym.study.files import checked
+from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.log import Log, ReplacedError
-from cbo_gym.study.page.reporting import note, sections
-from cbo_gym.study.study import Study, create_study, load_study, trusts
+from cbo_gym.study.page import thinker
+from cbo_gym.study.page.reporting import note
+from cbo_gym.study.page.thinker import Thinker
+from cbo_gym.study.study import Study, load_study, trusts
 from cbo_gym.study.trials import Entry
 from cbo_gym.yaml_files import Lines
 
 PATIENCE = 0.05  # seconds for which a page waits for the report before it goes without
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,10 @@ class Case:
 
     def __init__(self, desk: Desk, study: Study) -> None:
         self._desk, self.study = desk, study
+        self._pickled = pickle.dumps(study)
         self._seen: Seen | None = None
-        self._report: Future[tuple[int, list[str]]] | None = None
+        # with the event that it includes at least
+        self._report: tuple[int, Future[list[str]]] | None = None
 
     @property
     def about(self) -> Description:
@@ -82,9 +85,14 @@ class Case:
             self._seen = seen = Seen(event, entries, rows, self.study.best_trial)
         return seen
 
-    async def think(self, call: Callable[[Study], Answer]) -> Answer:
-        """Ask the agent, after the requests that asked one before."""
-        return await asyncio.wrap_future(self._desk.thinking.submit(call, self.study))
+    async def ask(self, count: int, context: Mapping[str, float] | None) -> list[int]:
+        """Ask for trials; return their numbers."""
+        return await asyncio.wrap_future(self._desk.thinker.submit(thinker.ask, self._pickled, count, context))
+
+    async def what_if(self, do: Mapping[str, Any], context: Mapping[str, float] | None) -> Expectation:
+        """As :meth:`Study.what_if`."""
+        asked = self._desk.thinker.submit(thinker.what_if, self._pickled, do, context)
+        return Expectation(*await asyncio.wrap_future(asked))
 
     async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
         """The sections of the report as the study stands, which may take the agent a while.
@@ -99,25 +107,20 @@ class Case:
         try:
             async with asyncio.timeout(patience):
                 while True:
-                    coming = self._report = self._report or self._desk.thinking.submit(self._worked_out)
-                    of, parts = await asyncio.shield(asyncio.wrap_future(coming))
-                    if of >= event:
+                    if self._report is None:
+                        self._report = event, self._desk.thinker.submit(thinker.report, self._pickled)
+                    included, coming = begun = self._report
+                    try:
+                        parts = await asyncio.shield(asyncio.wrap_future(coming))
+                    except CBOGymError as error:
+                        # Where the report fails the rest of the page is of use still.
+                        parts = [note(self._desk.in_words(error))]
+                    if included >= event:
                         return parts
-                    if self._report is coming:  # else another request has begun a newer one
+                    if self._report is begun:  # else another request has begun a newer one
                         self._report = None
         except TimeoutError:
             return None
-
-    def _worked_out(self) -> tuple[int, list[str]]:
-        """The report, and the event after which it stands; where it fails the rest of the page is of use still."""
-        event = self.study.events
-        try:
-            return event, sections(self.study)
-        except CBOGymError as error:
-            return event, [note(self._desk.in_words(error))]
-        except Exception:
-            logging.getLogger("cbo_gym.study").exception("the report of %s fails", self.study.name)
-            return event, [note("The report cannot be made; the terminal of the server says why.")]
 
 
 class Desk:
@@ -125,17 +128,16 @@ class Desk:
 
     Args:
         storage: path of a SQLite file, or any URL of SQLAlchemy.
+        thinker: Calls the agents.
         trusted: import paths of agents whose code may be run, where a study names one of them.
 
     Attributes:
         called: the database in words, without its path.
-        thinking: the thread of the agents. Agents think one at a time, and other threads need not wait for that.
     """
 
-    def __init__(self, storage: Path | str, trusted: Collection[str] = ()) -> None:
-        self.storage, self.trusted = str(storage), frozenset(trusted)
+    def __init__(self, storage: Path | str, thinker: Thinker, trusted: Collection[str] = ()) -> None:
+        self.storage, self.thinker, self.trusted = str(storage), thinker, frozenset(trusted)
         self.called = _called(self.storage)
-        self.thinking = ThreadPoolExecutor(1, "thinking")
         self._cases: dict[str, Case] = {}
         self._names: list[str] = []
         self._lock = Lock()
@@ -184,15 +186,12 @@ class Desk:
         """A new study; its name.
 
         Args:
-            read: gives the fields of its description, and their lines, where they are of a YAML text.
+            read: gives the fields of its description, and their lines, where they are of a YAML text. It is pickled.
 
         Raises:
             ArgumentError, OperationError: as ``read`` and :func:`create_study` do.
         """
-        return await asyncio.wrap_future(self.thinking.submit(self._created, read))  # its agent is tried
-
-    def _created(self, read: Callable[[], tuple[Any, Lines]]) -> str:
-        return create_study(**checked(read, trusted=self.trusted), storage=self.storage).name
+        return await asyncio.wrap_future(self.thinker.submit(thinker.create, read, self.trusted, self.storage))
 
     def in_words(self, error: Exception) -> str:
         """The text of an error, with the database's name where it gives the path or the URL."""

@@ -16,6 +16,7 @@ from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.study.page.application import make_app
 from cbo_gym.study.page.desk import Desk
 from cbo_gym.study.page.door import SHORTEST_TOKEN, Door, is_loopback
+from cbo_gym.study.page.thinker import THINK_SECONDS, Thinker
 
 MOST_AT_ONCE = 100  # connections
 SILENCE_SECONDS = 10.0  # in which a connection must send the head of its next request
@@ -50,6 +51,7 @@ def serve(
     port: int = 8400,
     token: str | None = None,
     trusted: Collection[str] = (),
+    think_seconds: float = THINK_SECONDS,
     browser: bool = False,
     say: Callable[[str], None] = print,
 ) -> None:
@@ -63,17 +65,19 @@ def serve(
         token: what people log in with, at least 16 characters. None for a new one, which is said; on the loopback
             address None for no token.
         trusted: import paths of agents whose code may be run.
+        think_seconds: Seconds after which an agent that has not answered is stopped, and its process ended.
         browser: open the page in a browser.
         say: is given each line that tells where the page is.
 
     Raises:
-        ArgumentError: for a token that is too short.
+        ArgumentError: for a token that is too short, or ``think_seconds`` that is not a finite number above 0.
         OperationError: if the address cannot be listened on, or the database not be read.
     """
     if token is not None and len(token) < SHORTEST_TOKEN:
         raise ArgumentError(f"the token must have at least {SHORTEST_TOKEN} characters; given {len(token)}")
     made = None if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
-    desk = Desk(storage, trusted)
+    thinker = Thinker(think_seconds)
+    desk = Desk(storage, thinker, trusted)
     desk.names()  # a database that cannot be read is an error now, not in the browser
     with _listening(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
@@ -94,7 +98,10 @@ def serve(
         )
         if browser:
             webbrowser.open(address)  # which waits for the answer
-        uvicorn.Server(config).run(sockets=[listener])
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            thinker.close()
 
 
 def _listening(host: str, port: int) -> socket.socket:
