@@ -61,7 +61,6 @@ class Database:
         if not isinstance(storage, str | Path):
             raise ArgumentTypeError(f"the storage must be the path of a file, or a URL; given {shown(storage)}")
         self._create = create
-        storage = os.fsdecode(storage)
         url = _url(str(storage))
         is_path = "://" not in str(storage)
         self.storage = str(url.database) if is_path else url.render_as_string(hide_password=False)
