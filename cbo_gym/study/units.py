@@ -142,7 +142,7 @@ class Units:
         return self.codec.to_record(action)  # type: ignore[return-value]
 
     def completed(
-        self, values: Mapping[str, float | None], action: Action, context: Mapping[str, float] | None
+        self, values: Mapping[str, float | None], action: Action, context: Mapping[str, float | None] | None
     ) -> dict[str, float | None]:
         """Return the values; a variable that was not measured has the value of the context, or that it was set to."""
         # Parameters are not variables.
