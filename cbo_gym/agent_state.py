@@ -24,9 +24,12 @@ from cbo_gym.seal import VARIABLE, is_ours, key_path, seal
 
 SCALARS = (bool, int, float, str, type(None))
 HEAD = b"cbo-gym agent\n"
-DIGITS = 64  # of the seal, which follows the head
-ZIP = b"PK"  # how states of the former format begin
-Steps = list[tuple[str, Any]]  # from a task to an object in it: ("attribute", name) or ("item", key)
+# Length of the seal, which follows the head.
+DIGITS = 64
+# First bytes of states of the former format.
+ZIP = b"PK"
+# Steps from a task to an object in it: ("attribute", name) or ("item", key).
+Steps = list[tuple[str, Any]]
 
 
 class StateError(OperationError):
@@ -124,7 +127,8 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, thing: Any) -> Any:
         torch = sys.modules.get("torch")
-        if torch is not None and isinstance(thing, torch.Generator):  # before torch 2.5 it has no pickle
+        # Before torch 2.5 it has no pickle.
+        if torch is not None and isinstance(thing, torch.Generator):
             return _torch_generator, (str(thing.device), thing.get_state())
         return NotImplemented
 

@@ -13,9 +13,12 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError, did_you_mean, shown
 
-MAX_SEED = 2**63 - 1  # of a run or a study, since tables hold a seed in 64 bits
-MAX_SEEDS = 1_000_000  # of a sweep
-MAX_NOISE_SEED = 2**128 - 1  # of an environment, for which blind play draws 128 bits
+# Largest seed of a run or a study, because tables hold a seed in 64 bits.
+MAX_SEED = 2**63 - 1
+# Largest number of seeds of a sweep.
+MAX_SEEDS = 1_000_000
+# Largest seed of an environment, for which blind play draws 128 bits.
+MAX_NOISE_SEED = 2**128 - 1
 
 
 def is_whole_number(given: Any) -> bool:

@@ -55,5 +55,6 @@ class _Lines(Progress):
         if part or now - when > LINE_SECONDS:
             self._said[task_id] = (now, task.completed)
             passed = f"{int(task.elapsed or 0) // 60}:{int(task.elapsed or 0) % 60:02}"
-            done_now = f"{task.completed:.1f}".removesuffix(".0")  # of runs that are being played a part is done
+            # Runs that are being played count in part.
+            done_now = f"{task.completed:.1f}".removesuffix(".0")
             self.console.print(f"{task.description}: {done_now} of {task.total:.0f} after {passed} min")

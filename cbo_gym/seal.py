@@ -9,7 +9,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-VARIABLE = "CBO_GYM_KEY"  # of the environment: another path of the key
+# Environment variable with another path of the key.
+VARIABLE = "CBO_GYM_KEY"
 BYTES = 32
 
 
@@ -27,7 +28,8 @@ def _key(path: Path) -> bytes | None:
         if not path.exists():
             _make(path)
         key = path.read_bytes()
-    except (OSError, RuntimeError):  # a folder that is read-only, or no home
+    # The folder is read-only, or there is no home.
+    except (OSError, RuntimeError):
         return None
     return key if len(key) == BYTES else None
 

@@ -44,7 +44,7 @@ def placed_errors(
 
 
 def _is_beside_the_point(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
-    """Whether it says of a mapping that it is no text or number, while others say what is wrong inside it."""
+    """Whether the error refuses a mapping as a whole while other errors name the fields inside it."""
     place = error["loc"][:-1]
     return (
         error["type"].endswith("_type")

@@ -198,7 +198,8 @@ def sweep(
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
-        ended, playing = 0, dict[tuple[str, str, int], float]()  # of the runs that are being played, the part done
+        # Share of the rounds played of each run that is being played.
+        ended, playing = 0, dict[tuple[str, str, int], float]()
 
         def show() -> None:
             progress.update(bar, completed=ended + sum(list(playing.values())))
@@ -239,7 +240,8 @@ def sweep(
                 blind=blind,
                 batch=batch,
                 checkpoint_every=checkpoint_every,
-                callbacks=[played] if address is None else (),  # a cluster's workers report runs alone
+                # Workers of a cluster report whole runs only.
+                callbacks=[played] if address is None else (),
                 on_start=start,
                 on_run=end,
             )

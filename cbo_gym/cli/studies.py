@@ -253,7 +253,8 @@ def recommend(
         say(_in_words(found))
     try:
         expected = opened.what_if(found, context=seen)
-    except ArgumentError:  # the agent says nothing of what it expects
+    # The agent does not say what it expects.
+    except ArgumentError:
         expected = None
     if as_json:
         beside = {} if expected is None else {"expected": expected, "interval": expected.interval}

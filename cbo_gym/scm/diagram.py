@@ -49,7 +49,7 @@ class CausalDiagram:
 
     @classmethod
     def read(cls, source: Any, *, allow_cycles: bool = False) -> Self:
-        """The diagram in whatever form it is given.
+        """Read a diagram from any form that is known.
 
         Args:
             source: a diagram; a text of DAGitty or DOT; a graph of networkx, pgmpy, DoWhy or causal-learn; or a list of

@@ -131,7 +131,8 @@ def read_any(source: Any) -> Parts:
 def _hint(source: Any) -> str:
     if isinstance(source, PurePath):
         return "; give what is in the file: path.read_text()"
-    if isinstance(source, Mapping):  # networkx reads effects of it, others causes
+    # networkx takes the values of a mapping for effects, other libraries for causes.
+    if isinstance(source, Mapping):
         return "; a mapping does not say which are the causes: networkx.DiGraph takes one from causes to effects"
     return ""
 

@@ -9,7 +9,8 @@ from typing import Any
 from cbo_gym.errors import ArgumentError
 
 Edge = tuple[str, str]
-Marks = tuple[str, str]  # of an edge's two ends
+# Marks at the two ends of an edge.
+Marks = tuple[str, str]
 TAIL, ARROW, CIRCLE = "tail", "arrow", "circle"
 HIDDEN = ("latent", "unobserved")  # DAGitty's marks of a variable that is not observed
 SHORT = ("l", "u")  # the same in short, without a value
@@ -77,7 +78,7 @@ class Parts:
             raise ArgumentError(f"a diagram of at most {MAX_EDGES} edges is read; this one has more")
 
     def with_labels(self) -> Parts:
-        """The same with labels for names, if nodes are numbers and each has a label, as causal-learn writes them."""
+        """Return the parts with labels for names if nodes are numbers and each has a label, as in causal-learn."""
         labels = {name: _unquoted(attributes.get("label", "")) for name, attributes in self.attributes.items()}
         numbered = all(str(name).isdecimal() for name in labels)
         plain = all(label and label[0] not in "<\\" for label in labels.values())

@@ -20,7 +20,8 @@ MAX_CHARACTERS = 500_000
 BLANK = r"(?:\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)"
 # Graphviz takes all beyond ASCII for letters; here not blanks, what is invisible, arrows and quotation marks.
 LETTER = r"(?:[\w.]|[^\x00-\x7f\s\u00ad\u200b-\u201f\u2060\u2212\ufeff←→↔⟵⟶⟷])"
-DASH = r"[-\u2010-\u2015\u2212]"  # word processors turn hyphens into others
+# Word processors turn hyphens into other dashes.
+DASH = r"[-\u2010-\u2015\u2212]"
 TOKEN = re.compile(
     rf"""(?P<blank>{BLANK})
       | (?P<arrow>[<@]{DASH}{{1,3}}[>@]?|{DASH}{{1,3}}[>@]|{DASH}{{2,3}}|[←→↔⟵⟶⟷])
@@ -58,8 +59,10 @@ FOREIGN = {
 }
 EXAMPLES = "a text of DAGitty, dag { X -> Y }, or of DOT, digraph { X -> Y }"
 BARE = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
-KEYWORDS = ("strict", "digraph", "graph", "subgraph", "node", "edge")  # which are quoted where they are names
-DEFAULTS = ("graph", "node", "edge")  # statements of DOT about all that follows
+# Keywords, which are quoted where they are names.
+KEYWORDS = ("strict", "digraph", "graph", "subgraph", "node", "edge")
+# Keywords of DOT's statements about all that follows.
+DEFAULTS = ("graph", "node", "edge")
 
 
 def read_text(text: str) -> Parts:
@@ -79,7 +82,8 @@ def read_text(text: str) -> Parts:
         if old := _old_blocks(text):
             return _read_old(*old)
         _refuse_foreign(text)
-        text = f"dag {{ {text}\n}}"  # as DAGitty does
+        # DAGitty adds the missing frame as well.
+        text = f"dag {{ {text}\n}}"
         head = HEAD.match(text)
     kind = head["kind"].lower() if head else "dag"
     if kind in ("mag", "pag"):
@@ -94,7 +98,7 @@ def read_text(text: str) -> Parts:
 
 
 def _refuse_foreign(text: str) -> None:
-    """Refuse what is no bare list of edges, naming what it seems to be."""
+    """Refuse a text that is not a list of edges, naming the format that it seems to have."""
     if PATH.fullmatch(text.strip()):
         ending = "." + text.strip().rpartition(".")[2].lower()
         found = f"{shown(text)} looks like the path of a file"
@@ -127,7 +131,8 @@ def _read_old(nodes: list[re.Match[str]], lines: list[str]) -> Parts:
     for cause, effect in pairs:
         if (effect, cause) not in pairs:
             parts.add_edge(cause, effect, (TAIL, ARROW))
-        elif cause < effect:  # an arrow each way stands for a common cause
+        # An arrow each way stands for a common cause.
+        elif cause < effect:
             parts.add_edge(cause, effect, (ARROW, ARROW))
     return parts
 

@@ -12,7 +12,8 @@ from cbo_gym.validation import StrictModel
 
 MODES = ("hard", "soft", "contextual", "discrete", "aggregated")
 MOST_VARIABLES = 200
-MAX_MAGNITUDE = 1e30  # of a value: acquisition functions of BoTorch overflow from 1e38 on
+# Largest magnitude of a value: acquisition functions of BoTorch overflow from 1e38 on.
+MAX_MAGNITUDE = 1e30
 
 
 def _sized(number: float) -> float:

@@ -225,7 +225,8 @@ class Log:
                 if self._successors(connection, study, known):
                     return None
                 connection.execute(events.insert(), rows)
-        except IntegrityError:  # on a server others may write between these two statements
+        # On a server other processes may write between these two statements.
+        except IntegrityError:
             return None
         return written
 

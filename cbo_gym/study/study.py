@@ -91,7 +91,8 @@ class Study:
     def __reduce__(self) -> tuple[Any, ...]:
         try:
             agent = cloudpickle.dumps(self._agent)
-        except Exception as error:  # what an agent holds may raise anything
+        # The attributes of an agent may raise anything.
+        except Exception as error:
             raise ArgumentTypeError(
                 f"the study {self.name!r} cannot be pickled or copied, because its agent, an object of type "
                 f"{type(self._agent).__name__}, cannot: {text_of(error)}; load the study in the other process, by "

@@ -133,13 +133,14 @@ class Suggester:
         if given is None:
             given = self._units.about.agent
             if (name := Spec.told(given).name) in known_agents() or is_import_path(name):
-                given = admitted_agent(given)  # else no agent is called so, which agent_of says
+                # agent_of refuses any other name.
+                given = admitted_agent(given)
         agent = agent_of(given)
         if agent is not given:
             return agent
         try:
             return deepcopy(agent)
-        # what an agent holds may raise anything
+        # The attributes of an agent may raise anything.
         except Exception as error:
             raise ArgumentTypeError(
                 f"the agent, an object of type {type(agent).__name__}, cannot be copied ({text_of(error)}), and a "
@@ -162,7 +163,8 @@ class Suggester:
         if kept is None:
             return
         number, stamp, content = kept
-        if number > len(events):  # others were faster since the events were read
+        # Other processes were faster since the events were read.
+        if number > len(events):
             return
         agent = self._made()
         played_with, _, sealed = stamp.partition("\n")

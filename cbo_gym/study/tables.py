@@ -168,9 +168,9 @@ class _Reader:
         rows = []
         for index in range(start, len(table.rows)):
             cells = {}
-            for place, name in used.items():
+            for column, name in used.items():
                 try:
-                    cells[name] = self._value(table.rows[index][place], name, comma)
+                    cells[name] = self._value(table.rows[index][column], name, comma)
                 except ArgumentError as error:
                     raise ArgumentError(f"{table.label(index)}: the value of {name} {error}") from error
             rows.append((table.label(index), cells))
@@ -205,7 +205,7 @@ class _Reader:
                 continue
             leading = False
             if found in used.values():
-                first = next(place for place, other in used.items() if other == found)
+                first = next(column for column, other in used.items() if other == found)
                 raise ArgumentError(
                     f"{_before(table.header)}columns {first + 1} and {index + 1} are both {found!r}; rename one, or "
                     "delete it"
@@ -324,7 +324,7 @@ def _frame(given: Any) -> tuple[list[Any], list[Any]] | None:
         levels = [level for level, name in enumerate(given.index.names) if name is not None]
         names = [given.index.names[level] for level in levels] + list(given.columns)
         index = [given.index.get_level_values(level).tolist() for level in levels]
-        return names, index + [given.iloc[:, place].tolist() for place in range(given.shape[1])]
+        return names, index + [given.iloc[:, column].tolist() for column in range(given.shape[1])]
     try:
         if isinstance(given, pl.LazyFrame):
             given = given.head(MAX_ROWS + 1).collect()
@@ -420,8 +420,8 @@ def _is_word(cell: str) -> bool:
 def _first_comma(table: Table, used: Mapping[int, str]) -> str:
     """A cell with a decimal comma beyond doubt, and its row; empty if there is none."""
     for index, row in enumerate(table.rows):
-        for place in used:
-            cell = row[place]
+        for column in used:
+            cell = row[column]
             if isinstance(cell, str) and "," in cell:
                 text = _ascii(cell)
                 if COMMA.fullmatch(text) and not AMBIGUOUS.fullmatch(text):

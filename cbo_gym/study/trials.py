@@ -67,7 +67,7 @@ class Trials:
         self._running: dict[int, None] = {}  # numbers of pending trials, so that not all are looked through each time
 
     def copy(self) -> Trials:
-        """The same, to take in other events."""
+        """Return a copy, which can take in other events."""
         copy = Trials()
         copy.entries, copy.initial = dict(self.entries), list(self.initial)
         copy.missing, copy._running = dict(self.missing), dict(self._running)

@@ -447,7 +447,8 @@ def _statistic(
 def _mean_over_envs(name: str, sample: _Sample, draws: np.ndarray) -> dict[str, float | None]:
     values = sample.values[name]
     if METRICS[name].over_envs == "mean":
-        return {name: float(aggregate.mean(values, aggregate.equal_weights(values)))}  # seeds that failed have none
+        # Failed seeds have no value.
+        return {name: float(aggregate.mean(values, aggregate.equal_weights(values)))}
     if np.isnan(values[sample.equal > 0]).any():  # of fewer runs it would be another mean
         return {name: None, **_ends(name, 0.0, 0.0, False)}
     return _statistic(name, sample, aggregate.mean, values, draws)

@@ -18,7 +18,8 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.labels import Spec
 from cbo_gym.task import Task
 
-NO_ID = "the environment"  # in place of the environment's id
+# Stands in place of the environment's id.
+NO_ID = "the environment"
 AGENT_STREAM = 2  # keeps an agent's random stream apart from the noise of the same seed
 NOISE, DATA, AGENT, INSTANCE = range(4)  # streams of a secret
 DIGITS = 32  # hexadecimal ones of a secret

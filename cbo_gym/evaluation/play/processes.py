@@ -48,7 +48,8 @@ HAS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
 HELD = 0.25  # of a limit of memory
 WATCH_SECONDS = 0.05  # between two looks at a limited call
-SAID, RETURNED, FAILED = "said", "returned", "failed"  # kinds of answers
+# Kinds of answers.
+SAID, RETURNED, FAILED = "said", "returned", "failed"
 PATIENCE = 5.0  # seconds until a process whose streams have ended is killed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 # SIGINT goes to all processes of a terminal, but how a sweep ends is its parent's affair. The process is closed to
@@ -206,7 +207,8 @@ def start_process(module: str, **variables: str) -> subprocess.Popen[bytes]:
         variables: of its environment, besides this one's.
     """
     path = [entry for entry in sys.path if isinstance(entry, str)]  # as Python itself reads it
-    guard_process()  # the pipes to the process are open here
+    # The pipes to the process are open here.
+    guard_process()
     return _Starter.thread.submit(
         subprocess.Popen,
         [sys.executable, "-P", "-c", START.format(path=path, module=module)],

@@ -415,7 +415,7 @@ def _content_of(path: Path) -> bytes:
 
 
 def _checked(content: bytes, path: Path, most: int) -> Contents:
-    """As :func:`read_sealed`, of what was read already."""
+    """Check and parse the content of a file; arguments and errors are those of :func:`read_sealed`."""
     _require_intact(path, content)
     try:
         held = contents(content)

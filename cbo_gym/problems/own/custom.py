@@ -300,7 +300,7 @@ class _InOrder:
 
 @dataclass(frozen=True)
 class _ByName:
-    """The same by the names of the parameters, of which others keep their defaults."""
+    """A function that takes values by the names of its parameters; other parameters keep their defaults."""
 
     function: Callable[..., Floats]
     names: tuple[str, ...]

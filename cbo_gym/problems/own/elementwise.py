@@ -13,9 +13,12 @@ from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.scm import Floats, Variable
 from cbo_gym.scm.model import failed
 
-ROWS = 4  # values of each argument that a mechanism is tried at
-SHARES = (0.55, 0.9, 0.2, 0.7)  # of a domain; neither in order nor even
-STAND_INS = (0.5, 1.5, 0.25, 1.0)  # where a mechanism gives no finite number
+# Number of values of each argument at which a mechanism is tried.
+ROWS = 4
+# Shares of a domain, neither in order nor even.
+SHARES = (0.55, 0.9, 0.2, 0.7)
+# Values that stand in where a mechanism gives no finite number.
+STAND_INS = (0.5, 1.5, 0.25, 1.0)
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Elementwise:
         try:
             result = self.function(*values)
             return result if type(result) is float else _number(result)
-        except (ArithmeticError, ValueError):  # ValueError: of the module math
+        # The module math raises ValueError.
+        except (ArithmeticError, ValueError):
             return np.nan
         except Exception as error:
             raise failed(self.name, error) from error
@@ -99,7 +103,8 @@ def _tried(variable: Variable, causes: list[list[float]]) -> tuple[list[float], 
 def _attempt(function: Callable[..., Any], row: Sequence[float]) -> tuple[float, Exception | None]:
     try:
         return _number(function(*row)), None
-    except Exception as error:  # whatever a user's function raises
+    # A user's function may raise anything.
+    except Exception as error:
         return np.nan, error
 
 
@@ -143,5 +148,6 @@ def _agrees(function: Callable[..., Any], columns: Sequence[np.ndarray], expecte
             and not np.isfinite(whole[~finite]).any()
             and all(map(np.array_equal, given, columns))
         )
-    except Exception:  # whatever a user's function raises
+    # A user's function may raise anything.
+    except Exception:
         return False

@@ -25,7 +25,8 @@ class _VariableEntry(StrictModel):
     equation: str
     noise: float | dict[str, list[Any]] | None = None
     observed: bool = True
-    latent: bool = False  # the same the other way round
+    # The opposite of observed.
+    latent: bool = False
 
 
 class _ProblemFile(StrictModel):

@@ -101,8 +101,8 @@ def _read(given: object, names: Collection[str]) -> list[Constraint]:
 def _matches(string: str, names: Collection[str]) -> Iterator[_Match]:
     """The ways to read a string as one of the names with a number on at least one side, longer names first."""
     for name in sorted(names, key=len, reverse=True):
-        for place in re.finditer(re.escape(name), string):
-            before, after = BEFORE.fullmatch(string[: place.start()]), AFTER.fullmatch(string[place.end() :])
+        for match in re.finditer(re.escape(name), string):
+            before, after = BEFORE.fullmatch(string[: match.start()]), AFTER.fullmatch(string[match.end() :])
             if before is None or after is None or not (before["sign"] or after["sign"]):
                 continue
             limits: list[tuple[Literal["<=", ">="], str]] = []

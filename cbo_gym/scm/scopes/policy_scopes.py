@@ -39,7 +39,8 @@ from cbo_gym.scm.scopes.intervention_sets import check_manipulable
 
 Scope = frozenset[tuple[str, frozenset[str]]]
 Policies = dict[str, frozenset[str]]  # variable -> contexts, in the order of action
-SAFE_PATH = "PYTHONSAFEPATH"  # lets Python look for no module in the working directory
+# Keeps Python from looking for modules in the working directory.
+SAFE_PATH = "PYTHONSAFEPATH"
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -327,7 +328,8 @@ def _map(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int)
     from joblib import Parallel, delayed
 
     before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"  # joblib starts its processes with "python -m"
+    # joblib starts its processes with "python -m".
+    os.environ[SAFE_PATH] = "1"
     try:
         return Parallel(n_jobs=n_jobs)(delayed(function)(item) for item in items)
     finally:

@@ -35,7 +35,8 @@ from cbo_gym.yaml_files import Lines, parse_yaml
 STATIC = Path(__file__).parent / "static"
 FIRST_ROWS = 4  # of what may be set, in an empty form
 MOST_FIELDS = 3000  # of a form
-NUMBER = re.compile("[0-9]{1,9}")  # in an address
+# A number in an address.
+NUMBER = re.compile("[0-9]{1,9}")
 routes = APIRouter(default_response_class=HTMLResponse)
 
 
@@ -219,7 +220,7 @@ def _one_of(uploaded: bytes, pasted: str, what: str) -> bytes:
     if bool(uploaded) == bool(pasted):
         given = "both" if uploaded else "neither"
         raise ArgumentError(f"choose a file, or paste its {what}; {given} was given")
-    # what is no text stays so, for the reader to refuse
+    # Half of a surrogate pair stays as it is, for the reader to refuse.
     return uploaded or pasted.encode(errors="surrogatepass")
 
 

@@ -15,10 +15,12 @@ from cbo_gym.study.page.door import Door
 from cbo_gym.study.page.looks import plain_page
 
 MOST_BYTES = 4_000_000  # of a request, uploads included
-BODY_SECONDS = 60.0  # in which the body of a request must come
+# Seconds within which the body of a request must come.
+BODY_SECONDS = 60.0
 MOST_DROPPED = 100_000_000  # of one that is longer, which are read so that the browser hears the answer
 OPEN = ("/login", "/static/")  # to those who have not logged in
-CHARSET = re.compile(r"charset[^=;]*=\s*\"?([^\";\s]*)")  # of a content type
+# Character sets in a content type.
+CHARSET = re.compile(r"charset[^=;]*=\s*\"?([^\";\s]*)")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; style-src-elem 'self'; "

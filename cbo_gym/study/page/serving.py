@@ -19,7 +19,8 @@ from cbo_gym.study.page.door import SHORTEST_TOKEN, Door, is_loopback
 from cbo_gym.study.page.thinker import THINK_SECONDS, Thinker
 
 MOST_AT_ONCE = 100  # connections
-SILENCE_SECONDS = 10.0  # in which a connection must send the head of its next request
+# Seconds within which a connection must send the head of its next request.
+SILENCE_SECONDS = 10.0
 
 
 class Connection(H11Protocol):

@@ -46,7 +46,7 @@ def number(typed: str) -> float | str:
 
 
 def whole(typed: str) -> int | str:
-    """The same of a whole number."""
+    """A whole number; any other string for the study to refuse."""
     return int(typed) if re.fullmatch(r"[+-]?\d{1,30}", typed) else typed
 
 

@@ -58,7 +58,7 @@ def _course(study: Study, mind: Mind, rounds: list[Seen]) -> Course:
             f"What is best depends on the context, so the line is the mean {reward} of the last {WINDOW} rounds, with "
             "a 95 % interval by Student's t from the third on.",
         )
-    allowed = [place for place, one in enumerate(rounds) if not study._units.misses(one.values)]
+    allowed = [index for index, one in enumerate(rounds) if not study._units.misses(one.values)]
     band = mind.rewards([one.action for one in rounds]) if mind.agent is not None else None
     if band is None:
         rewards = np.array([reward_of(study, one) for one in rounds])

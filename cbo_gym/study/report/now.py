@@ -68,7 +68,8 @@ def _expected(study: Study, mind: Mind, done: Mapping[str, Any]) -> str:
     """The values that the agent expects under the recommendation, of the reward with its interval."""
     try:
         expected = study.what_if(done, context=mind.context).rows(study.about.reward)
-    except Exception:  # a third-party agent may have no beliefs
+    # A third-party agent may have no beliefs.
+    except Exception:
         return paragraph(f"{study.about.agent} does not say what it expects of it.")
     limits = study.feedback.problem.outcomes.constraints
     rows = [
