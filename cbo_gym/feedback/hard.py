@@ -41,8 +41,8 @@ class HardFeedback(ChoiceFeedback):
     def variable_sets(self) -> Sequence[frozenset[str]]:
         if not any(self.problem.targets):
             raise ArgumentError(
-                f"{self.problem.name} has no hard mode, because nothing can be set; name variables with their bounds, "
-                "as manipulable of a problem or as settable of a study"
+                f"{self.problem.name} lists no target sets, so it has no hard mode; name variables that can be set, "
+                "with their bounds, as manipulable of a problem or as settable of a study"
             )
         if frozenset() not in self.problem.targets:
             raise ArgumentError(f"{self.problem.name}: add the empty set, which is to only observe, to the targets: []")

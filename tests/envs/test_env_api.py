@@ -256,7 +256,7 @@ def test_builder_parameters_pass_through_make() -> None:
         (lambda: CausalBanditEnv(complete_graph()), "CompleteGraph has no soft parameters"),
         (
             lambda: CausalBanditEnv("cbo_gym.problems.systems.binary_tree:binary_tree", mode="hard"),
-            "nothing can be set",
+            "lists no target sets",
         ),
         (
             lambda: CausalBanditEnv("cbo_gym.problems.systems.function_networks:alpine2", render_mode="human"),
