@@ -72,7 +72,7 @@ class Description(StrictModel):
         candidates: diagrams of which one should be the true one; empty where there is no such list.
         settable: variable -> bounds, in its units.
         parameters: of the soft and the aggregated mode.
-        targets: the sets that may be set; the empty one, to only observe, is added. None for the minimal ones.
+        targets: the sets that may be set, the empty one, to only observe, among them; None for the minimal ones.
         contexts: what is seen before a trial.
         scopes: what may be set by what, see :func:`cbo_gym.custom_problem`; None for the usual ones.
         arms: what may be tried, each a mapping from variables to values, ``{}`` to only observe.

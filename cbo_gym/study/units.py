@@ -233,10 +233,7 @@ def _number(what: str, given: object) -> float:
         ArgumentError: naming ``what`` it is, if it is not finite, or too large.
     """
     if not is_finite_number(given):
-        comma = isinstance(given, str) and "," in given
-        raise ArgumentError(
-            f"{what} must be a finite number; given {shown(given)}{'; write a decimal point' if comma else ''}"
-        )
+        raise ArgumentError(f"{what} must be a finite number; given {shown(given)}")
     number = float(given)  # type: ignore[arg-type]
     if abs(number) > MAX_MAGNITUDE:
         raise ArgumentError(

@@ -211,8 +211,7 @@ def _targets(
 ) -> list[frozenset[str]]:
     """Those that are given, else the minimal ones of what is told; where that is names alone, all sets."""
     if about.targets is not None:
-        # To only observe is always possible.
-        return list(dict.fromkeys([*map(frozenset, about.targets), frozenset[str]()]))
+        return list(map(frozenset, about.targets))
     if about.diagram is not None:
         return minimal_targets(scm, about.settable, limited)
     if diagrams:
