@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import networkx as nx
+
 from cbo_gym.actions import Interval
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets, require_interval
@@ -261,13 +263,10 @@ def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str,
 
 def _effects(reward: str, taken: Mapping[str, Mapping[str, str]]) -> set[str]:
     """The variables that depend on the reward."""
-    found, pending = set[str](), [reward]
-    while pending:
-        cause = pending.pop()
-        new = {name for name, arguments in taken.items() if cause in arguments.values()} - found
-        found |= new
-        pending += new
-    if reward in found:
+    graph = nx.DiGraph((cause, name) for name, arguments in taken.items() for cause in arguments.values())
+    graph.add_node(reward)
+    found: set[str] = nx.descendants(graph, reward)
+    if any(graph.has_edge(name, reward) for name in (reward, *found)):
         raise ArgumentError(f"the reward {reward} depends on itself, through {sorted(found - {reward}) or 'nothing'}")
     return found
 
