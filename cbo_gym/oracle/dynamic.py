@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.feedback.dynamic import DynamicFeedback, Past
-from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Verdict, tidy
+from cbo_gym.oracle.plain import SEARCH_POINTS, Estimate, Optimum, Oracle, Verdict, tidied
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
@@ -262,4 +262,4 @@ def _zoom(function: Means, dim: int, seed: int) -> np.ndarray:
         children = np.clip(points[:, None] + steps, 0.0, 1.0).reshape(-1, dim)
         points, values = np.concatenate([points, children]), np.concatenate([values, function(children)])
         radius *= SHRINKING
-    return tidy(points[np.argmax(values)])
+    return tidied(function, points[np.argmax(values)])[0]

@@ -349,8 +349,10 @@ class Oracle:
 
     def _search_box(self, regions: list[Region]) -> Action:
         """The best action of all regions: that of the best of their searches, after a climb on more noise."""
-        found = [_tidied(self._means_in(region), region.dim, self._seed) for region in regions]
-        points, values = zip(*found, strict=True)
+        searched = [(self._means_in(region), region.dim) for region in regions]
+        points, values = zip(
+            *(tidied(means, maximise_in_box(means, dim, self._seed)) for means, dim in searched), strict=True
+        )
         place = int(np.argmax(values))
         region, point = regions[place], points[place]
         if region.dim and not self._is_exact(self.feedback.decode_batch(region.to_actions(point[None]))):
@@ -461,10 +463,9 @@ def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarra
     return reached if there > here else start
 
 
-def _tidied(means: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> tuple[np.ndarray, float]:
-    """Return the maximiser of a function in the unit box, tidied unless that steps over a jump, and its value."""
-    point = maximise_in_box(means, dim, seed)
-    rounded, exact = means(np.stack([tidy(point), point])).tolist()
+def tidied(function: Callable[[np.ndarray], np.ndarray], point: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return a point, by :func:`tidy` unless that steps over a jump of the function, and the value there."""
+    rounded, exact = function(np.stack([tidy(point), point])).tolist()
     return (point, exact) if exact > rounded + JUMP * (1.0 + abs(exact)) else (tidy(point), rounded)
 
 
