@@ -275,7 +275,7 @@ class Agent(ABC):
             state: of an agent of the same class.
             task: the one that it plays.
             trusted: also read a state that is not sealed with your own key, such as one from another machine. A state
-                is a pickle: reading one can run any code, so trust whoever saved it as you trust code that you install.
+                is a pickle: reading one can run any code, so trust its author as you trust code that you install.
 
         Raises:
             ArgumentError: if it is no such state, or neither sealed nor trusted; the agent is then unchanged.

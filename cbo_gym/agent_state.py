@@ -82,7 +82,7 @@ def unpack(content: bytes, task: Any, into: Any, *, trusted: bool = False) -> No
     if not trusted and not is_ours(content, sealed.decode("latin-1")):
         raise ArgumentError(
             f"this state is not sealed with your key, {key_path()}: it was changed, or saved by another user or on "
-            "another machine. Reading a state can run any code; if you trust whoever saved it, pass trusted=True"
+            "another machine. Reading a state can run any code; if you trust the user who saved it, pass trusted=True"
         )
     try:
         name, attributes, spaces = _Unpickler(BytesIO(content), into, task).load()
