@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.runs.results import Recommend, Run
     from cbo_gym.suites import Suite
 
+PROGRESS_STEPS = 100  # of a sweep's bar in each run
 UNTOLD = ("table", "status", "error", "secret", "unverified", "actions", "recommendations")  # of a run just played
 RecommendOption = Annotated[
     str,
@@ -186,6 +187,7 @@ def sweep(
 
     A whole suite: [b]cbo-gym sweep runs -a Random -a CBO --suite survey2026[/b]
     """
+    from cbo_gym.evaluation.play.callbacks import Sampled
     from cbo_gym.evaluation.play.sweep import sweep as run_sweep
     from cbo_gym.evaluation.runs.results import last_line
     from cbo_gym.progress import progress_bar
@@ -241,7 +243,7 @@ def sweep(
                 batch=batch,
                 checkpoint_every=checkpoint_every,
                 # Workers of a cluster report whole runs only.
-                callbacks=[played] if address is None else (),
+                callbacks=[Sampled(played, PROGRESS_STEPS)] if address is None else (),
                 on_start=start,
                 on_run=end,
             )

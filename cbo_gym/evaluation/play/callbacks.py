@@ -49,6 +49,28 @@ class PlayedRound:
 Callback = Callable[[PlayedRound], object]
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """A callback that needs only some rounds of a run, evenly spaced and the last among them, such as a progress bar.
+
+    To copy a round, and to send it from another process, takes longer than a simple agent needs to play it.
+
+    Args:
+        callback: Called after these rounds.
+        times: Largest number of them.
+    """
+
+    callback: Callback
+    times: int
+
+    def __call__(self, played: PlayedRound) -> object:
+        return self.callback(played)
+
+    def is_due(self, number: int, horizon: int) -> bool:
+        """Whether the callback is called after this round, from 1."""
+        return number * self.times // horizon > (number - 1) * self.times // horizon
+
+
 def _copy(thing: Any) -> Any:
     if isinstance(thing, np.ndarray):
         own = thing.copy()

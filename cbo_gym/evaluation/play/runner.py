@@ -18,7 +18,7 @@ from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.play.blind import anonymous, seeds_of
-from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound
+from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.playing import Checkpoint, Playing
 from cbo_gym.evaluation.runs.provenance import modules_of, played_with, sources
@@ -171,9 +171,10 @@ def _about(
 def _hearing(callbacks: Sequence[Callback], agent: str, env: str, seed: int, horizon: int) -> Callable[..., None]:
     """Tells a round to each callback."""
 
-    def hear(*round_and_after: Any) -> None:
+    def hear(number: int, *after: Any) -> None:
         for callback in callbacks:
-            callback(PlayedRound(agent, env, seed, round_and_after[0], horizon, *round_and_after[1:]))
+            if not isinstance(callback, Sampled) or callback.is_due(number, horizon):
+                callback(PlayedRound(agent, env, seed, number, horizon, *after))
 
     return hear
 

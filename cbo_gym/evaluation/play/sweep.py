@@ -27,7 +27,7 @@ from typing import Any, Literal, get_args
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.arguments import require_word, whole_number
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound
+from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.processes import NO_LIMITS, DiedError, Limits, Worker, say
@@ -220,6 +220,9 @@ def _on_this_machine(
         idle.put(worker)
 
     speaking = Lock()
+    # Rounds of a run that a worker sends; None for all.
+    needed = [one.times for one in callbacks if isinstance(one, Sampled)]
+    times = max(needed) if callbacks and len(needed) == len(callbacks) else None
 
     def hear(played: PlayedRound) -> None:
         with speaking:  # a callback need not bear to be called by two threads
@@ -232,7 +235,7 @@ def _on_this_machine(
     def play(job: Job) -> tuple[Job, Run]:
         worker = idle.get()
         try:
-            return job, _outcome(worker, job, hear_fields if callbacks else None)
+            return job, _outcome(worker, job, hear_fields if callbacks else None, times)
         finally:
             idle.put(worker)
 
@@ -244,7 +247,7 @@ def _on_this_machine(
             if not _plays_here(job):
                 pool.submit(play, job).add_done_callback(ended.put)
         for job in here:
-            yield job, run_job(job, [hear] if callbacks else [])
+            yield job, run_job(job, [_sampled(hear, times)] if callbacks else [])
         for _ in range(len(jobs) - len(here)):
             yield _next_of(ended).result()
     finally:
@@ -264,9 +267,10 @@ def _next_of(ended: SimpleQueue[Future[tuple[Job, Run]]]) -> Future[tuple[Job, R
             return ended.get(timeout=STEP)
 
 
-def _outcome(worker: Worker, job: Job, hear: Callable[[Any], None] | None = None) -> Run:
+def _outcome(worker: Worker, job: Job, hear: Callable[[Any], None] | None = None, times: int | None = None) -> Run:
+    play = partial(_heard, times=times) if hear else _played
     try:
-        content = worker.call(_heard if hear else _played, job, keep=job.leaves_no_trace, hear=hear)
+        content = worker.call(play, job, keep=job.leaves_no_trace, hear=hear)
         return run_from_bytes(b64decode(content), job.path)
     except (DiedError, ArgumentError) as error:
         return _unfinished(job, "failed", str(error))
@@ -297,9 +301,13 @@ def _kept_worker(limits: Limits, sources: object) -> Worker:
     return Worker(limits)
 
 
-def _heard(job: Job) -> str:
-    """In a worker process, play one job and send each round to the caller."""
-    return _played(job, [lambda played: say(vars(played))])
+def _sampled(callback: Callback, times: int | None) -> Callback:
+    return callback if times is None else Sampled(callback, times)
+
+
+def _heard(job: Job, times: int | None) -> str:
+    """In a worker process, play one job and send rounds to the caller: so many of them, or all."""
+    return _played(job, [_sampled(lambda played: say(vars(played)), times)])
 
 
 def _played(job: Job, callbacks: Sequence[Callback] = ()) -> str:
