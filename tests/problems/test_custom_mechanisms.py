@@ -12,6 +12,7 @@ import pytest
 
 from cbo_gym import custom_problem, evaluate, load_problem
 from cbo_gym.errors import ArgumentError
+from cbo_gym.oracle import oracle_of
 from cbo_gym.scm import CausalDiagram, Intervention, Uniform
 
 
@@ -157,3 +158,16 @@ def test_effects_of_the_reward_are_left_out():
     assert problem.scm.nodes == ("X", "Y")
     with pytest.raises(ArgumentError, match=r"depends on itself, through \['Price'\]"):
         custom_problem({"Y": lambda Price: Price, "Price": lambda Y: Y}, reward="Y")  # noqa: N803
+
+
+def test_an_optimum_beside_a_jump_is_found():
+    """The reward falls from 0.3 to 0 where x falls to 0.7."""
+    jump = custom_problem(
+        {"x": lambda u: u, "y": lambda x, u: np.where(x > 0.7, 1.0 - x, 0.0) + u},
+        reward="y",
+        noise={"x": 0.1, "y": 0.1},
+        manipulable={"x": (0.0, 1.0)},
+    )
+    optimum = oracle_of(gym.make("CBO/Custom-Hard-v0", problem=jump)).optimum
+    assert optimum.value == pytest.approx(0.3, abs=1e-3)
+    assert optimum.value > optimum.random_value
