@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY, RULE, AXIS = "#0072b2", "#d55e00", "#777777", "#dddddd", "#555555"
-#: colours of figures -> variables of the style sheet that they become
+# Colours of figures, and the variables of the style sheet that they become.
 VARIABLES = {
     BLUE: "blue",
     ORANGE: "orange",
@@ -40,16 +40,10 @@ VARIABLES = {
 }
 ON_PAGE: dict[str, Any] = {
     "svg.fonttype": "none",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.facecolor": "none",
-    "axes.edgecolor": AXIS,
-    "xtick.color": AXIS,
-    "ytick.color": AXIS,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "figure.facecolor": "none",
     "grid.color": RULE,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), AXIS),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
 }
 _drawn = count(1)
 
@@ -67,8 +61,8 @@ def image(figure: Figure, label: str) -> str:
     """The text of a figure's SVG, whose names are no other figure's; to be called in :func:`page_style`.
 
     Args:
-        figure: drawn.
-        label: what it shows, for those who hear the page.
+        figure: The figure.
+        label: What it shows, for screen readers.
     """
     figure.patch.set_visible(False)
     text = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", svg_of(figure), flags=re.DOTALL)

@@ -1,0 +1,131 @@
+"""A study at one moment, as its report reads it: known rounds, and a copy of the agent, so that the study stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cbo_gym.errors import ArgumentError
+from cbo_gym.study.expectation import Band, expected_rewards
+from cbo_gym.study.study import Study
+from cbo_gym.task import Action
+
+
+class KnownRound(NamedTuple):
+    """A round whose outcome is known.
+
+    Attributes:
+        number: Number of the trial; None for imported data.
+        action: The action as it was done.
+        values: Values of the variables, None where one was not measured.
+        reward: The reward, in the study's units.
+    """
+
+    number: int | None
+    action: Action
+    values: Mapping[str, float | None]
+    reward: float
+
+
+class Snapshot:
+    """A study and a copy of its agent, in contextual mode in the context of the last trial.
+
+    Args:
+        study: The study.
+
+    Attributes:
+        about: Description of the study.
+        units: Reads and writes actions and values.
+        rounds: Imported data, then the trials that were told.
+        agent: Copy of the agent; None if it cannot be asked.
+        silence: Reason why the agent cannot be asked.
+        context: Context of the last trial; None in the other modes.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.study, self.about, self.units = study, study.about, study._units
+        contexts = [entry.context for entry in study.trials if entry.context]
+        self.context = contexts[-1] if contexts else None
+        state = study._caught_up()
+        known = [
+            *(
+                (None, one["action"], one["values"])
+                for event in state.events
+                for one in event.payload.get("rounds", ())
+            ),
+            *((one.number, one.action, one.values) for one in state.trials.entries.values() if one.status == "told"),
+        ]
+        self.rounds = [
+            KnownRound(number, self.units.read(flat), values, values[self.about.reward])
+            for number, flat, values in known
+        ]
+        self.agent: Any = None
+        self.silence = ""
+        try:
+            agent = study._suggester.informed(self.context)
+        # A variable was not measured that the agent has to know.
+        except ArgumentError as error:
+            self.silence = str(error)
+            return
+        if agent is study._suggester._agent:
+            self.silence = f"{self.about.agent} cannot be asked: what it knows lies in another library, or a thread."
+        elif not agent.history:
+            self.silence = "Nothing is known yet."
+        else:
+            self.agent = agent
+
+    def rewards(self, actions: Sequence[Action]) -> Band | None:
+        """Return the rewards that the agent expects; None if it has no such model, or none of these actions."""
+        return expected_rewards(self.units, self.agent, actions)
+
+    def next(self) -> Action | None:
+        """Return the next suggestion; None if that depends on a context, or nothing is known yet."""
+        if self.agent is None or self.about.mode == "contextual":
+            return None
+        last = deepcopy(self.agent.history[-1].observation)
+        return self.units.require_valid(deepcopy(self.agent).act(last))
+
+    def best(self, band: Band) -> int:
+        """Return the index of the best mean."""
+        return int(np.argmin(band.mean) if self.about.direction == "minimize" else np.argmax(band.mean))
+
+    def measured(self, name: str) -> list[float]:
+        """Return the measured values of a variable, in the order of the rounds."""
+        return [value for one in self.rounds if (value := one.values.get(name)) is not None]
+
+    # Words ---------------------------------------------------------------------------------------------------
+
+    def with_unit(self, name: str) -> str:
+        """``feed [g/h]``."""
+        return f"{name} [{self.about.units[name]}]" if name in self.about.units else name
+
+    def choice_name(self, index: int) -> str:
+        """A set or scope of the study: ``{feed, ph}``."""
+        codec = self.study.feedback.codec
+        return codec.choices[index] if getattr(codec, "sets", ("",))[index] else "nothing set, only observe"
+
+    def words(self, done: Mapping[str, Any]) -> str:
+        """``ph = 6.8, feed = 2.1 g/h``; nothing is set to only observe."""
+        parts = [f"{name} = {number(value)} {self.about.units.get(name, '')}".rstrip() for name, value in done.items()]
+        return ", ".join(parts) or "nothing set"
+
+    def action_words(self, action: Action) -> str:
+        return self.words(self.units.done(action))
+
+
+def number(value: Any) -> str:
+    """A number, or an interval, as the report writes it; empty if it is not known."""
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(number, value)) + "]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def interval(band: Band, place: int = 0) -> tuple[str, str]:
+    """The mean, and ``low to high``."""
+    low, mean, high = (number(float(part[place])) for part in (band.low, band.mean, band.high))
+    return mean, f"{low} to {high}"
