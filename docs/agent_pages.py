@@ -1,8 +1,8 @@
 """The pages of the agents: one each, from the zoo, the docstrings, ``docs/methods`` and measured results; and an index.
 
-A page has what the class says of itself, ``docs/methods/<name>.md`` (the paper and the method in mathematics), the
-departures that the module's docstring lists, the parameters with their defaults, and from ``docs/data/agents.csv``
-(written by ``make agent-results``) what a round costs and where the agent wins. Nothing is kept twice.
+A page has what the class says of itself, ``docs/methods/<name>.md`` (the paper, the method in mathematics and the
+departures from the paper), the parameters with their defaults, and from ``docs/data/agents.csv`` (written by
+``make agent-results``) what a round costs and where the agent wins. Nothing is kept twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cbo_gym.task import Mode
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "data" / "agents.csv"
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc|data):`~?([^`]*)`")
-DEPARTURES = re.compile(r"^Departures?(?: and choices)?:\s*(.*)\Z", flags=re.DOTALL | re.MULTILINE)
+DEPARTURES = "## Departures from the paper"
 PARAMETER = re.compile(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -75,7 +75,7 @@ class Described:
 
     @property
     def method(self) -> str:
-        """The paper and the mathematics, as Markdown with the headings "Paper" and "Method"."""
+        """The paper, the mathematics and the departures, as Markdown with a heading each."""
         source = DOCS / "methods" / f"{self.name}.md"
         text = source.read_text(encoding="utf-8") if source.is_file() else ""
         if not text.startswith("## Paper\n") or "\n## Method\n" not in text or "$$\n" not in text:
@@ -84,10 +84,10 @@ class Described:
 
     @property
     def departures(self) -> str:
-        """The part of the module's docstring after "Departures:"; Markdown."""
-        found = DEPARTURES.search(inspect.getdoc(import_module(self.module)) or "")
-        text = _roles(found.group(1)) if found else ""
-        return self._need('paragraph "Departures:" in its module\'s docstring', text[:1].upper() + text[1:])
+        """The last section of :attr:`method`."""
+        return self._need(
+            f'section "{DEPARTURES}" in docs/methods', self.method.partition(f"\n{DEPARTURES}\n")[2].strip()
+        )
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -264,8 +264,6 @@ def page(agent: Described, others: Collection[str] = ()) -> str:
             agent.summary,
             _facts(agent),
             agent.method.strip(),
-            "## Departures from the paper",
-            agent.departures,
             "## Parameters",
             _parameters(agent),
             "## Cost and results",

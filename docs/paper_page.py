@@ -195,11 +195,12 @@ def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
 
 
 def _departures(paper: Paper, others: Collection[str]) -> list[str]:
-    """Of the methods, as their modules list them."""
+    """Of the methods, as their pages list them."""
     names = list(dict.fromkeys(Spec.parse(label).name for label in paper.agents))
-    parts = ["What the methods here do otherwise than their papers, as their code says."]
+    parts = ["What the methods here do otherwise than their papers, as their pages say."]
     for name in names:
-        parts += [f"**{agent_link(name, '../', others)}**", agent_pages.Described(name, zoo()[name]).departures]
+        departures = agent_pages.Described(name, zoo()[name]).departures.replace("](", "](../agents/")
+        parts += [f"**{agent_link(name, '../', others)}**", departures]
     return parts
 
 

@@ -4,15 +4,6 @@ The obvious answer to a hidden graph, against which methods that learn it on the
 that of the PC algorithm (Spirtes, Glymour & Scheines 2000) in causal-learn (Zheng et al. 2024), with Fisher's z test of
 partial correlations; it is told that the reward causes nothing. What PC leaves undirected is directed as Dor & Tarsi
 (1992) do, so that the diagram is one of the equivalence class where there is any such.
-
-Departures:
-
-* Where there is no such diagram, Dor & Tarsi's algorithm fails. Here the last variable is then one with the fewest
-  effects, and among these the one whose lines make the fewest colliders; arrows that contradict it are turned.
-* The observations get noise of a thousandth of their standard deviations, since deterministic variables make
-  correlations singular. A variable that was never seen to vary has no edges.
-* The graph is learned once, from rounds without intervention. What interventions show later does not change it.
-* If nothing that can be set is a cause of the reward in it, arrows lead to the reward from all that can be.
 """
 
 from __future__ import annotations

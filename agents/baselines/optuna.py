@@ -2,12 +2,6 @@
 
 Akiba, Sano, Yanase, Ohta & Koyama (2019), Optuna: a next-generation hyperparameter optimization framework. Needs the
 extra ``optuna``: ``pip install 'cbo-gym[optuna]'``.
-
-Departures:
-
-* The samplers are Optuna's with their own defaults. TPE draws its first ten trials at random; the initial data enter
-  the study as finished trials and count among them.
-* Every coordinate is a number in [0, 1], also those by which the codec picks a target set, a scope or base arms.
 """
 
 from __future__ import annotations

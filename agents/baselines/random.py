@@ -2,8 +2,6 @@
 
 The action space's own distribution is used: uniform over the box, over the sets of coordinates that a limit allows,
 over target sets or scopes, or over super arms, whatever the mode.
-
-Departures: none.
 """
 
 from __future__ import annotations

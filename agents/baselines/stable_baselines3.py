@@ -1,20 +1,8 @@
 """StableBaselines3: PPO, SAC, DQN and the other algorithms of that library behind the Agent interface.
 
 Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: reliable reinforcement learning
-implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``.
-
-Such an algorithm drives the loop itself, so it learns in a thread of its own, against an environment whose ``step``
-hands the action over and waits for the round's outcome; one of the two threads runs at a time. To train on millions of
-rounds instead, use :mod:`cbo_gym.sb3` without an agent.
-
-Departures:
-
-* Rounds are independent of each other, hence a discount of 0, and what the last round showed says nothing about the
-  next: the policy sees the context where there is one, else a constant.
-* Rewards are standardised by what has been seen, since the library's step sizes expect rewards near 1. The initial
-  data of the task only feed that standardisation: an algorithm learns from the rounds that it plays itself.
-* Learning begins after ten rounds (A2C: five) and takes larger steps than the library's defaults (``SHORT_RUN``), by
-  which PPO would learn for the first time after 2,048.
+implementations. Needs the extra ``sb3``: ``pip install 'cbo-gym[sb3]'``. Such an algorithm drives the loop itself, so
+it learns in a thread of its own, against an environment whose ``step`` hands the action over and waits for the outcome.
 """
 
 from __future__ import annotations

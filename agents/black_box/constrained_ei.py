@@ -3,14 +3,6 @@
 Independent GPs model the reward and every constrained node from the action alone; the action with the greatest
 expected improvement over the best feasible one, times the probability of feasibility, is played. The causal diagram is
 ignored: a baseline for methods that use it.
-
-Departures:
-
-* Improvement is over the best posterior mean among the actions whose constraints are met in posterior mean. Before
-  there is one, it is over the lowest estimate, so that feasibility decides.
-* The logarithm of the smoothed Monte Carlo version is maximised (qLogEI with constraints, Ament et al. 2023, sec. 4),
-  whose gradient does not vanish; indicators are sigmoids with a temperature of a thousandth of the node's spread.
-* What is recommended must be believed to meet the constraints by one standard error.
 """
 
 from __future__ import annotations

@@ -5,15 +5,6 @@ action. Independent GPs model each node from the action; samples of their poster
 with the highest Monte Carlo expected improvement of ``g(h(a))`` is played. The causal diagram is ignored.
 
 Where the task has no composition the reward is modelled by a GP itself, and the method is plain Monte Carlo EI.
-
-Departures:
-
-* Improvement is over the best posterior mean of the objective among the actions played, not over the best reward
-  seen, which noise would inflate; without noise the two agree.
-* The logarithm of a smoothed EI is maximised (qLogEI, Ament et al. 2023), whose gradient does not vanish, with fixed
-  Sobol samples in each round (Balandat et al. 2020); the paper ascends plain EI by stochastic gradients.
-* Hyper-parameters are those of greatest posterior density under BoTorch's default priors; where the task says that a
-  node is not noisy, no noise is learned.
 """
 
 from __future__ import annotations

@@ -3,11 +3,6 @@
 One GP maps the agent's action and the adversary's move to the reward. After every round each action's weight grows with
 the GP's upper confidence bound ``mean + beta * std`` against the move just seen. The causal diagram and the other nodes
 are ignored.
-
-Departures:
-
-* ``beta`` is a constant, as in Sussex et al. (2024), in place of a sequence that grows with the information gained.
-* Hyper-parameters are fitted rather than known, and so is the noise.
 """
 
 from __future__ import annotations

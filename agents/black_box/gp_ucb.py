@@ -3,15 +3,6 @@
 One GP maps the action to the reward; every round plays the action with the highest ``mean + beta * std``. The causal
 diagram and the observations of the other nodes are ignored. In contextual mode the context is a further input, as in
 CGP-UCB (Krause & Ong 2011).
-
-Departures:
-
-* ``beta`` is a constant and multiplies the standard deviation, as in Sussex et al., who pick it from
-  {0.05, 0.5, 5} for each task; Srinivas et al. let the square root of a growing sequence multiply it, which their
-  regret bound needs and which explores too much in practice. The default, 2, was chosen on ToyGraph, PSAGraph,
-  Rosenbrock, Alpine2 and Dropwave; on other seeds of the survey's 14 tasks it recommends better actions than 0.5 (mean
-  score 0.79 against 0.66) and earns as much while learning.
-* Hyper-parameters are fitted rather than known; where the task says that nothing is noisy, no noise is learned.
 """
 
 from __future__ import annotations

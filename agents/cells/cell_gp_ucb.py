@@ -1,15 +1,7 @@
 """CellGPUCB: plain GP-UCB (Srinivas et al. 2010) over a fixed set of cells, to compare with the tree searches.
 
-The candidates are all cells of the K-ary partition down to the greatest depth that ``max_cells`` allows. Every round
-plays the one with the highest ``mean + sqrt(beta_t) std`` of the Gaussian process over cells that GPOO uses, with the
-same schedules of ``beta_t``: what differs from GPOO is that there is no tree and no ``delta(h)``. Recommended is, of
-the cells played, the one with the highest posterior mean.
-
-With the default schedule it often stays in a local maximum, since it lacks the push of ``delta(h)``; with
-``beta="theory"`` it is as good as GPOO on GPBandit1 and 2.
-
-Departures: cells are a fixed set of candidates, where Srinivas et al. have points; hyper-parameters are known where the
-task tells them and else fitted as for GPOO, and ``beta_t`` is GPOO's.
+The candidates are all cells of the K-ary partition down to the greatest depth that ``max_cells`` allows, with the
+Gaussian process and the schedules of ``beta_t`` of GPOO: what differs is that there is no tree and no ``delta(h)``.
 """
 
 from __future__ import annotations

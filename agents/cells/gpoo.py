@@ -1,24 +1,7 @@
 """GPOO: Gaussian Process Optimistic Optimisation (Zhang, Tsuchida & Ong 2022, Algorithm 1).
 
-A tree of cells and one Gaussian process on the means over cells. Round t:
-
-1. of all leaves play the one with the highest ``b = mean + sqrt(beta_t) std + delta(h)``;
-2. update the posterior with the reward;
-3. if ``delta(h) >= sqrt(beta_t) std`` for the leaf played, and ``h <= h_max``, split it into K cells.
-
-Recommended is, of the expanded nodes of greatest depth, the one with the highest posterior mean.
-
-Departures and choices:
-
-* In d dimensions a split cuts the longest edge, so ``delta(h) = c 2^(-h/d)``; in one it is the paper's ``c 2^-h``.
-* Step 3 uses the posterior after the reward, as lines 4 to 6 of the algorithm have it (Eq. 6 reads as if before it).
-* ``beta_t`` is 0.1 log(pi^2 t^2 / (6 theta)) by default, which reproduces the paper's figures; ``beta="theory"`` is
-  Lemma 1, much wider.
-* Where the task tells no kernel, it is fitted to standardised rewards. ``c`` then counts their standard deviations,
-  and its default is ``0.5 (N/2)^(1/d)``: the cells of an even grid that takes half of the budget N vary by half a
-  standard deviation. (With rewards that spread by 0.3 and N = 80 this is 6 in units of the reward, where the paper has
-  14.) A slope from the fitted kernel would be too steep: means over wide cells tell little of the lengthscale, the
-  shortest is as likely as any, and ``delta`` then drowns the estimates and spends every budget on an even grid.
+A tree of cells and one Gaussian process on the means over cells. A round plays the leaf with the highest
+``b = mean + sqrt(beta_t) std + delta(h)`` and splits it if ``delta(h) >= sqrt(beta_t) std``, and ``h <= h_max``.
 """
 
 from __future__ import annotations

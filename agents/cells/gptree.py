@@ -1,30 +1,8 @@
 """GPTree (Shekhar & Javidi 2018, Gaussian process bandits with adaptive discretization, Algorithm 1).
 
 A tree of cells, each represented by its own point, and a Gaussian process. The index of a leaf is
-
-``I = min(mean + beta_n std, mean' + beta_n std' + V(h - 1)) + V(h)``
-
-with the primed quantities those of its parent. Of all leaves take the one with the highest index; while
-``beta_n std <= V(h)`` and ``h <= h_max`` split it and look again, else play it. ``beta_n`` depends on the budget n
-alone, not on the round. Recommended is, of the expanded nodes of greatest depth, the one with the highest mean.
-
-The constants are those of their Claims 1 and 2 for Lipschitz metrics: with u the confidence exponent,
-
-``beta_n = scale sqrt(log n + u)``,  ``h_max = log(n) (1 + 1/alpha) / (2 alpha log 2)``, alpha = 1/2,
-``V(h) = 4 g (sqrt(2 u + C4 + h log K + 4 D log(1/g)) + C3)``, ``g = slope 2^(-h/d)``,
-``C4 = C2 + 2 log(n^2 pi^2 / 6)``,
-
-and C2 = C3 = D = 1, u = 2.
-
-Departures and choices:
-
-* ``scale`` 0.25 and ``slope`` 0.1 are those of the program published with Zhang et al. (2022; run_sim.py,
-  simulation.py); the theory has 1 for both. The program widens every confidence interval by the reward's noise, which
-  is left out here: a mean is what is sought.
-* Feedback over several representative points is modelled as such, with the mean over them in place of the point.
-* The tree may not outgrow ``max_nodes``: ``V`` shrinks so slowly in many dimensions that the splits before the first
-  round would never end.
-* Where the task tells no kernel, it is fitted to standardised rewards, see GPOO.
+``I = min(mean + beta_n std, mean' + beta_n std' + V(h - 1)) + V(h)``, the primed quantities being those of its parent.
+The constants of ``V`` are those of Claims 1 and 2 for Lipschitz metrics, with C2 = C3 = D = 1.
 """
 
 from __future__ import annotations

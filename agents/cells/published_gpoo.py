@@ -1,18 +1,9 @@
 """PublishedGPOO: GPOO as the program behind the figures of Zhang, Tsuchida & Ong (2022) runs it.
 
-The program (github.com/Mengyanz/GPOO, simulation.py) differs from Algorithm 1 of the paper in four points:
-
-* the root is split at once, and its children are played first;
-* each later round splits the leaf with the highest b-value *before* it is played, where ``delta(h)`` permits, and plays
-  the best of the other leaves that were there;
-* radii are those of a noisy reward, ``sqrt(beta_t (std^2 + noise variance))``, not of the mean;
-* the noise's variance is taken for 0.05 of the kernel's, whatever the task tells.
-
-A leaf is then split upon what its neighbours say of it, and the round is spent on the second best. It is kept to
-reproduce Fig. 6: on the published GPBandit3, over six numbers of points and 30 runs, K = 3 has the lowest regret with
-this loop (in 75 % of the bootstrap's resamples at a budget of 25, in 61 % at 50; ``examples/reproduce_gpoo.py``).
-With :class:`GPOO`, which follows the paper's Algorithm 1, regrets are lower for every K; K = 4 is best at 25, K = 5
-at 50.
+The program (github.com/Mengyanz/GPOO, simulation.py) splits the root at once and plays its children first. Each later
+round splits the leaf with the highest b-value *before* it is played, where ``delta(h)`` permits, and plays the best of
+the other leaves. Radii are those of a noisy reward, whose variance is taken for 0.05 of the kernel's. It is kept to
+reproduce Fig. 6 (``examples/reproduce_gpoo.py``); :class:`GPOO` follows the paper's Algorithm 1.
 """
 
 from __future__ import annotations

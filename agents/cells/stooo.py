@@ -1,25 +1,7 @@
 """StoOO (Munos 2014, From bandits to Monte-Carlo tree search, sec. 3.3) and AVE-StoOO (Zhang et al. 2022, Algorithm 2).
 
 Optimistic tree search with the empirical mean of each cell's own rewards: nothing is shared between cells. The leaf
-with the highest ``mean + radius + delta(h)`` is played, one that was never played before any other. With n the budget,
-T the draws of the cell and theta the error probability,
-
-* StoOO, for rewards of single points: ``radius = sqrt(log(n^2 / theta) / (2 T))``;
-* AVE-StoOO, for rewards that are means over a cell, after Eq. 12: ``radius = sqrt(2 log(t^2 / theta) / T)``;
-* AVE-StoOO as the program published with the paper has it (simulation.py), the default:
-  ``radius = log(n^2 / theta) / (2 T)``, without the square root.
-
-The first two split a cell when its radius is down to ``delta(h)``, the program when T is up to the radius: for budgets
-of about 80 after three draws whatever the depth, where Eq. 12 asks for 2, 4, 13, 50, ... It is this rule more than the
-square root that lets the program go deeper.
-
-Departures:
-
-* Both recommend "any deepest expanded node"; here it is the one with the highest empirical mean.
-* Both assume rewards in [0, 1]. ``reward_range`` stretches the radius for others, and ``variation`` then has to be
-  given in the same units.
-* In d dimensions a split cuts the longest edge, so ``delta(h) = c 2^(-h/d)``.
-* The default rule of AVE-StoOO is the published program's, not the paper's.
+with the highest ``mean + radius + delta(h)`` is played, one that was never played before any other.
 """
 
 from __future__ import annotations

@@ -2,10 +2,7 @@
 
 Every leaf has a bound ``b = estimate + confidence radius + delta(h)``, where ``delta(h) = c 2^(-h/d)`` bounds how much
 the function varies in a cell of depth h. Each round plays the leaf with the highest bound; when what is left of its
-uncertainty is no more than its variation, its cell is split. The recommendation, possible at any time, is an expanded
-cell of the greatest depth.
-
-In one dimension ``delta`` is the papers' ``c 2^-h``. In more, a split halves one edge of d, and the exponent follows.
+uncertainty is no more than its variation, its cell is split.
 """
 
 from __future__ import annotations

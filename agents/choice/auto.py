@@ -1,12 +1,7 @@
 """Auto: one name to type. The method follows from what the task tells, by rules that published runs suggest.
 
-Nothing is mixed, and nothing is learned about which method is best: a rule names one, and that one plays the whole run
-as if it had been named itself, with the same seed and so with the same actions. The rules, each with its evidence, are
-in :mod:`cbo_gym.agents.choice.rules`; ``python docs/choice_evidence.py`` holds them against every other agent, on the
-published results.
-
-Departures: none, since there is no paper. Algorithm selection (Rice 1976) usually learns its rules from features of the
-problem; these are written by hand, and few.
+A rule names one method, which plays the whole run as if it had been named itself, with the same seed and so with the
+same actions. The rules, each with its evidence, are in :mod:`cbo_gym.agents.choice.rules`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Which method for which task: for each mode a list of rules, of which the first that holds chooses.
 
-A rule looks at what the task tells, never at its name: the mode, whether a diagram is told, limits to expected values,
-how much was observed before, how many rounds there are. The other rules that hold come next, where a method refuses the
+A rule looks at what the task tells, never at its name. The other rules that hold come next, where a method refuses the
 task or is too slow; ``Random`` plays everything.
 
 Each rule carries its evidence. Scores are the leaderboard's, of the last recommendation: 0 is a random action, 1
 the optimum. *Published* are means over the seeds in ``results``, which ``docs/choice_evidence.py`` computes anew;
-*tried* are runs that were played besides, on one seed from 100 on, or as many as are named. Where nothing tells two
-methods apart, the rule names the one that is better over the mode.
+*tried* are runs that were played besides, on one seed from 100 on, or as many as are named.
 """
 
 from __future__ import annotations

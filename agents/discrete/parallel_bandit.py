@@ -4,9 +4,6 @@ All variables are independent causes of the reward, so that P(Y | do(X = x)) = P
 arm that the system would play by itself. For half of the horizon nothing is set. Then the arms that were seen least are
 played in turn: as many as m, the smallest number for which all others were seen in at least 1 / (m + 1) of the rounds.
 It looks for the best arm at the end, not for rewards on the way.
-
-Departure: the paper plays the arms seen in at most 1 / m of the rounds, which with m = 2 are half of those that are
-seen half of the time; the published program plays the m rarest, and so does this.
 """
 
 from __future__ import annotations

@@ -2,13 +2,6 @@
 
 There are K - 1 phases. In each, the arms that are left are played equally often, and the one with the lowest mean is
 dropped. What is left of the horizon goes to the last arm.
-
-Departures:
-
-* In a phase the arms take turns, the one that was played least first; the paper plays each of them in a row.
-* The paper ends with the last phase. The rounds that rounding leaves go to the last arm here.
-* The paper needs a round for each arm at least. With fewer, arms are played once in random order as far as they go.
-* Initial data count as plays of their arms, but not as rounds of the budget.
 """
 
 from __future__ import annotations

@@ -2,14 +2,6 @@
 
 The prior of every arm is uniform. A reward between 0 and 1 counts as a success with that probability (Agrawal & Goyal
 2012, Algorithm 2).
-
-Departures:
-
-* The papers ask for reward on the way alone. Recommended here is the considered arm with the highest posterior mean, of
-  the rewards themselves, not of the successes drawn for them.
-* Initial data count as plays.
-* POMIS-TS: Lee & Bareinboim (2018) can set every variable but the reward. Those that no arm sets are projected out of
-  the diagram before, as in their paper of 2019; and a task without arms on a possibly optimal set is refused.
 """
 
 from __future__ import annotations

@@ -1,19 +1,8 @@
 """kl-UCB (Cappe, Garivier, Maillard, Munos & Stoltz 2013, sec. 3) on the arms of a causal bandit; POMIS-UCB.
 
 Every arm is played once, in random order; then the one with the greatest q for which
-
-    count * kl(mean, q) <= log t + 3 log log t
-
-holds, kl between Bernoulli distributions. On the possibly optimal arms this is POMIS-UCB (Lee & Bareinboim 2018,
-sec. 5).
-
-Departures:
-
-* The papers ask for reward on the way alone. Recommended here is the considered arm with the highest mean, one success
-  and one failure added to its rewards.
-* Initial data count as plays, and their rounds in t.
-* POMIS-UCB: Lee & Bareinboim (2018) can set every variable but the reward. Those that no arm sets are projected out of
-  the diagram before, as in their paper of 2019; and a task without arms on a possibly optimal set is refused.
+``count * kl(mean, q) <= log t + 3 log log t``, kl between Bernoulli distributions. On the possibly optimal arms this is
+POMIS-UCB (Lee & Bareinboim 2018, sec. 5).
 """
 
 from __future__ import annotations

@@ -3,13 +3,6 @@
 One GP maps the values of all manipulable variables and the time slice to the reward, so that what was learned in
 earlier slices fades in the later ones. A trial maximises expected improvement in the present slice. Neither the diagram
 nor observations are used.
-
-Departures:
-
-* The slice is fixed; the original also chooses when to evaluate.
-* The improvement is over the best posterior mean, in the present slice, of the values played: in the slice itself, and
-  before its first trial in the one before.
-* The last round of a slice plays the best of the trials by the posterior mean.
 """
 
 from __future__ import annotations

@@ -1,26 +1,8 @@
 """DCBO: dynamic causal Bayesian optimisation (Aglietti, Dhir, Gonzalez & Damoulas 2021), Algorithm 1.
 
-In each time slice every minimal intervention set of the slice's diagram has a dynamic causal GP: its prior mean and
-prior standard deviation are the estimate of E[Y_t | do(x_t), what was implemented before] and its uncertainty, which
-observational time series, the unrolled diagram and the outcome of the slice before give (sec. 3.1 and 3.2). A trial
-maximises expected improvement over all sets; the last round of a slice implements the best of the trials.
-
-Departures:
-
-* A variable has one GP of its parents in its own and the slice before, whose kernel adds up functions of each and one
-  of all; the authors' program adds up a GP of the parents in the slice and one of those before it, each fitted alone.
-* All variables of the slice before are held at the values that they had in the implemented round; the program holds
-  those that were set and the reward, and predicts the others. It follows means; here the means are averaged over the
-  noise of the observed mechanisms, as the expectation asks.
-* Hyper-parameters are not handed on from slice to slice, nor are interventional data of earlier slices made into
-  observational ones: both are options of the program that its experiments leave off.
-* Where the task says that trials have no noise, the GPs have none, as in the program; else it is learned. The
-  improvement is over the best posterior mean of the trials, at first over the best prior mean. The program starts from
-  a value that is worse than any, divides by the number of variables that are set, and so first sets a single variable,
-  where the prior mean is the lowest.
-* It does not observe in trials. The program has one round of observing a slice, before the first trial.
-* Where the series tell nothing about a slice, the prior is flat. A slice in which nothing was measured borrows the
-  mechanisms of the last one that was, as the program does.
+In each time slice every minimal intervention set of the slice's diagram has a dynamic causal GP, whose prior is the
+estimate of E[Y_t | do(x_t), what was implemented before] (sec. 3.1 and 3.2). A trial maximises expected improvement
+over all sets; the last round of a slice implements the best of the trials.
 """
 
 from __future__ import annotations

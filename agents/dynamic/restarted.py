@@ -3,14 +3,6 @@
 Neither knows that slices follow on one another. CBO takes each for a problem by itself, with the observations of that
 slice and the minimal intervention sets of its diagram; GP-UCB, in the place of the paper's BO, sets all variables, and
 begins with nothing.
-
-Departures:
-
-* CBO: those of :class:`~cbo_gym.agents.intervention_sets.cbo.CBO`. It does not observe in trials: the authors' program
-  has one round of observing a slice, before the first trial, which the observational data take the place of here.
-* GP-UCB maximises an upper confidence bound, where the paper's BO maximises expected improvement.
-* The last round of a slice plays the best of the trials by the posterior mean; the program, whose trials have no noise,
-  takes the best outcome.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 It is :class:`~cbo_gym.agents.intervention_sets.cbo.CBO` (Aglietti et al. 2020) on the possibly optimal minimal
 intervention sets of the diagram (Lee & Bareinboim 2018): contexts are variables like others, seen only after the round.
-
-Departures: those of CBO. A set is played through the task's scope with the same variables; sets that the task does not
-offer are left out. Where it offers no empty scope, there is no observing.
 """
 
 from __future__ import annotations

@@ -1,56 +1,12 @@
 """CBO: causal Bayesian optimisation (Aglietti, Lu, Paleyes & Gonzalez 2020), EICBO in Sussex et al. (2023), sec. 5.
 
 A GP tells the reward of the values that are set. Its prior comes from the observations: the mean is their estimate of
-E[Y | do(x)], and the uncertainty of that estimate is added to the prior variance. A round
-
-1. observes (plays the empty set) with probability epsilon, which improves the prior of all sets; or else
-2. intervenes: expected improvement over the best action is maximised in every set, divided by the cost of the set,
-   and the best set is played. Where a cost depends on the values too, the best action is that of the greatest quotient.
-   Where nothing is paid, and no costs are given, all sets cost the same.
+E[Y | do(x)] (see :mod:`cbo_gym.agents.surrogates.causal.causal_prior`), and the uncertainty of that estimate is added
+to the prior variance. A round observes (plays the empty set) with probability epsilon, which improves the prior of all
+sets, and else plays the set and values of the greatest expected improvement divided by their cost.
 
 Epsilon depends on the coverage C = Vol(hull of the observations) / Vol(domain) over the variables that are set, and on
-the number N of observations. The paper's Eq. 6 multiplies, C x N / N_max; the authors' program divides,
-C / (N / N_max), so that it observes most at first. Both are offered.
-
-The estimate of E[Y | do(x)] is by simulation, back-door adjustment, or neither, as the diagram allows: see
-:mod:`cbo_gym.agents.surrogates.causal.causal_prior`.
-
-Departures:
-
-* A round gives one noisy reward, where the authors' program sees E[Y | do(x)]. So noise is learned with every GP,
-  and the improvement is over the best posterior mean of the actions played, not over the best reward seen.
-* The empty set is one more set to play, where it is explored: nothing else may be optimal (Y = 1 - (X - U)^2 with X = U
-  naturally), and to observe only now and then would not exploit it. Its posterior is a normal one; it counts as a set
-  of cost 1, or where the task has costs and observing is free, as the cheapest set, since an improvement cannot be
-  divided by its cost of nothing.
-* An observing round is one observation, the authors' are twenty. After N_max of them there are none; what the empty
-  set then still earns is a reward like that of any set, and no longer changes the prior of others. Observed values are
-  clipped to the domain before their hull is taken, without which epsilon could exceed 1.
-* Divided, epsilon is at most 1/2. The authors' program begins with half of N_max; with fewer observations its epsilon
-  could be 1 for dozens of rounds.
-* While there are too few observations for their hull to have a volume, it observes. Without initial data neither form
-  of epsilon would ever begin to.
-* The prior's variance is of the estimate of E[Y | do(x)], without the noise of Y. In simulations GPs are used as in
-  :class:`~cbo_gym.agents.surrogates.causal.gp_network.GPNetwork`, with noise distributions as the task tells them.
-* Where no back-door set exists the prior is flat, although a front door may exist.
-* The paper's expected improvement is of E[Y | do(x)], which one noisy reward does not tell: the best action known stays
-  "improvable" by its own standard deviation, and is played again and again at a local optimum. Every second of the
-  first twenty rounds multiplies it by what a play could teach, ``1 - noise / sqrt(sd^2 + noise^2)`` (augmented expected
-  improvement, Huang, Allen, Notz & Zeng 2006); without noise nothing changes. In all rounds, in the first half, or to
-  the power of the share of rounds that are left, it cost more while learning, and on CBO/CompleteGraph-v0 at the end
-  too (seeds 150 to 169 of the survey's systems and of CBO/ToyGraph-v0 and CBO/CompleteGraph-v0).
-* All sets have one GP, the paper's each one of its own. What the causal prior misses is taken for alike in sets with
-  most variables in common, and noise and scales for the same in all, so that they are learned from all rewards. The
-  paper's prior covariance ``v RBF + s s'`` takes an error of the estimate for the same wherever it is likely, and of
-  one sign; here ``RBF (v + s s' + w n n')`` lets it change with the distance. The last term is large where nothing was
-  observed: there a regression falls back on its mean with an error that knows of the observed range alone, and sets
-  that it thought poor were never tried. The constants were chosen on CBO/SurveySynthetic-v0, CBO/SurveyEcology-v0,
-  CBO/SurveyToyGraph-v0 and CBO/SurveySynthetic2-v0, seeds 100 to 103, for CBO and CEO. ``CBO(in_common=False)``, other
-  methods after CBO, and those that restart it in each slice of time, have a GP a set and the paper's improvement.
-* Hyper-parameters are those of greatest posterior density; the priors of noise and signal variance are relative to
-  the variance of all rewards seen, and the noise is expected to be a good part of it: as much as observations leave
-  unexplained by the variables of the sets, where there are enough. Else a few lucky rewards are taken for a peak, and
-  recommended.
+the number N of observations. The paper's Eq. 6 multiplies, C x N / N_max; the authors' program divides.
 """
 
 from __future__ import annotations

@@ -4,17 +4,6 @@ In hard mode nothing is better than to set the right ones of the reward's parent
 learned: a posterior over sets of parents, by Bayesian linear regression in closed form or by Gaussian processes. The
 causal prior of CBO (Aglietti et al. 2020) is then the mixture of what these sets say of E[Y | do(x)], and CBO plays the
 targets whose variables are all parents in a set that is not negligible.
-
-Departures:
-
-* The prior over sets is uniform over their sizes; the paper's comes from a doubly robust choice of causal features,
-  repeated on bootstrap samples.
-* The noise of the reward is integrated out; the paper sets its variance, and that of the coefficients, to 1.
-* The nonlinear function is a Gaussian process on a grid of scales, not random Fourier features of one scale.
-* As the authors' program has it, the effect of a target takes the other parents as they were observed, even those that
-  the target causes; what was played corrects it. And where a target that holds a variable other than parents is best,
-  which happens where only single variables may be set, it is not found.
-* It observes no more than it is given initially. Those of CBO, its improvement and the empty set among the targets.
 """
 
 from __future__ import annotations

@@ -1,30 +1,8 @@
 """cCBO: constrained causal Bayesian optimisation (Aglietti, Malek, Ktena & Chiappa 2023).
 
-As CBO, with models of the constrained nodes beside that of the reward. The sets that are explored are the constrained
-minimal intervention sets: each variable set can change the reward or a constrained node. In each of these
-
-* a constraint on a variable that is set limits its values;
-* a constraint on a node that the set cannot affect is met or missed whatever is set, as in the observations: where it
-  is missed the set is left out (its *null-feasibility*, sec. 3.1);
-* every other constrained node has a GP as the reward has, independent of it (single-task) or jointly, with
-  correlations that are learned (multi-task, sec. 3.2).
-
-A round plays the set and the values with the greatest constrained expected improvement, E[max(f - f*, 0) 1(feasible)],
-f* being the best feasible value so far (sec. 3.3).
-
-Departures:
-
-* As in CBO a round gives one noisy value of each node, so that f* is the best posterior mean among the actions whose
-  constraints are met in posterior mean. Before there is one, the probability of feasibility alone is maximised.
-* The expectation of the multi-task model is exact given the constrained nodes, which are drawn from their truncated
-  normal distributions one after the other (the simulator of Geweke, Hajivassiliou and Keane); the authors' program
-  counts how many of 1,000 joint draws are feasible.
-* Whether the observations meet a constraint is a probability, by the normal distribution of their mean; the paper
-  compares the mean itself.
-* Of the surrogates the graph-based kernel (G-MTGP) is left out. Prior means come from the observations in both, as in
-  the paper's variants with a plus sign, unless ``causal_prior`` is False.
-* It never observes once there is an observation, as the authors' program after its first round.
-* What is recommended must be believed to meet the constraints by one standard error.
+As CBO, with models of the constrained nodes beside that of the reward, on the constrained minimal intervention sets. A
+round plays the set and the values with the greatest constrained expected improvement, E[max(f - f*, 0) 1(feasible)], f*
+being the best feasible value so far (sec. 3.3).
 """
 
 from __future__ import annotations

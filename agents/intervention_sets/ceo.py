@@ -2,18 +2,6 @@
 
 CBO with a posterior over candidate graphs. Its causal prior is the mixture of those of the graphs, and a round is worth
 what it is expected to tell of the graph and of the optimum together, per unit of cost.
-
-Departures:
-
-* What a round tells of the optimum is a lower bound on the mutual information of its noisy reward with the greatest
-  expected reward of all sets, in closed form (Moss, Leslie, Gonzalez & Rayson 2021). The paper estimates the quantity
-  the other way round, by the entropy of the optimum after imagined rounds, smoothed by kernels, and the optimum's place
-  with it.
-* The two amounts are added, as in the authors' program. That of the graph is left out once its entropy is below
-  ``KNOWN``.
-* The graphs' evidence is exact, by Gaussian processes; the authors add up predictive densities of single rounds, each
-  times a learning rate.
-* Observing is one of the actions and judged as they are. The departures of CBO about noise hold as well.
 """
 
 from __future__ import annotations

@@ -1,21 +1,8 @@
 """HCBO: high-dimensional causal Bayesian optimisation (Wu et al. 2024, ECAI), after the authors' public program.
 
-With many variables there are too many target sets to explore. One is kept for each size: the one that covers the reward
-best. A variable's weight is the best that setting it alone has earned; the weights of what is set are passed down the
-diagram, to each variable the mean of its parents', and what arrives at the reward is the set's coverage. Then, each
-round, the set is played whose mean reward plus alpha times its upper confidence bound is the greatest, at the point of
-that bound; alpha makes the two terms alike in size.
-
-Departures:
-
-* The program spends twenty rounds on the weight of each variable and seven on each set kept, outside of its budget;
-  here they are rounds like others, the initial data among them, and there are fewer by default.
-* A round gives one noisy reward, so a weight is of the best posterior mean, not of the best reward seen.
-* The square of the bound's factor is 0.1, as where the program chooses among sets. It has 10 d log(2 n + 1) as well, of
-  d variables and n rounds, in a function that nothing calls.
-* The sets are those that the task offers. The program searches greedily among all sets.
-* Gaussian processes are those of CBO with a flat prior mean; the program adds up one of each variable where it is told
-  that the system is linear.
+Of the target sets of each size the one is kept that covers the reward best: a variable's weight, the best that setting
+it alone has earned, is passed down the diagram, to each variable the mean of its parents'. Then, each round, the set is
+played whose mean reward plus alpha times its upper confidence bound is the greatest, at the point of that bound.
 """
 
 from __future__ import annotations

@@ -4,17 +4,6 @@ A GP models every node from its parents, its own actions and the adversary's coo
 each action's weight grows with the reward that it might have had against the move just seen: the best over plausible
 functions ``mean + beta * std * eta`` of the nodes, with eta in [-1, 1] and 1 at the reward node (the paper's causal
 upper confidence bound, its Algorithm 2).
-
-Departures:
-
-* In the paper eta is a function of a node's inputs, a network that stochastic gradient descent trains for each action
-  in each round. Here eta is one of -1, 0 and 1 for each node and action, the best of all combinations.
-* ``beta`` is a constant, as in the paper's experiments, and the same in all of them: 0.5. The program's runner has 5 as
-  its default, for a sweep to change; the paper does not say what was chosen.
-* The learning rate is that of the regret bound, which is 0.47 to 0.67 in the registered games of 16 to 256 actions and
-  100 rounds. The program's runner has 0.1 as its default.
-* Hyper-parameters and the noise are fitted.
-* D-CBO-MW, for actions too many to list, is left out.
 """
 
 from __future__ import annotations

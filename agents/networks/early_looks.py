@@ -1,17 +1,10 @@
 """Early looks: what a nearly greedy agent plays in some of the first rounds of a noisy network.
 
-Where nodes are noisy it takes long until an action is known, and the agent settles before: every change of one
-coordinate loses, and two that would have to change together are never changed; a variable that it always sets keeps the
-mechanism that few data tell of. So every second one of the first rounds is another action. For some time after, one in
-five is, where there are no target sets, which lead to other places by themselves, or where latent causes link nodes,
-whose noise nobody tells, so that it takes longer still:
-
-* in hard mode, as long as there are minimal target sets that were not played yet, the action on one of them of which
-  the nodes' mechanisms have most to learn, whatever the reward: what is always set is never learnt otherwise;
-* else the action that is best within wide bounds of all functions, for the most favourable eta of every node: what the
-  model takes for possible is tried while there are rounds left to make use of it.
-
-Without noise an action is known after one round, and the looks of :mod:`cbo_gym.agents.networks.exploration` do better.
+Where nodes are noisy it takes long until an action is known, and the agent settles before. So every second one of the
+first rounds is another action, and for some time after one in five. In hard mode it is the action on the minimal target
+sets not played yet of which the mechanisms have most to learn; else the one that is best within wide bounds of all
+functions, for the most favourable eta of every node. Without noise :mod:`cbo_gym.agents.networks.exploration` does
+better.
 """
 
 from __future__ import annotations

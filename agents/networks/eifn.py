@@ -2,18 +2,6 @@
 
 A GP models every node from its parents and its own actions. Samples of the nodes' posteriors are pushed through the
 graph, and the action with the highest Monte Carlo expected improvement of the reward is played.
-
-Departures:
-
-* Improvement is over the best posterior mean of the reward among the actions played, which on noiseless networks is
-  the best reward seen; with noise the best reward seen would be inflated.
-* The logarithm of a smoothed EI is maximised (qLogEI, Ament et al. 2023) with fixed Sobol samples in each round.
-* The method is for deterministic networks. On noisy ones the nodes' noise is left out of the samples, as in the
-  comparison of Sussex et al. (2023), sec. 5.
-* Expected improvement trusts the model: where that takes a ring of Dropwave for flat, it never looks. Once its action
-  teaches nothing, a round may go elsewhere (:mod:`cbo_gym.agents.networks.exploration`), unless ``explore=False``, or
-  nodes are noisy in hard mode, where looking around costs more than it brings.
-* In hard mode the nodes that are set take their values, and the rest of the network goes on from there.
 """
 
 from __future__ import annotations

@@ -3,33 +3,7 @@
 Every round, for every node: a GP of the node given its parents and own actions tells what the exogenous variable must
 have been in each round, u^; a Gaussian mixture is fitted to the u^; and a decoder, a GP of the node given parents,
 actions and u^, stands for the mechanism (:mod:`cbo_gym.agents.networks.exogenous`). The action with the highest
-``E[mean] + beta E[std]`` of the reward's decoder is played, where u^ of every node is drawn from its mixture and the
-means of the decoders lead from the roots to the reward. The draws of u^ are fixed within a round.
-
-Hard interventions, which the paper leaves out, come at no cost: a node that is set takes its value and learns nothing
-from that round, and every target set is searched.
-
-Departures:
-
-* The spread of a node given its parents is the *noise* of the first GP, and its level varies with the inputs. The
-  paper's formula asks for that; the posterior variance of BoTorch's ``SingleTaskGP`` is not it.
-* The paper's acquisition function has the decoders' standard deviations alone, although its regret bound (Lemma 14.2)
-  has the encoders' too. A decoder that is sure of u^ is soon sure of everything, and the search stops. Here the
-  posterior covariance of each encoder's mean is noise in the data of its decoder, and widens its mixture.
-* sigma in sec. 5.2 is that of the reward's decoder alone. Here what is unknown upstream counts too: ``mean + sd *
-  deviation`` is propagated, in pairs of opposite deviations, and what they do to the average over u^ is a part of the
-  standard deviation. The two parts are added as variances.
-* One deviation moves a decoder for all inputs of a draw, as if its errors were perfectly correlated among them; errors
-  of the spread, and of the parameters of kernels, noise and mixtures, are left out.
-* E[mean] is over the deviations as well as over u^.
-* Kernels extrapolate in the parents and in u^ (``MechanismKernel``, ``DecoderKernel``) where the paper has
-  ``SingleTaskGP``'s, with which the search on Alpine2 stalls.
-* The paper does not print beta; here it is constant.
-* Nodes that the task tells to have no noise have no u^. What else it tells of the noise is not used.
-* The paper assumes that there are no latent causes. In soft mode, a node that shares one with an earlier node has that
-  node's mean given its own inputs as a further input; in hard mode latent causes count as noise.
-* Hyper-parameters are refitted on a schedule that thins out (``RefitSchedule``); u^, mixtures and decoders are computed
-  anew in every round.
+``E[mean] + beta E[std]`` of the reward's decoder is played. A node that is set takes its value and learns nothing.
 """
 
 from __future__ import annotations

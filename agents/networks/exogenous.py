@@ -3,13 +3,8 @@
 Encoder-decoder surrogate of Ren, Wang, Chen & Qian, Causal Bayesian optimization via exogenous distribution learning,
 sec. 4. For a node ``x = f(z, u)`` with z its parents and own actions, a GP gives the mean and the spread of x given z,
 and ``u^ = (x - mean(z)) / spread(z)`` stands for u. A Gaussian mixture is fitted to the u^ of all rounds, and a second
-GP, the decoder, to ``(z, u^) -> x``. Where ``f(z, u) = f_a(z) + f_b(z) f_c(u)``, u^ is f_c(u) standardised, up to sign.
-
-The spread is that of x about its mean, which the noise of the first GP has to describe (its level varies with z),
-and not how uncertain the mean is. That is carried apart: an error e of the mean makes ``u^ = u + e / spread`` of u, so
-that a decoder, which sees u^, would take x for known wherever there are data, however noisy they are. Its outputs
-therefore have noise with the covariance that e has under the first GP, and the mixture is as much wider as u^ may be
-wrong. (Lemma 14.2 of the paper adds the encoder's standard deviation to the decoder's.)
+GP, the decoder, to ``(z, u^) -> x``. An error e of the first GP's mean makes ``u^ = u + e / spread`` of u, so the
+decoder's outputs have noise with the covariance of e, and the mixture is as much wider.
 """
 
 from __future__ import annotations

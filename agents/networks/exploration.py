@@ -1,17 +1,9 @@
 """Exploration: where a network agent looks when the action that it would play teaches nothing.
 
-An agent that is nearly greedy earns most, but it ends where it first came to rest: optimism within a
-model's bounds cannot see what the model has no idea of, say the rings of Dropwave that no action has reached, where
-the fitted amplitude is that of the rings around. So once its action is known, an agent spends a round on one of three
-other actions in turn, at most ``RATE * sqrt(t)`` times in t rounds, so that the share of these rounds goes to zero:
-
-* one that is best under a network drawn from the posterior (Thompson sampling), which leaves local optima that the
-  model can tell from better ones;
-* one that drives a parent of the reward node to its least or greatest value, while a value a little beyond might give
-  a better reward: a model that is too smooth, as of the tip of a cone, is surest where no data lie on the other side
-  (Dropwave's inner ring lies beyond the least radius that such a model can think of);
-* one whose predicted inputs of the reward node are farthest from all that were seen, while the reward is unknown
-  there and may be higher: the inputs of one node are few even where actions have many coordinates.
+Optimism within a model's bounds cannot see what the model has no idea of, such as the rings of Dropwave that no action
+has reached. So once its action is known, an agent spends a round on another one, at most ``RATE * sqrt(t)`` times in t
+rounds: in turn the optimum of a network drawn from the posterior, an action that drives a parent of the reward to its
+least or greatest value, and one whose predicted inputs of the reward node are farthest from all that were seen.
 """
 
 from __future__ import annotations

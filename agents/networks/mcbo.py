@@ -2,33 +2,8 @@
 
 A GP models every node from its parents and its own actions. Between its confidence bounds lie the plausible
 functions ``mean + beta * std * eta`` with eta in [-1, 1]; every round plays the action that is best for the most
-favourable plausible model: ``max over actions and eta of E[Y]``, eta of the reward node being 1.
-
-* Without noise the inputs of a node are fixed given the action, so eta is one number per node, optimised together
-  with the action.
-* With noise eta is a function of the node's parents and actions: a two-layer ReLU network a node. Its parameters
-  and the action are optimised together; the expectation is over fixed quasi-random noise, whose distributions the
-  task tells.
-* Hard interventions: the search covers every target set that is minimal (Lee & Bareinboim 2018); the nodes that are
-  set take their values.
-
-Departures:
-
-* The paper runs stochastic gradient descent from 1,000 random starts. Here eta is first taken as constant: very many
-  random actions with random signs of eta are screened in one batch, the best of them become the starts of the
-  networks (whose output begins at that constant), and Adam improves all starts at once, after some steps the best
-  alone. Fewer starts then reach an acquisition value that is no worse.
-* The paper picks a constant beta for each task, after the fact, and another by average reward than by best reward.
-  The default here needs no such choice: beta is 0.05, the one that earns most while learning, and whatever this
-  leaves unexplored is looked for once the action that it plays teaches nothing
-  (:mod:`cbo_gym.agents.networks.exploration`). On noisy networks, where that is late, every second of the first twenty
-  rounds looks around, and one in five of the next forty where there are no target sets, or latent causes
-  (:mod:`cbo_gym.agents.networks.early_looks`). A node that shares latent causes with all that hear of it is heard of by
-  its signal (:class:`~cbo_gym.agents.surrogates.causal.gp_network.GPNetwork`). A constant beta is the paper's method.
-* The output of a network goes through tanh, which maps to (-1, 1).
-* Constraints, of which the paper knows none, are met pessimistically: see
-  :mod:`cbo_gym.agents.networks.pessimism`. The default beta is then 0.5, without the exploration above, which does not
-  heed them.
+favourable plausible model: ``max over actions and eta of E[Y]``, eta of the reward node being 1. Without noise eta is
+one number per node; with noise it is a two-layer ReLU network of the node's parents and actions.
 """
 
 from __future__ import annotations

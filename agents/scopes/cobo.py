@@ -2,9 +2,6 @@
 
 It is GP-UCB on the one scope "all that may be set, given all that is seen" (Krause & Ong 2011), with the model and the
 exploration of :class:`~cbo_gym.agents.scopes.cocabo.CoCaBO`, from which it differs by its arms alone.
-
-Departures: those of CoCaBO's model. ``beta_t`` grows with the logarithm of the round and has a small factor, the kernel
-has short lengthscales, the noise is expected to be large, and the first five rounds fill the box evenly.
 """
 
 from __future__ import annotations

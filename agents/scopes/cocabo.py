@@ -1,46 +1,9 @@
 """CoCaBO: contextual causal Bayesian optimisation (Arsenyan, Grosnit, Bou-Ammar & Dalalyan), Algorithms 1 and 2.
 
 The possibly optimal mixed policy scopes of the causal diagram are the arms of a bandit; those with equal variables and
-contexts are one arm. Each arm i has a GP from its variables x and contexts c to the reward. A round
-
-1. picks the arm with the highest ``U_i + rho_i(n) / sqrt(n)``, where ``U_i`` is the running average of the upper
-   confidence bounds at the points at which the arm was evaluated, and n their number;
-2. plays in it the x that maximises ``mean + sqrt(beta_i(n)) std`` at the context that was observed;
-3. updates that arm alone.
-
-Averages over contexts are compared, and not the acquisition values of this round's context, since a context that is
-good for one arm would otherwise look like a good arm.
-
-Departures:
-
-* ``U_i`` is the average, over the contexts of all rounds, of the highest bound that the arm's present model has there
-  (:class:`~cbo_gym.agents.scopes.arm_index.HighestBounds`). The running averages of Algorithm 2 keep the optimism of
-  the first rounds for hundreds of rounds; with the bounds of the present model at the points *played*, the random first
-  plays keep an arm down that is best once it plays well, and some never came back. ``index="published"`` plays the
-  running averages.
-* beta_i and rho_i grow as ``log(m d n / delta)``, the theorem's rate, without its factor d (the larger of the numbers
-  of variables and contexts) and its constant: these give bounds that hold for any function and explore for ever.
-  n counts the rounds of all arms here, since with smaller bounds an arm may be wrongly left, and must come back. rho is
-  relative to the standard deviation of the arm's noise.
-* Every arm is first played 8 to 16 times (a quarter of the rounds for all of them), not once: after eight plays each,
-  one run in ten on CoCaAligned had too low a bound for the better arm, and left it for a hundred rounds. The first five
-  have values that fill its box evenly, as HEBO begins with Sobol points: without them a GP whose variables have hardly
-  varied may never learn that they interact with the contexts. The others have promising values, since what compares
-  arms is how well they do at their best.
-* Kernels are squared exponentials with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years. With
-  its present prior, which is made for many dimensions, half of the runs on CoCaFig1 took the reward for linear in X1:
-  they played the ends of its domain alone and never saw that the middle is better. A Matern kernel learns a smooth
-  policy later.
-* Inside an arm bounds are twice as wide as those by which arms are compared. With the narrow ones an arm learns from
-  what it plays itself, and a policy that reacts too little to its context stays; with wide ones in the comparison every
-  arm that was played little looks good for long.
-* One reward carries the noise of every variable that is not set, so the prior of the noise is centred at a third of the
-  variance of the rewards, as in CBO here, not at BoTorch's fiftieth: with that, contexts with lengthscales of a
-  hundredth of their range explained the noise, and what one patient taught was of no use for the next.
-* Hyper-parameters are fitted. The default model is the plain one, which was no worse and takes less time; the one
-  after HEBO is in :mod:`cbo_gym.agents.scopes.warped_gp`. HEBO's own acquisition functions are not used.
-* Where the task offers fewer scopes than the diagram has, what none of its useful scopes sets counts as not
-  manipulable.
+contexts are one arm. Each arm i has a GP from its variables x and contexts c to the reward. A round picks the arm with
+the highest ``U_i + rho_i(n) / sqrt(n)``, an average over contexts (see :mod:`cbo_gym.agents.scopes.arm_index`), and
+plays in it the x that maximises ``mean + sqrt(beta_i(n)) std`` at the context that was observed.
 """
 
 from __future__ import annotations

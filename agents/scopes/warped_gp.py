@@ -1,13 +1,8 @@
 """WarpedGP: the GP with learned warpings of inputs and outputs, after HEBO (Cowen-Rivers et al. 2022).
 
-HEBO's package needs NumPy below 1.25, so what makes its model robust is built here from BoTorch's parts:
-
-* every input goes through the distribution function of a Kumaraswamy distribution, whose two parameters are fitted
-  with the other hyper-parameters under lognormal priors (against non-stationarity);
-* outputs go through the Yeo-Johnson transform that makes them most like a normal sample (against skewed noise);
-* the noise level is learned, as in the base class.
-
-Not taken over are the linear part of HEBO's kernel, beside the Matern one, and its acquisition functions.
+HEBO's package needs NumPy below 1.25, so what makes its model robust is built here from BoTorch's parts: Kumaraswamy
+warpings of the inputs, fitted under lognormal priors, and the Yeo-Johnson transform of the outputs. Not taken over are
+the linear part of HEBO's kernel and its acquisition functions.
 """
 
 from __future__ import annotations

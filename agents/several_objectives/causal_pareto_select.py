@@ -1,23 +1,8 @@
 """Causal ParetoSelect (Bhatija, Zuercher, Thumm & Bohné 2025, Algorithm 1).
 
 Each target set that can be Pareto-optimal on the diagram is a problem of its own, with a GP from its values to each
-objective, a Matérn-5/2 kernel in the paper. A search finds the Pareto set of the posterior means; from it a batch is
-picked greedily, by what each point adds to the hypervolume of the set's front. The batch is played of the set whose
-hypervolume would grow most, relative to what it is. Reference points are the set's worst initial values, so that the
-ends of a front that lie beyond these count for nothing.
-
-Departures:
-
-* The paper takes the search from DGEMO (Konaković Luković, Tian & Matusik 2020): a buffer of cells, local expansion by
-  second derivatives, and a batch from as many families of solutions as there are. Here an evolution with an archive
-  (:mod:`cbo_gym.fronts.search`) finds the Pareto set of the same posterior means, and the batch has no families.
-* The published program first evaluates the batches of all sets and then chooses by the hypervolumes that came out, of
-  evaluations that count only for the set that is chosen. Here, as in the paper, they are predicted.
-* There a round is the mean of 1,000 samples, so that the front is that of what was seen. Here it is one sample, and the
-  front is of the posterior means of the actions played.
-* The program has five random rounds on each set beforehand. Here what the initial data lack of these is played first,
-  set by set in turns. The kernel is squared-exponential.
-* In soft mode the whole box is the one set.
+objective. A search finds the Pareto set of the posterior means; from it a batch is picked greedily, by what each point
+adds to the hypervolume of the set's front. The batch is played of the set whose hypervolume would grow most.
 """
 
 from __future__ import annotations

@@ -1,27 +1,9 @@
 """qNEHVI: noisy expected hypervolume improvement of BoTorch (Daulton, Balandat & Bakshy 2021), on chosen target sets.
 
 A GP from the action to each objective. Every round plays the action with the greatest expected gain of hypervolume over
-the front of what was played, where that front is as uncertain as the model is of it. This is the rival of Bhatija et
-al. (2025) where it sets all variables that can be set, as it does here by default.
-
-* ``qNEHVI`` sets all variables, whatever the graph is.
-* ``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the diagram
-  (:mod:`cbo_gym.scm.scopes.pareto_sets`), with one GP for all of them: its inputs are the values and which of them are
-  set.
-
-In soft mode both search the whole box. What a round costs, where that is an objective, is known and not modelled.
-
-Departures:
-
-* The GPs are this package's, with BoTorch's default prior; of the actions played those enter the acquisition function
-  whose posterior means lie on the front or next below it: at most 24, spread out over it where there are more.
-* The reference point lies below the front of posterior means by a tenth of its range, as BoTorch infers one; here the
-  front is of the actions played and of random ones, or its ends would never count where they are further out.
-* BoTorch would compile a kernel for the processor at hand where it finds a compiler: a minute's wait in each new
-  environment, and other last digits on each processor, by which runs part. The same sums are done by PyTorch here,
-  for all of the process.
-* The logarithm of a smoothed improvement is maximised (qLogNEHVI, Ament et al. 2023), by the search that this package's
-  other agents use.
+the front of what was played, where that front is as uncertain as the model is of it. ``qNEHVI`` sets all variables, as
+the rival of Bhatija et al. (2025) does; ``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the
+diagram (:mod:`cbo_gym.scm.scopes.pareto_sets`).
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
 """qNEHVI-Network: noisy expected hypervolume improvement on a network of GPs. The method is ours, of known parts.
 
-A GP models every node from its parents and its own actions, as for MCBO and EIFN (Astudillo & Frazier 2021; Sussex et
-al. 2023, sec. 3). Networks drawn from the posterior give samples of all objectives together, correlated as the graph
-has it; each is a mean over the nodes' noise. In each drawn network the front is that of the actions played, so that to
-play one of them again gains nothing. The action with the greatest expected gain of hypervolume is played (Daulton,
-Balandat & Bakshy 2021). In hard mode the search covers every minimal target set, and values that are set take the
-nodes' places.
-
-Departures: a drawn function deviates from its posterior mean by the same number of standard deviations everywhere, so
-that one sample needs no joint draw at all points where its inputs lie. Latent common causes are not modelled: where an
-objective has one in common with a variable that can be set, as in MOCBO3, the network is wrong about what to set it
-does.
+Networks drawn from the posterior of a GP per node give samples of all objectives together, each a mean over the nodes'
+noise. The action with the greatest expected gain of hypervolume over the drawn fronts of what was played is played
+(Daulton, Balandat & Bakshy 2021).
 """
 
 from __future__ import annotations

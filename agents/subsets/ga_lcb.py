@@ -2,24 +2,8 @@
 
 First every node's intervention is played by itself, and none, in turns, ``rounds`` times each. Node j is below node i
 if its mean moves by more than half of ``strength`` under the intervention on i. Among those above a node, and those
-that move nothing, the Lasso finds its causes. Then subsets are played that are not known well enough. With ridge
-regressions of every node on its causes, a subset's width is that of the last node in
-
-    w_i = sum of w_j over its causes + scale (|means of the causes|_V^-1 + m_i / sqrt(least eigenvalue of V)),
-
-``m_i`` the norm of the bounds of the causes, a node's bound being 1 plus those of its causes. In phase s, as long as a
-width is at least m 2^-s, m the reward's bound, such a subset is played at random; then those go whose upper bound is
-below the best one by m 2^(1-s). When all widths are below m / sqrt(T), the one with the best upper bound is played.
-
-Departures:
-
-* Constants are estimated, since the noise's mean need not be known: each node has one as one more weight.
-* The Lasso is fitted to standardised causes, in the rounds in which its node was not intervened on; the public program
-  fits it without centring, to all rounds of the first part.
-* Nodes are ordered by how many are below them, and causes come before effects. With errors in the first part the
-  program may find a cycle, and stops.
-* Nodes that cannot be intervened on take no turn in the first part; in the program each plays the empty subset.
-* The Gram matrices start from the identity, as in the program for four layers; in that for two from m^2 times it.
+that move nothing, the Lasso finds its causes. Then subsets are played that are not known well enough, and those
+eliminated whose upper bound is below the best one.
 """
 
 from __future__ import annotations

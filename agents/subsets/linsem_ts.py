@@ -2,12 +2,6 @@
 
 Every node's two vectors of weights have a normal prior N(0, I) and, with noise of a known variance, a normal
 posterior. In every round all vectors are drawn from it, and the subset is played that is the best for them.
-
-Departures:
-
-* The best subset is found without going through the subsets one by one, see :mod:`cbo_gym.scm.linear`, and so for 17
-  nodes at most.
-* Every node has a constant, as one more weight; the public program has a node that is always 1.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ Played is the subset with the greatest
     mean + sqrt(4 log T / plays),
 
 T the horizon; a subset that was never played has a mean of 0 and counts as played once.
-
-Departures: none from the public program. The bound is that of noise with a standard deviation of 1.
 """
 
 from __future__ import annotations

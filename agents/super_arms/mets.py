@@ -4,17 +4,6 @@ As Bauschmann & Maghsudi (2026, sec. V) set it up: the method knows the family o
 ranges of its parameters, and the effects of the base arms on the reward pass through a system of structural equations.
 Every round the parameters of every signal are drawn from their posterior, and so are the coefficients of the equations;
 played is the super arm with the highest expected payoff under the draw.
-
-Departures:
-
-* The paper's effects are linear; here they pass through equations whose edges are found by regression.
-* Signals: the posterior lives on a fixed set of parameters drawn from the prior. Likelihoods are of signals sorted into
-  bins, with a blur of the bins' own width since signals are observed with errors.
-* Coefficients: the edges are those of the sparse regression that SSEM-UCB-JO uses; given them the coefficients have a
-  normal posterior, node by node, with the prior N(0, 1).
-* Expected payoffs are means over draws of the signals, the same quantiles for all super arms.
-* Where there are many super arms, a random part of them is compared in every round, besides the last one played and
-  all that differ from it in one or two base arms.
 """
 
 from __future__ import annotations

@@ -3,16 +3,9 @@
 The payoff of super arm x is r_x(b) = h((I - F)^-1 (x * b)). Its polynomial of degree q about a centre a has a term for
 every multi-index alpha with |alpha| <= q that touches selected base arms only. Base arms are independent, so the
 expected payoff is the sum of D^alpha r_x(a) / alpha! times products of moments about a, and is linear in the
-derivatives (Bauschmann & Maghsudi 2026, sec. III-B).
-
-As in the paper (appendix G1) the derivatives are numerical: divided differences over the grid of the points
-a + spread * (nodes of alpha), |alpha| <= q, which determine a polynomial of degree q; if the payoff is one, they are
-exact at any spread. How wide the differences are matters. Functions such as sin(2 pi y) of sums of such functions have
-derivatives at a point that say nothing about their mean over signals that vary by a quarter of the period, and with
-them the polynomial of degree 4 picks a super arm that is worse than the best by an eighth, on average over systems like
-SSEMPeriodic's, even where F and the signals are known. So the nodes are those of the five-point Gauss-Hermite rule, in
-standard deviations: as wide as the signals vary, with the bounded coefficients that the paper asks of polynomials other
-than Taylor's (sec. III-B). ``reach`` below 1 draws them together; towards 0 they give the derivatives at the point.
+derivatives (Bauschmann & Maghsudi 2026, sec. III-B). As in the paper (appendix G1) these are divided differences, here
+over the nodes of the five-point Gauss-Hermite rule, in standard deviations: as wide as the signals vary. ``reach``
+below 1 draws the nodes together; towards 0 they give the derivatives at the point.
 """
 
 from __future__ import annotations

@@ -2,13 +2,6 @@
 
 With linear edges the payoff is a weighted sum of the signals, and a super arm's index is that sum at the upper
 confidence bounds of the means. There is no bonus for what is not known about the edges.
-
-Departures:
-
-* The paper identifies the edges from the first rounds, exactly if nothing is noisy. Here they are fitted to all rounds
-  as in SSEM-UCB-JO, of which this is the case of degree 1 with linear components (Bauschmann & Maghsudi 2026, sec. V).
-* The intervals of the means are the theory's times 0.0003 by default: at full width they outweigh what is known of the
-  payoff for any horizon that can be played.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Separable structural equations y = F(y) + z, and their l1-regularised regression from observed z and y.
 
-``F[i, j]`` is a combination of a few known component functions of ``y[j]``, such as y, y^2, sin(2 pi y) or tanh(y).
-The graph is unknown and need not be acyclic. (Bauschmann & Maghsudi 2026, sec. II and III-A.)
-
-Departure: nodes are observed with errors, and an error in an argument of F flattens the fitted function however many
-rounds are seen. So after a first regression on the nodes as observed, the arguments are replaced by the solution of the
-fitted equations for the observed z, whose errors are small, and the regression is repeated.
-
-The penalty is chosen node by node: of the sets of edges on the Lasso's path, pruned one edge at a time, the one that
-the extended Bayesian information criterion prefers, weighed by least squares.
+The graph is unknown and need not be acyclic (Bauschmann & Maghsudi 2026, sec. II and III-A). Nodes are observed with
+errors, which flatten the fitted functions. So after a first regression the arguments are replaced by the solution of
+the fitted equations for the observed z, and the regression is repeated. The penalty is chosen node by node: of the sets
+of edges on the Lasso's path, pruned one edge at a time, the one that the extended Bayesian information criterion
+prefers.
 """
 
 from __future__ import annotations

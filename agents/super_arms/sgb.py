@@ -5,14 +5,6 @@ of them is tried together with those chosen so far, ``repetitions`` times, and t
 For the rest of the horizon the super arm of all phases is played. Only rewards are used. With a sample of ``(N / s)
 ln(1 / miss)`` base arms, the best of those left is missed with probability ``miss``, so exploring takes ``N ln(1 /
 miss)`` trials in all.
-
-Departures:
-
-* The number of repetitions is that which balances the cost of exploring against what errors of the mean rewards cost
-  during the rest of the horizon, ``(T sqrt(2 ln T) / (2 N ln(1 / miss)))^(2/3)``; the constants differ from the
-  publication's, the growth with the horizon does not. Exploring takes half of the horizon at most.
-* Recommended is the super arm with the highest mean of its own rewards, which while exploring, and after few
-  repetitions, need not be the one that the phases chose. Initial data count for it, but not for the phases.
 """
 
 from __future__ import annotations

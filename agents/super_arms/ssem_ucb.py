@@ -3,32 +3,7 @@
 A separable system of structural equations is fitted to all rounds. The payoff that it gives a super arm is expanded
 in the base arms' deviations from their means; with empirical moments, at the better end of a confidence interval,
 this is the internal upper confidence bound. The external one favours base arms that were rarely seen. The three
-variants differ in how the system is fitted, in the growth of the external bound and in the moments. The graph is
-learned: of the task's diagram only whether it has cycles is used.
-
-Departures:
-
-* The theory's confidence C is that of any signals in an interval. At its constants the bonuses outweigh the payoff for
-  any horizon that can be played, and scaled down by one number (appendix G1) they are too small where a base arm was
-  seen a few times and too large elsewhere, so that play locks in. Here the data say how wide the internal interval is:
-  the payoff's standard error in the moments (delta method), with the signals' covariances as they were seen, and in the
-  edges out of the super arm's base arms, with the nodes' errors under the fit. A base arm seen m times counts with
-  ``L + 4 L^2`` for ``L = ln t / m``: the two terms of Bernstein's inequality (Audibert, Munos & Szepesvari 2009). All
-  addends of the polynomial move together, as in Eq. 8: each at its own better end they add up to nothing that tells
-  super arms apart.
-* The external bound of the paper, which serves the same end as the doubt about the edges, is off by default.
-* The first super arms see every base arm three times, since equations fitted to less mislead (appendix C); they are in
-  random order, and the last one is filled up.
-* The regression is repeated with the nodes that the fitted equations predict as arguments, since errors in these
-  flatten the fit, and a criterion chooses among the sets of edges on the Lasso's path: see
-  :mod:`cbo_gym.agents.super_arms.separable_fit`.
-* What the polynomials miss of the mean payoff is added to them, where the super arms are few enough: with every fit the
-  equations are solved at signals drawn from those seen, for every super arm, and the mean difference of payoff and
-  polynomial is kept. In one system of ten like SSEMPeriodic's the polynomial of degree 4 picks a super arm that is 3 %
-  worse than the best, for good.
-* The derivatives are differences as wide as the signals vary, see
-  :mod:`cbo_gym.agents.super_arms.payoff_polynomials`, and centres stay where they are between two fits, with moments
-  taken about them.
+variants differ in how the system is fitted, in the growth of the external bound and in the moments.
 """
 
 from __future__ import annotations

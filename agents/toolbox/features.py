@@ -1,17 +1,8 @@
 """ActionFeatures: between the actions of a task and the inputs of a GP.
 
 A *search point* is a vector in [0, 1]: the values of the action and, where the action also chooses coordinates, a
-0/1 membership for each of them.
-
-| task | search point | GP inputs |
-|---|---|---|
-| soft | values | the action |
-| adversarial | values | the action: the nearest point of the grid |
-| soft with a limit | values, membership | the action: null where not a member |
-| hard, contextual | values, membership | values, 0.5 where not in the target set or scope; membership |
-
-Values of coordinates that are not members have no effect on the GP inputs, so their gradient is zero, and so is that
-of the membership: a gradient ascent keeps the membership that it started with.
+0/1 membership for each of them. Values of coordinates that are not members have no effect on the GP inputs, so their
+gradient is zero, and so is that of the membership: a gradient ascent keeps the membership that it started with.
 """
 
 from __future__ import annotations

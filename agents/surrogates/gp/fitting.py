@@ -1,11 +1,8 @@
 """The posterior density of a GP's hyper-parameters given its data, and its maximisation by L-BFGS-B.
 
-``fit_gpytorch_mll`` of BoTorch maximises the same density, but with fewer than a hundred data nine tenths of its time
-are the bookkeeping of autograd. Here the gradient is in closed form: a covariance of the data comes with a
-*pullback*, which takes the gradient of a number with respect to the covariances to that with respect to the
-hyper-parameters. Kernels may bring their own (``closed_form``); for others GPyTorch's autograd does it.
-
-Hyper-parameters are flat arrays here, in whatever units suit the search; most are logarithms.
+A covariance of the data comes with a *pullback*, which takes the gradient of a number with respect to the covariances
+to that with respect to the hyper-parameters: in closed form, which with few data takes a tenth of autograd's time, or
+by GPyTorch's autograd. Hyper-parameters are flat arrays here, in whatever units suit the search; most are logarithms.
 """
 
 from __future__ import annotations

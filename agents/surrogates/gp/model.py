@@ -1,19 +1,10 @@
 """GaussianProcess: the exact GP that the agents put on a reward or on a node.
 
 The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel with the dimension-scaled lognormal
-lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs, in float64. Added here is what a
-bandit needs and BoTorch lacks:
-
-* hyper-parameters are fitted with gradients in closed form (:mod:`cbo_gym.agents.surrogates.gp.fitting`), ten times as
-  fast as by autograd;
-* they are refitted with a warm start on a schedule, now and then also from another lengthscale; between
-  refits new data only extend the cached Cholesky factor, a row each, at unchanged hyper-parameters and
-  standardisation (quadratic instead of cubic cost);
-* predictions come from the cached factor in a few matrix products, about five times faster than a GPyTorch
-  posterior for the small batches of acquisition optimisation, and they are differentiable;
-* the noise may be fixed where the agent is told how large it is. A learned level can be badly wrong: on noiseless
-  Dropwave the most probable explanation of 100 random points is one third noise;
-* another kernel may take the place of the default one.
+lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs, in float64. Hyper-parameters are
+refitted on a schedule with gradients in closed form (:mod:`cbo_gym.agents.surrogates.gp.fitting`); between refits new
+data extend the cached Cholesky factor, from which predictions come in a few matrix products. Noise may be fixed: a
+learned level can be badly wrong, and on noiseless Dropwave takes one third of 100 random points for noise.
 """
 
 from __future__ import annotations
