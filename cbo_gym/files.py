@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbo_gym.errors import ArgumentError, OperationError, printable
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, printable, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +42,10 @@ def require_file(path: Path | str, *endings: str) -> Path:
 
     Raises:
         ArgumentError: if it is a folder, or has another ending.
+        ArgumentTypeError: if it is no path at all.
     """
+    if not isinstance(path, str | Path):
+        raise ArgumentTypeError(f"the file must be given by its path; given {shown(path)}")
     file = Path(path)
     if file.is_dir():
         raise ArgumentError(f"{printable(str(file))} is a folder; give a file in it, such as new{endings[0]}")

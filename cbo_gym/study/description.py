@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from cbo_gym.arguments import is_whole_number, seed_number
+from cbo_gym.errors import CBOGymError
 from cbo_gym.validation import StrictModel
 
-MODES = ("hard", "soft", "contextual", "discrete", "aggregated")
-MOST_VARIABLES = 200
+Mode = Literal["hard", "soft", "contextual", "discrete", "aggregated"]
+MAX_VARIABLES = 200
 # Largest magnitude of a value: acquisition functions of BoTorch overflow from 1e38 on.
 MAX_MAGNITUDE = 1e30
 
@@ -22,11 +25,6 @@ def _sized(number: float) -> float:
     return number
 
 
-def _own_int(given: Any) -> Any:
-    """NumPy's whole numbers as Python's own."""
-    return int(given) if is_whole_number(given) else given
-
-
 def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not -math.inf < low < high < math.inf:
@@ -35,16 +33,16 @@ def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds
 
 
-def _as_list(constraints: Any) -> Any:
-    """None is no constraint, and a string is one."""
-    return [] if constraints is None else [constraints] if isinstance(constraints, str) else constraints
-
-
 Number = Annotated[float, Field(strict=True), AfterValidator(_sized)]
-Whole = Annotated[int, Field(strict=True), BeforeValidator(_own_int)]
+# NumPy's whole numbers become Python's own.
+Whole = Annotated[int, Field(strict=True), BeforeValidator(lambda one: int(one) if is_whole_number(one) else one)]
 Seed = Annotated[int, BeforeValidator(seed_number)]
 Bounds = Annotated[tuple[Number, Number], AfterValidator(_rising)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+# None is no constraint, and a string is one.
+Strings = Annotated[
+    list[str], BeforeValidator(lambda one: [] if one is None else [one] if isinstance(one, str) else one)
+]
 
 
 class Parameter(StrictModel):
@@ -91,10 +89,10 @@ class Description(StrictModel):
     """
 
     name: Name
-    mode: Literal["hard", "soft", "contextual", "discrete", "aggregated"] = "hard"
+    mode: Mode = "hard"
     reward: Name
     direction: Literal["maximize", "minimize"] = "maximize"
-    variables: Annotated[list[Name], Field(max_length=MOST_VARIABLES)] | None = None
+    variables: Annotated[list[Name], Field(max_length=MAX_VARIABLES)] | None = None
     diagram: str | None = None
     ignored: list[Name] = []
     candidates: list[str] = []
@@ -105,7 +103,7 @@ class Description(StrictModel):
     scopes: list[dict[str, list[str]]] | None = None
     arms: list[dict[str, Number]] = []
     reward_range: Bounds | None = None
-    constraints: Annotated[list[str], BeforeValidator(_as_list)] = []
+    constraints: Strings = []
     costs: Any = None
     composition: str | None = None
     noise: dict[str, Number] | None = None
@@ -113,3 +111,13 @@ class Description(StrictModel):
     agent: str
     horizon: Annotated[Whole, Field(ge=1)] = 100
     seed: Seed = 0
+
+
+@contextmanager
+def at(*place: str | int) -> Iterator[None]:
+    """Note at an error which part of a description it is about, as the ``loc`` of pydantic does."""
+    try:
+        yield
+    except CBOGymError as error:
+        error.__dict__.setdefault("place", place)
+        raise

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from pydantic import ValidationError
+
 from cbo_gym.errors import ArgumentError, CBOGymError
-from cbo_gym.study.mistakes import at, mistakes
+from cbo_gym.study.description import Description, at
 from cbo_gym.study.study import described, trusts
-from cbo_gym.yaml_files import Lines
+from cbo_gym.validation import placed_errors
+from cbo_gym.yaml_files import Lines, Place
 
 
 def checked(
@@ -29,37 +33,31 @@ def checked(
     Raises:
         ArgumentError: naming the line, where there is one, and what is wrong there.
     """
-
-    def arguments(fields: Any) -> dict[str, Any]:
-        found = arguments_of(fields, name=name, agent=agent, trusted=trusted)
-        described(**found)
-        return found
-
-    fields: Any = {}
+    fields: Any = ()
     lines = Lines(None)
     try:
         fields, lines = read()
-        return arguments(fields)
+        found = _arguments(fields, name, agent, trusted)
+        described(**found)
+        return found
     except CBOGymError as error:
-        found = mistakes(error, fields, arguments)
-        said = [text if (line := lines.of(place)) is None else f"line {line}: {text}" for place, text in found]
-        raise ArgumentError("; ".join(said)) from error
+        told = [(lines.of(place), text) for place, text in _placed(error, fields)]
+        raise ArgumentError(
+            "; ".join(text if line is None else f"line {line}: {text}" for line, text in told)
+        ) from error
 
 
-def arguments_of(
-    fields: Any, *, name: str | None = None, agent: str | None = None, trusted: Collection[str] = ()
-) -> dict[str, Any]:
-    """The arguments of :func:`create_study`, but for the storage, from a description that anybody may have written.
+def _placed(error: CBOGymError, fields: Iterable[Any]) -> list[tuple[Place, str]]:
+    """The parts of an error, each with the part of the description that it is about, ``()`` if that is not known."""
+    if isinstance(error.__cause__, ValidationError):
+        return placed_errors(error.__cause__, Description)
+    words = re.findall(r"\w+", str(error))
+    named = next(((name,) for name in words if name in fields), ())
+    return [(error.__dict__.get("place", named), str(error))]
 
-    Args:
-        fields: a mapping, as a YAML file holds it.
-        name: of the study, where the fields give none.
-        agent: who suggests, in place of the one that the fields name.
-        trusted: import paths of agents whose code may be run.
 
-    Raises:
-        ArgumentError: if these are no fields, or they name an agent that is an import path nobody trusts.
-    """
+def _arguments(fields: Any, name: str | None, agent: str | None, trusted: Collection[str]) -> dict[str, Any]:
+    """The fields of a description that anybody may have written, as keyword arguments."""
     if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
         raise ArgumentError("a description is a mapping of fields: name, reward, diagram, settable, agent, ...")
     about = dict(fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,10 @@ from cbo_gym.feedback import Feedback
 from cbo_gym.labels import Spec, is_import_path
 from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
-from cbo_gym.study.description import Description
+from cbo_gym.study.description import Description, at
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.history import History, State
 from cbo_gym.study.log import LONGEST_TEXT, TRIES, Log
-from cbo_gym.study.mistakes import at
 from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import DO_WITHOUT, Suggester
 from cbo_gym.study.tables import Columns, TableRow, read_rows
@@ -30,10 +30,9 @@ from cbo_gym.study.thinking import one_at_a_time
 from cbo_gym.study.trials import Entry, Trials, lacking_in
 from cbo_gym.study.units import Done, Units
 from cbo_gym.study.unknown import feedback_of, without_effects
-from cbo_gym.task import Action
 from cbo_gym.validation import field_errors
 
-LONGEST_REASON = 10_000  # characters
+MAX_REASON = 10_000  # characters
 
 
 @dataclass(frozen=True)
@@ -208,9 +207,12 @@ class Study:
             for _ in range(TRIES):
                 state = self._caught_up()
                 first = max(state.trials.entries, default=0) + 1
+                actions = self._suggester.suggest(many, context)
                 asked = [
                     {"number": number, "action": self._units.flat(action), "why": why}
-                    for number, (action, why) in enumerate(self._suggested(many, context), start=first)
+                    for number, (action, why) in enumerate(
+                        zip(actions, self._suggester.reasons(actions), strict=True), start=first
+                    )
                 ]
                 payload = {"trials": asked, "context": None if context is None else dict(context)}
                 if written := self._history.append(state, [("asked", payload)]):
@@ -219,11 +221,6 @@ class Study:
                     made = [self._trial(written.trials.entries[number]) for number in range(first, first + many)]
                     return made[0] if count is None else made
         raise self._busy()
-
-    def _suggested(self, count: int, context: Mapping[str, float] | None) -> Iterator[tuple[Action, str]]:
-        """Actions of the agent, with its reasons."""
-        actions = self._suggester.suggest(count, context)
-        return zip(actions, self._suggester.reasons(actions), strict=True)
 
     def _trial(self, entry: Entry) -> Trial:
         return Trial(entry.number, self._units.done(self._units.read(entry.flat)), entry.why, entry.context)
@@ -240,29 +237,30 @@ class Study:
         Raises:
             ArgumentError: for an unknown trial, one that has ended, or values that do not fit; nothing is stored then.
         """
-        number, read = _number(trial), self._units.values(values)
-        self._append(lambda trials: [("told", self._outcome(trials, number, read, did, ("pending",)))])
+        self._record("told", "pending", trial, values, did)
 
     def correct(self, trial: Trial | int, values: Mapping[str, Any], *, did: Done | None = None) -> None:
         """Correct the outcome of a trial that was recorded wrongly; the agent learns everything anew.
 
         Arguments and errors are those of :meth:`tell`.
         """
-        number, read = _number(trial), self._units.values(values)
-        self._append(lambda trials: [("corrected", self._outcome(trials, number, read, did, ("told",)))])
+        self._record("corrected", "told", trial, values, did)
 
-    def _outcome(
-        self, trials: Trials, number: int, values: Mapping[str, Any], did: Done | None, wanted: tuple[str, ...]
-    ) -> dict[str, Any]:
-        entry = self._require(trials, number, wanted)
-        action = self._units.read(entry.flat)
-        if did is not None:
-            action = self._units.action(did, action)
-        return {
-            "trial": number,
-            "values": self._units.completed(values, action, entry.context),
-            "done": None if did is None else self._units.flat(action),
-        }
+    def _record(self, kind: str, wanted: str, trial: Trial | int, values: Mapping[str, Any], did: Done | None) -> None:
+        number, read = _number(trial), self._units.values(values)
+
+        def outcome(trials: Trials) -> dict[str, Any]:
+            entry = _require(trials, number, wanted)
+            action = self._units.read(entry.flat)
+            if did is not None:
+                action = self._units.action(did, action)
+            return {
+                "trial": number,
+                "values": self._units.completed(read, action, entry.context),
+                "done": None if did is None else self._units.flat(action),
+            }
+
+        self._append(lambda trials: [(kind, outcome(trials))])
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """Record that a trial gave no result; nothing is learned from it.
@@ -271,23 +269,14 @@ class Study:
             ArgumentError: for an unknown trial, one that has ended, or a reason of more than 10,000 characters.
         """
         number = _number(trial)
-        if not isinstance(reason, str) or len(reason) > LONGEST_REASON:
-            raise ArgumentError(f"the reason is a text of at most {LONGEST_REASON} characters")
+        if not isinstance(reason, str) or len(reason) > MAX_REASON:
+            raise ArgumentError(f"the reason is a text of at most {MAX_REASON} characters")
 
-        def failed(trials: Trials) -> list[tuple[str, dict[str, Any]]]:
-            self._require(trials, number, ("pending",))
-            return [("failed", {"trial": number, "reason": reason})]
+        def failure(trials: Trials) -> dict[str, Any]:
+            _require(trials, number, "pending")
+            return {"trial": number, "reason": reason}
 
-        self._append(failed)
-
-    def _require(self, trials: Trials, number: int, wanted: tuple[str, ...]) -> Entry:
-        if number not in trials.entries:
-            raise ArgumentError(f"there is no trial {number}; there are {len(trials.entries)}")
-        entry = trials.entries[number]
-        if entry.status not in wanted:
-            advice = "; correct() changes what was told" if entry.status == "told" else ""
-            raise ArgumentError(f"trial {number} is {entry.status}, not {' or '.join(wanted)}{advice}")
-        return entry
+        self._append(lambda trials: [("failed", failure(trials))])
 
     def recommendation(self, *, context: Mapping[str, float] | None = None) -> dict[str, Any]:
         """The action that the agent would deploy, in the study's units.
@@ -298,9 +287,7 @@ class Study:
         Raises:
             ArgumentError: if nothing has been told yet, or for a wrong context.
         """
-        self._require_context(context)
-        with one_at_a_time():
-            self._caught_up()
+        with self._caught_up_agent(context):
             return self._units.done(self._suggester.recommend(context))
 
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
@@ -316,17 +303,20 @@ class Study:
         Raises:
             ArgumentError: if it cannot be done, nothing is known yet, or for a wrong context.
         """
-        self._require_context(context)
-        with one_at_a_time():
-            self._caught_up()
+        with self._caught_up_agent(context):
             action = self._units.action(do)
             values, interval = self._suggester.expect(action, context)
         assumed = {name: value for name, value in self._units.done(action).items() if name not in do}
         return Expectation(values, interval, assumed)
 
-    def _require_context(self, context: Mapping[str, float] | None) -> None:
+    @contextmanager
+    def _caught_up_agent(self, context: Mapping[str, float] | None) -> Iterator[None]:
+        """Hold the lock of agents, under which the agent has heard of all events."""
         if context is not None:
             self._units.context(context)
+        with one_at_a_time():
+            self._caught_up()
+            yield
 
     def _caught_up(self) -> State:
         """The study as it stands, of which the agent has heard; for the thread that uses agents."""
@@ -367,21 +357,10 @@ class Study:
 
     def to_frame(self) -> pl.DataFrame:
         """One row per trial: ``number``, ``status``, ``do(X)`` as done, the variables, why, the reason, the times."""
-        rows = [
-            {
-                "number": entry.number,
-                "status": entry.status,
-                **self._row(entry.action, entry.values),
-                "why": entry.why,
-                "reason": entry.reason,
-                "asked": entry.asked,
-                "ended": entry.ended,
-            }
-            for entry in self.trials
-        ]
-        schema = {"number": pl.Int64, "status": pl.String, **self._columns()}
-        schema |= dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
-        return pl.DataFrame(rows, schema=schema)
+        rows = [vars(entry) | self._row(entry.action, entry.values) for entry in self.trials]
+        strings = dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
+        schema = {"number": pl.Int64, "status": pl.String, **self._columns(), **strings}
+        return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
 
     def _now(self) -> Trials:
         return self._history.read().trials
@@ -409,6 +388,16 @@ def _read(text: str, log: Log) -> Description:
 
 def _number(trial: Trial | int) -> int:
     return trial.number if isinstance(trial, Trial) else whole_number("trial", trial, at_least=1)
+
+
+def _require(trials: Trials, number: int, wanted: str) -> Entry:
+    if number not in trials.entries:
+        raise ArgumentError(f"there is no trial {number}; there are {len(trials.entries)}")
+    entry = trials.entries[number]
+    if entry.status != wanted:
+        advice = "; correct() changes what was told" if entry.status == "told" else ""
+        raise ArgumentError(f"trial {number} is {entry.status}, not {wanted}{advice}")
+    return entry
 
 
 def _events(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -465,27 +454,25 @@ def described(
     Raises:
         ArgumentError: as there.
     """
-    if isinstance(candidates, str) or not isinstance(candidates, Iterable):
-        raise ArgumentError(f"candidates are a list of diagrams; given {shown(candidates)}")
     with at("diagram"):
         text = None if diagram is None else CausalDiagram.read(diagram).to_dagitty()
     with at("candidates"):
+        if isinstance(candidates, str) or not isinstance(candidates, Iterable):
+            raise ArgumentError(f"candidates are a list of diagrams; given {shown(candidates)}")
         texts = [CausalDiagram.read(one).to_dagitty() for one in candidates]
     label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
-    given = {
-        "name": name,
-        "diagram": text,
-        "candidates": texts,
-        "agent": label,
-        **about,
-    }
+    given = {"name": name, "diagram": text, "candidates": texts, "agent": label, **about}
     require_storable(given)
     try:
         description = without_effects(Description.model_validate(given))
     except ValidationError as error:
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
     own = agent if agent is not None and (not isinstance(agent, str) or not trusts((), agent)) else None
-    _require_player(description, own)
+    units = Units(description, feedback_of(description))
+    # The agent must play the study; nothing is read from a log.
+    suggester = Suggester(None, units, own)  # type: ignore[arg-type]
+    with at("agent"), one_at_a_time():
+        _ = suggester.agent
     return description, own
 
 
@@ -493,14 +480,6 @@ def trusts(trusted: Collection[str], label: str) -> bool:
     """Whether the code of an agent that a description names may be run: it is installed, or its import path trusted."""
     name = Spec.told(label).name
     return not is_import_path(name) or name in {Spec.told(one).name for one in trusted}
-
-
-def _require_player(about: Description, agent: Any) -> None:
-    """The description fits together, and the agent plays it."""
-    units = Units(about, feedback_of(about))
-    suggester = Suggester(None, units, agent)  # type: ignore[arg-type]  # which nothing is read from
-    with one_at_a_time():
-        _ = suggester.agent
 
 
 def load_study(name: str | None = None, *, storage: Path | str, agent: Any = None) -> Study:

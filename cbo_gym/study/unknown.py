@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any, NoReturn
 
 from cbo_gym.errors import ArgumentError, OperationError, did_you_mean
 from cbo_gym.feedback import Feedback, make_feedback
-from cbo_gym.problems.base import MOST_TARGETS, Problem, gaussian_noise, minimal_targets
+from cbo_gym.problems.base import MOST_TARGETS, Problem, gaussian_noise
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.outcomes import Outcomes, check_constraints
 from cbo_gym.problems.own.custom import read_scopes
 from cbo_gym.problems.variations.constraints import read_constraints
 from cbo_gym.scm import CausalDiagram, Normal, StructuralCausalModel, Variable
-from cbo_gym.study.composition import KnownReward, known_reward
-from cbo_gym.study.description import Description
-from cbo_gym.study.mistakes import at
-from cbo_gym.task import ToldGraph
+from cbo_gym.scm.scopes import minimal_intervention_sets
+from cbo_gym.study.composition import known_reward
+from cbo_gym.study.description import Description, at
+from cbo_gym.task import Constraint, ToldGraph
 from cbo_gym.yaml_files import Place
 
 TABLE = ("number", "status", "why", "reason", "asked", "ended")  # columns of a study's table
@@ -34,10 +34,24 @@ def feedback_of(about: Description) -> Feedback:
     """
     diagrams = _diagrams(about)
     variables = _variables(about, diagrams)
-    given = _in_order(diagrams[0], variables) if about.diagram is not None else None
-    scm = StructuralCausalModel(list(_unknown(about, given, variables)), about.reward)
-    constraints = read_constraints(about.constraints, [one.name for one in scm.variables])
-    check_constraints(about.name, constraints, scm)
+    given = None
+    if about.diagram is not None:
+        pairs = [(min(pair), max(pair)) for pair in diagrams[0].bidirected]
+        given = CausalDiagram(variables, diagrams[0].directed, pairs)
+    with at("noise"):
+        scm = StructuralCausalModel(list(_unknown(about, given, variables)), about.reward)
+    constraints = _constraints(about, scm)
+    composition = None
+    if about.composition is not None:
+        if about.mode != "soft":
+            raise ArgumentError(f"a composition belongs to the soft mode; this study is {about.mode}")
+        sign = -1.0 if about.direction == "minimize" else 1.0
+        with at("composition"):
+            composition = known_reward(about.composition, about.reward, variables, sign)
+    targets: list[frozenset[str]] = []
+    if about.settable and about.mode != "discrete":
+        with at("settable" if about.targets is None else "targets"):
+            targets = _targets(about, diagrams, [one.node for one in constraints])
     problem = Problem(
         name=about.name,
         scm=scm,
@@ -47,19 +61,30 @@ def feedback_of(about: Description) -> Feedback:
         action_names=list(about.parameters),
         null_action=_null_action(about),
         manipulable=about.settable,
-        targets=(
-            _targets(about, scm, diagrams, variables, [one.node for one in constraints])
-            if about.settable and about.mode != "discrete"
-            else ()
-        ),
-        composition=_composition(about, variables),
+        targets=targets,
+        composition=composition,
         noise_known=about.noise is not None,
         outcomes=Outcomes(about.reward, constraints),
         told=None if given is not None else ToldGraph(tuple(variables), None, tuple(diagrams)),
-        modes=list(_mode_data(about, scm)),
     )
-    asked = {} if about.costs is None else {"costs": _costs(about)}
-    return make_feedback(problem, about.mode, **asked)
+    if about.arms:
+        problem = _with_arms(about, problem)
+    if about.contexts:
+        sets = _minimal(about, scm.diagram)
+        free = [(target, sorted(set(about.contexts) - scm.diagram.descendants(target))) for target in sets]
+        with at("contexts" if about.scopes is None else "scopes"):
+            scopes = read_scopes(about.scopes or [dict.fromkeys(target, followed) for target, followed in free])
+            problem = problem.with_data(Contexts(tuple(about.contexts), scopes, _nobody_knows_noise))
+    with at("mode"):
+        feedback = make_feedback(problem, about.mode)
+    if about.costs is None:
+        return feedback
+    # What costs nothing would be set for that alone, so the price is 1 where none is named.
+    costs, items = about.costs, (*about.settable, *about.parameters)
+    if isinstance(costs, Mapping) and set(costs) <= set(items):
+        costs = dict.fromkeys(items, 1.0) | dict(costs)
+    with at("costs"):
+        return make_feedback(problem, about.mode, costs=costs)
 
 
 def without_effects(about: Description) -> Description:
@@ -81,14 +106,20 @@ def without_effects(about: Description) -> Description:
             f"{differing} are effects of the reward {about.reward} in one candidate and not in another; leave them out "
             "of variables and candidates, or write candidates in which the reward has no effects"
         )
-    texts = [diagram.subgraph(set(diagram.nodes) - effects).to_dagitty() for diagram in diagrams]
-    for place, name in _needed(about):
+    nodes = {node for diagram in diagrams for node in diagram.nodes}
+    needed = [(place, name) for place, name in _mentioned(about) if place[0] not in ("noise", "units")]
+    for number, constraint in enumerate(about.constraints):
+        place: Place = ("constraints", number)
+        with at(*place):
+            needed += [(place, one.node) for one in read_constraints([constraint], nodes)]
+    for place, name in needed:
         if name in effects:
             with at(*place):
                 raise ArgumentError(
                     f"{place[0]} names {name}, an effect of the reward {about.reward}; what comes after the reward "
                     "cannot change it, and is not modelled: leave it out there"
                 )
+    texts = [diagram.subgraph(set(diagram.nodes) - effects).to_dagitty() for diagram in diagrams]
     changed: dict[str, Any] = {"candidates": texts} if about.candidates else {"diagram": texts[0]}
     for name, kept in (("noise", about.noise), ("units", about.units)):
         changed[name] = kept and {variable: value for variable, value in kept.items() if variable not in effects}
@@ -96,23 +127,10 @@ def without_effects(about: Description) -> Description:
     return about.model_copy(update={**changed, "ignored": [*about.ignored, *sorted(effects)]})
 
 
-def _needed(about: Description) -> Iterator[tuple[Place, str]]:
-    """The names on which fields rest, each behind the place where it stands."""
-    yield from ((place, name) for place, name in _mentioned(about) if place[0] not in ("noise", "units"))
-    for field in ("scopes", "arms"):
-        for number, names in enumerate(getattr(about, field) or ()):
-            yield from (((field, number), name) for name in names)
-    nodes = {node for diagram in _diagrams(about) for node in diagram.nodes}
-    for number, constraint in enumerate(about.constraints):
-        with at("constraints", number):
-            yield from ((("constraints", number), one.node) for one in read_constraints([constraint], nodes))
-
-
 def _diagrams(about: Description) -> list[CausalDiagram]:
     if about.diagram is not None and about.candidates:
         raise ArgumentError("give one diagram, or candidates; both were given")
-    texts = [about.diagram] if about.diagram is not None else about.candidates
-    return [CausalDiagram.from_dagitty(text) for text in texts]
+    return list(map(CausalDiagram.from_dagitty, about.candidates if about.diagram is None else [about.diagram]))
 
 
 def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[str]:
@@ -128,7 +146,8 @@ def _variables(about: Description, diagrams: Sequence[CausalDiagram]) -> list[st
     if clash := sorted(set(names) & set(about.ignored)):
         raise ArgumentError(f"{clash} are variables and ignored; a diagram marks what is not measured by [latent]")
     for place, name in _mentioned(about):
-        if name not in names and not (place[0] == "units" and name in about.parameters):
+        is_checked = place[0] not in ("scopes", "arms") and not (place[0] == "units" and name in about.parameters)
+        if name not in names and is_checked:
             with at(*place):
                 raise ArgumentError(f"{place[0]} names {[name]}{did_you_mean(name, names)}; the variables are {names}")
     if taken := [name for name in names if name in TABLE]:
@@ -148,12 +167,9 @@ def _mentioned(about: Description) -> Iterator[tuple[Place, str]]:
         yield from (((field, name), name) for name in getattr(about, field) or ())
     yield from ((("contexts", number), name) for number, name in enumerate(about.contexts))
     yield from ((("parameters", name, "node"), one.node) for name, one in about.parameters.items())
-    for number, target in enumerate(about.targets or ()):
-        yield from ((("targets", number), name) for name in target)
-
-
-def _in_order(diagram: CausalDiagram, variables: Sequence[str]) -> CausalDiagram:
-    return CausalDiagram(variables, diagram.directed, [(min(pair), max(pair)) for pair in diagram.bidirected])
+    for field in ("targets", "scopes", "arms"):
+        for number, members in enumerate(getattr(about, field) or ()):
+            yield from (((field, number), name) for name in members)
 
 
 def _unknown(about: Description, diagram: CausalDiagram | None, variables: Sequence[str]) -> Iterator[Variable]:
@@ -175,20 +191,17 @@ def _nobody_knows(name: str, *_: object) -> NoReturn:
     raise OperationError(f"nobody knows the mechanism of {name}; a study is told what came of a trial")
 
 
-def _composition(about: Description, variables: Sequence[str]) -> KnownReward | None:
-    if about.composition is None:
-        return None
-    if about.mode != "soft":
-        raise ArgumentError(f"a composition belongs to the soft mode; this study is {about.mode}")
-    return known_reward(about.composition, about.reward, variables, -1.0 if about.direction == "minimize" else 1.0)
+def _nobody_knows_noise(*_: object) -> NoReturn:
+    raise OperationError("nobody knows the noise of a study")
 
 
-def _costs(about: Description) -> Any:
-    """Prices by name, 1 where none is named: what costs nothing would be set for that alone."""
-    items = (*about.settable, *about.parameters)
-    if not isinstance(about.costs, Mapping) or not set(about.costs) <= set(items):
-        return about.costs
-    return dict.fromkeys(items, 1.0) | dict(about.costs)
+def _constraints(about: Description, scm: StructuralCausalModel) -> tuple[Constraint, ...]:
+    names = [one.name for one in scm.variables]
+    for number, one in enumerate(about.constraints):
+        with at("constraints", number):
+            check_constraints(about.name, read_constraints([one], names), scm)
+    with at("constraints"):
+        return read_constraints(about.constraints, names)
 
 
 def _null_action(about: Description) -> list[float]:
@@ -197,53 +210,40 @@ def _null_action(about: Description) -> list[float]:
         low, high = one.bounds
         null = low if one.null is None else one.null
         if not low <= null <= high:
-            raise ArgumentError(f"the null value of {name} must lie in [{low:g}, {high:g}]; given {null:g}")
-        found.append((null - low) / (high - low) if high > low else 0.0)
+            with at("parameters", name):
+                raise ArgumentError(f"the null value of {name} must lie in [{low:g}, {high:g}]; given {null:g}")
+        found.append((null - low) / (high - low))
     return found
 
 
-def _targets(
-    about: Description,
-    scm: StructuralCausalModel,
-    diagrams: Sequence[CausalDiagram],
-    variables: Sequence[str],
-    limited: Sequence[str],
-) -> list[frozenset[str]]:
+def _targets(about: Description, diagrams: Sequence[CausalDiagram], limited: Sequence[str]) -> list[frozenset[str]]:
     """Those that are given, else the minimal ones of what is told; where that is names alone, all sets."""
     if about.targets is not None:
         return list(map(frozenset, about.targets))
-    if about.diagram is not None:
-        return minimal_targets(scm, about.settable, limited)
     if diagrams:
-        systems = [
-            StructuralCausalModel(list(_unknown(about, _in_order(one, variables), variables)), about.reward)
-            for one in diagrams
-        ]
-        return list(
-            dict.fromkeys(chain.from_iterable(minimal_targets(one, about.settable, limited) for one in systems))
-        )
-    return _all_sets(list(about.settable))
-
-
-def _all_sets(names: Sequence[str]) -> list[frozenset[str]]:
+        return list(dict.fromkeys(target for one in diagrams for target in _minimal(about, one, limited)))
+    names = list(about.settable)
     if 2 ** len(names) > MOST_TARGETS:
         raise ArgumentError(
             f"{len(names)} variables have {2 ** len(names)} sets, more than {MOST_TARGETS}; give the targets that may "
             "be set, or a diagram, which leaves few"
         )
-    sizes: Iterable[int] = range(len(names) + 1)
-    return [frozenset(chosen) for size in sizes for chosen in combinations(names, size)]
+    return [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
 
 
-def _mode_data(about: Description, scm: StructuralCausalModel) -> Iterator[Any]:
-    if about.arms:
-        yield Arms(about.arms)
-    if about.contexts:
-        sets = minimal_targets(scm, about.settable)
-        free = [(target, sorted(set(about.contexts) - scm.diagram.descendants(target))) for target in sets]
-        usual = [dict.fromkeys(target, followed) for target, followed in free]
-        yield Contexts(tuple(about.contexts), read_scopes(about.scopes or usual), _no_noise)
+def _minimal(about: Description, diagram: CausalDiagram, limited: Sequence[str] = ()) -> list[frozenset[str]]:
+    """The minimal intervention sets, smaller ones first."""
+    names = list(about.settable)
+    found = minimal_intervention_sets(diagram, about.reward, names, most=MOST_TARGETS, limited=limited)
+    return sorted(found, key=lambda target: (len(target), sorted(map(names.index, target))))
 
 
-def _no_noise(*_: object) -> NoReturn:
-    raise OperationError("nobody knows the noise of a study")
+def _with_arms(about: Description, problem: Problem) -> Problem:
+    try:
+        return problem.with_data(Arms(about.arms))
+    except ArgumentError:
+        # Of two arms that agree the first is named.
+        for number in reversed(range(len(about.arms))):
+            with at("arms", number):
+                Arms(about.arms[number:]).check(problem)
+        raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Literal, NamedTuple
 
 from cbo_gym.arguments import number_in
@@ -49,14 +50,19 @@ def read_constraints(given: object, names: Collection[str]) -> tuple[Constraint,
         names: the system's variables. Of several names that a string may hold, the longest is meant.
 
     Raises:
-        ArgumentError: naming the string that has another form, or whose threshold is not a number.
+        ArgumentError: naming the string that has another form, or whose threshold is not a number; or two constraints
+            that no value can meet.
     """
     strings = [given] if isinstance(given, str) else given
     if not isinstance(strings, list | tuple) or len(strings) > MOST_CONSTRAINTS:
         raise ArgumentError(
             f"constraints must be a list of at most {MOST_CONSTRAINTS} strings such as 'X <= 1.5'; given {shown(given)}"
         )
-    return tuple(dict.fromkeys(one for string in strings for one in _read(string, names)))
+    found = tuple(dict.fromkeys(one for string in strings for one in _read(string, names)))
+    for lower, upper in product(found, found):
+        if lower.node == upper.node and lower.side == ">=" and upper.side == "<=" and lower.threshold > upper.threshold:
+            raise ArgumentError(f"no value meets both {lower} and {upper}; change one of the two constraints")
+    return found
 
 
 class _Match(NamedTuple):

@@ -21,7 +21,6 @@ from starlette.staticfiles import StaticFiles
 from cbo_gym.agent_finder import known_agents
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.files import csv_of
-from cbo_gym.study.description import MODES
 from cbo_gym.study.page.desk import Case, Desk
 from cbo_gym.study.page.door import COOKIE, Door, same
 from cbo_gym.study.page.guard import MOST_BYTES, Guard
@@ -181,7 +180,7 @@ async def show_new(request: Request, names: Names) -> Response:
 def _new(
     request: Request, names: list[str], problem: Problem | None, status: int = 200, rows: int = FIRST_ROWS
 ) -> Response:
-    context = {"problem": problem, "modes": MODES, "agents": known_agents(), "rows": rows, "first": not names}
+    context = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names}
     return page("new", status, typed=problem.typed if problem else {}, **context, **_common(request))
 
 
