@@ -25,6 +25,7 @@ from cbo_gym.scm import (
     System,
     Zero,
 )
+from cbo_gym.scm.formula import non_negative as non_negative
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.scm.values import Composition
 from cbo_gym.task import ToldGraph
@@ -254,13 +255,8 @@ def _is_triple(given: object) -> bool:
     return isinstance(given, list | tuple) and len(given) == 3
 
 
-def non_negative(x: Any) -> Floats:
-    """max(x, 0) in plain arithmetic: several times faster on a single float than a NumPy function."""
-    return 0.5 * (x + abs(x))
-
-
 def clip_fraction(x: Any) -> Floats:
-    """``x`` clipped to [0, 1]; arithmetic for the same reason. Never a rounding error outside."""
+    """``x`` clipped to [0, 1]; arithmetic is several times faster on a single float. Never a rounding error outside."""
     twice_low = x + abs(x)
     twice_rest = 2.0 - twice_low
     return 1.0 - 0.25 * (twice_rest + abs(twice_rest))

@@ -10,6 +10,7 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.formula import Formula
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Distribution, Zero
 from cbo_gym.scm.straight_line import StraightLine
@@ -175,7 +176,8 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
     code = StraightLine(variables)
     code.bind("set_value", _set_value), code.bind("named", _named)
     for i, variable in enumerate(variables):
-        mechanism, name = code.bind(f"mechanism_{i}", variable.mechanism), code.name(variable.name)
+        function = variable.mechanism.function if isinstance(variable.mechanism, Formula) else variable.mechanism
+        mechanism, name = code.bind(f"mechanism_{i}", function), code.name(variable.name)
         parents = {parent: words[parent] for parent in variable.parents}
         causes = [*(words[parent] for parent in variable.parents), *(f"soft[{action}]" for action in variable.actions)]
         call = ", ".join([*causes, code.draw(variable.name)])

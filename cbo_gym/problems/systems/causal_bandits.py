@@ -6,14 +6,15 @@ hang on one cause.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations, product
 
 from cbo_gym.arguments import is_finite_number, whole_number
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.problems.base import Problem
 from cbo_gym.problems.modes.discrete import Arms
+from cbo_gym.problems.systems.building import read_equations
 from cbo_gym.scm import Discrete, Floats, StructuralCausalModel, Variable, own_noise
-from cbo_gym.sums import add_up
 
 LATTIMORE = "Lattimore, Lattimore & Reid (2016), Causal bandits: learning good interventions via causal inference"
 LEE = "Lee & Bareinboim (2018), Structural causal bandits: where to intervene?"
@@ -144,12 +145,13 @@ def _all_arms(names: list[str]) -> list[Arm]:
     return [dict(zip(chosen, bits, strict=True)) for chosen in sets for bits in product((0.0, 1.0), repeat=len(chosen))]
 
 
-def _latent(name: str, probability: float) -> Variable:
-    return Variable(name, own_noise, noise=_bernoulli(probability), observed=False)
-
-
-def _problem(name: str, variables: list[Variable], description: str, section: str) -> Problem:
-    scm = StructuralCausalModel(variables, reward="Y")
+def _problem(
+    name: str, equations: Mapping[str, tuple[str, float]], description: str, section: str, latent: str = ""
+) -> Problem:
+    """A problem from the equation of each variable and the probability that its noise is 1."""
+    noise = {variable: _bernoulli(probability) for variable, (_, probability) in equations.items()}
+    written = {variable: equation for variable, (equation, _) in equations.items()}
+    scm = StructuralCausalModel(read_equations(written, noise, latent=latent), reward="Y")
     return Problem(
         name=name,
         scm=scm,
@@ -160,68 +162,59 @@ def _problem(name: str, variables: list[Variable], description: str, section: st
     )
 
 
-def _odd(*bits: Floats) -> Floats:
-    """Exclusive or."""
-    return add_up(bits) % 2.0
-
-
-def _even(*bits: Floats) -> Floats:
-    return (1.0 + add_up(bits)) % 2.0
-
-
-def _either_or_both(first: Floats, second: Floats, u: Floats) -> Floats:
-    return 1.0 - (1.0 - u) * (1.0 - first * second)
-
-
 def markovian_bandit() -> Problem:
     """MarkovianBandit: Z1 and Z2 cause X1 and X2, which cause the reward; nothing is confounded.
 
     The one set that can be optimal is that of the reward's parents.
     """
-    variables = [
-        Variable("Z1", own_noise, noise=_bernoulli(0.54)),
-        Variable("Z2", own_noise, noise=_bernoulli(0.44)),
-        Variable("X1", _odd, ("Z1", "Z2"), noise=_bernoulli(0.54)),
-        Variable("X2", _even, ("Z1", "Z2"), noise=_bernoulli(0.67)),
-        Variable("Y", _either_or_both, ("X1", "X2"), noise=_bernoulli(0.58)),
-    ]
-    return _problem("MarkovianBandit", variables, "Five binary variables without confounding.", "sec. 5, task 1")
+    equations = {
+        "Z1": ("u", 0.54),
+        "Z2": ("u", 0.44),
+        "X1": ("(Z1 + Z2 + u) % 2.0", 0.54),
+        "X2": ("(1.0 + Z1 + Z2 + u) % 2.0", 0.67),
+        "Y": ("1.0 - (1.0 - u) * (1.0 - X1 * X2)", 0.58),
+    }
+    return _problem("MarkovianBandit", equations, "Five binary variables without confounding.", "sec. 5, task 1")
 
 
 def iv_bandit() -> Problem:
     """IVBandit: the instrumental variable Z moves X, which is confounded with the reward; to set X is never best."""
-    variables = [
-        _latent("U", 0.51),
-        Variable("Z", own_noise, noise=_bernoulli(0.6)),
-        Variable("X", _odd, ("U", "Z"), noise=_bernoulli(0.11)),
-        Variable("Y", _even, ("U", "X"), noise=_bernoulli(0.15)),
-    ]
-    return _problem("IVBandit", variables, "An instrument, a treatment and a confounded reward.", "sec. 5, task 2")
+    equations = {
+        "U": ("u", 0.51),
+        "Z": ("u", 0.6),
+        "X": ("(U + Z + u) % 2.0", 0.11),
+        "Y": ("(1.0 + U + X + u) % 2.0", 0.15),
+    }
+    return _problem("IVBandit", equations, "An instrument, a treatment and a confounded reward.", "sec. 5, task 2", "U")
 
 
 def xyzw_bandit() -> Problem:
     """XYZWBandit: Z -> X -> Y <- W, where X and W are confounded, and Z and Y are."""
-    variables = [
-        _latent("UWX", 0.51),
-        _latent("UYZ", 0.54),
-        Variable("W", _odd, ("UWX",), noise=_bernoulli(0.07)),
-        Variable("Z", _odd, ("UYZ",), noise=_bernoulli(0.05)),
-        Variable("X", _even, ("Z", "UWX"), noise=_bernoulli(0.06)),
-        Variable("Y", _odd, ("UYZ", "X", "W"), noise=_bernoulli(0.06)),
-    ]
-    return _problem("XYZWBandit", variables, "Four binary variables, two pairs of them confounded.", "Fig. 3")
+    equations = {
+        "UWX": ("u", 0.51),
+        "UYZ": ("u", 0.54),
+        "W": ("(UWX + u) % 2.0", 0.07),
+        "Z": ("(UYZ + u) % 2.0", 0.05),
+        "X": ("(1.0 + Z + UWX + u) % 2.0", 0.06),
+        "Y": ("(UYZ + X + W + u) % 2.0", 0.06),
+    }
+    return _problem(
+        "XYZWBandit", equations, "Four binary variables, two pairs of them confounded.", "Fig. 3", "UWX UYZ"
+    )
 
 
 def xyzwst_bandit() -> Problem:
     """XYZWSTBandit: the same with S -> W, and T a cause of X and Y."""
-    variables = [
-        _latent("UWX", 0.51),
-        _latent("UYZ", 0.54),
-        Variable("S", own_noise, noise=_bernoulli(0.45)),
-        Variable("T", own_noise, noise=_bernoulli(0.81)),
-        Variable("W", _odd, ("UWX", "S"), noise=_bernoulli(0.07)),
-        Variable("Z", _odd, ("UYZ",), noise=_bernoulli(0.05)),
-        Variable("X", _even, ("Z", "UWX", "T"), noise=_bernoulli(0.06)),
-        Variable("Y", _odd, ("UYZ", "X", "W", "T"), noise=_bernoulli(0.06)),
-    ]
-    return _problem("XYZWSTBandit", variables, "Six binary variables, two pairs of them confounded.", "sec. 5, task 3")
+    equations = {
+        "UWX": ("u", 0.51),
+        "UYZ": ("u", 0.54),
+        "S": ("u", 0.45),
+        "T": ("u", 0.81),
+        "W": ("(UWX + S + u) % 2.0", 0.07),
+        "Z": ("(UYZ + u) % 2.0", 0.05),
+        "X": ("(1.0 + Z + UWX + T + u) % 2.0", 0.06),
+        "Y": ("(UYZ + X + W + T + u) % 2.0", 0.06),
+    }
+    return _problem(
+        "XYZWSTBandit", equations, "Six binary variables, two pairs of them confounded.", "sec. 5, task 3", "UWX UYZ"
+    )

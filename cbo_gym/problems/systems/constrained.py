@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from cbo_gym.actions import Interval
 from cbo_gym.problems.base import Problem, minimal_targets
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems import survey
-from cbo_gym.problems.systems.hard_graphs import natural_aspirin, sigmoid
-from cbo_gym.scm import Floats, Normal, StructuralCausalModel, System, TruncatedNormal, Uniform, Variable, own_noise
+from cbo_gym.problems.systems.building import hard_problem, read_equations
+from cbo_gym.problems.systems.hard_graphs import AGES, CANCER, NATURAL_ASPIRIN, PSA_LEVEL
+from cbo_gym.scm import Normal, System, TruncatedNormal, Uniform, Variable
 from cbo_gym.task import Constraint
 
 CCBO = "Aglietti, Malek, Ktena & Chiappa (2023), Constrained causal Bayesian optimization"
@@ -40,60 +39,28 @@ def synthetic_1() -> Problem:
     )
 
 
-def _c(a: Floats, u: Floats) -> Floats:
-    return np.exp(-a) / 5.0 + u
-
-
-def _d(b: Floats, c: Floats, u: Floats) -> Floats:
-    return np.cos(b) + c / 10.0 + u
-
-
-def _e(c: Floats, u: Floats) -> Floats:
-    return np.exp(-c) / 10.0 + u
-
-
-def _negated_y(d: Floats, e: Floats, u: Floats) -> Floats:
-    return -(np.cos(d) - d / 5.0 + np.sin(e) - e / 4.0 + u)
-
-
 def synthetic_2() -> Problem:
     """CCBOSynthetic2: A -> C -> {D, E} -> Y and B -> D; C, D and E may not exceed 10.
 
     C = exp(-A) / 5 + N drives D and E to where they cannot be set; the limit keeps A above -log 50.
     """
-    variables = [
-        Variable("A", own_noise, noise=UNIT),
-        Variable("B", own_noise, noise=UNIT),
-        Variable("C", _c, ("A",), noise=UNIT),
-        Variable("D", _d, ("B", "C"), noise=UNIT),
-        Variable("E", _e, ("C",), noise=UNIT),
-        Variable("Y", _negated_y, ("D", "E"), noise=UNIT),
-    ]
+    equations = {
+        "A": "u",
+        "B": "u",
+        "C": "exp(-A) / 5.0 + u",
+        "D": "cos(B) + C / 10.0 + u",
+        "E": "exp(-C) / 10.0 + u",
+        "Y": "-(cos(D) - D / 5.0 + sin(E) - E / 4.0 + u)",
+    }
     sets = ["", "A", "D", "E", "AD", "AE", "DE"]
     return _constrained(
         "CCBOSynthetic2",
-        StructuralCausalModel(variables, reward="Y"),
+        read_equations(equations, UNIT),
         {"A": (-5.0, 5.0), "D": (-1.0, 1.0), "E": (-1.0, 1.0)},
         list(map(frozenset, sets)),
         [Constraint(name, "<=", 10.0) for name in "CDE"],
         "Six variables; three of them may not exceed 10 on average.",
     )
-
-
-def _weight(age: Floats, rate: Floats, calories: Floats, height: Floats, u: Floats) -> Floats:
-    return (rate + 6.8 * age - 5.0 * height) / 13.7 + calories * 150.0 / 7716.0
-
-
-def _bmi(height: Floats, weight: Floats, u: Floats) -> Floats:
-    return weight / (height / 100.0) ** 2
-
-
-def _cancer(age: Floats, bmi: Floats, statin: Floats, aspirin: Floats, u: Floats) -> Floats:
-    return sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * statin + 0.02 * aspirin)
-
-
-def _negated_psa(age: Floats, bmi: Floats, statin: Floats, aspirin: Floats, cancer: Floats, u: Floats) -> Floats:
-    return -(6.8 + 0.04 * age - 0.15 * bmi - 0.60 * statin + 0.55 * aspirin + cancer + u)
 
 
 def health() -> Problem:
@@ -106,22 +73,30 @@ def health() -> Problem:
     diagram, with ``graph_missing=[("Age", "Y"), ("BMI", "Y")]`` and
     ``graph_added=[("Age", "Statin"), ("Age", "BMI")]``.
     """
-    variables = [
-        Variable("Age", own_noise, noise=Uniform(55.0, 75.0)),
-        Variable("BMR", own_noise, noise=TruncatedNormal(1500.0, 10.0, 1490.0, 1520.0)),
-        Variable("Calories", own_noise, noise=Uniform(-100.0, 100.0)),
-        Variable("Height", own_noise, noise=TruncatedNormal(175.0, 10.0, 170.0, 180.0)),
-        Variable("Weight", _weight, ("Age", "BMR", "Calories", "Height")),
-        Variable("BMI", _bmi, ("Height", "Weight")),
-        Variable("Statin", own_noise, noise=Uniform(0.0, 1.0)),
-        Variable("Aspirin", natural_aspirin, ("Age", "BMI")),
-        Variable("Cancer", _cancer, ("Age", "BMI", "Statin", "Aspirin")),
-        Variable("Y", _negated_psa, ("Age", "BMI", "Statin", "Aspirin", "Cancer"), noise=Normal(0.0, 0.4)),
-    ]
+    equations = {
+        "Age": "u",
+        "BMR": "u",
+        "Calories": "u",
+        "Height": "u",
+        "Weight": "(BMR + 6.8 * Age - 5.0 * Height) / 13.7 + Calories * 150.0 / 7716.0",
+        "BMI": "Weight / (Height / 100.0) ** 2",
+        "Statin": "u",
+        "Aspirin": NATURAL_ASPIRIN,
+        "Cancer": CANCER,
+        "Y": f"-({PSA_LEVEL})",
+    }
+    noise = {
+        "Age": AGES,
+        "BMR": TruncatedNormal(1500.0, 10.0, 1490.0, 1520.0),
+        "Calories": Uniform(-100.0, 100.0),
+        "Height": TruncatedNormal(175.0, 10.0, 170.0, 180.0),
+        "Statin": Uniform(0.0, 1.0),
+        "Y": Normal(0.0, 0.4),
+    }
     doses = [(), ("Statin",), ("Aspirin",), ("Statin", "Aspirin")]
     return _constrained(
         "CCBOHealth",
-        StructuralCausalModel(variables, reward="Y"),
+        read_equations(equations, noise),
         {"Calories": (-400.0, 400.0), "Statin": (0.0, 1.0), "Aspirin": (0.0, 1.0)},
         [frozenset(), *(frozenset({"Calories", *some}) for some in doses)],
         [Constraint("BMI", "<=", 25.0)],
@@ -149,18 +124,11 @@ def protein() -> Problem:
 
 def _constrained(
     name: str,
-    scm: System,
+    system: System | Sequence[Variable],
     manipulable: Mapping[str, Interval],
     targets: Sequence[frozenset[str]],
     constraints: Sequence[Constraint],
     description: str,
 ) -> Problem:
-    return Problem(
-        name=name,
-        scm=scm,
-        description=description,
-        citation=CCBO,
-        manipulable=manipulable,
-        targets=targets,
-        outcomes=Outcomes(scm.reward, tuple(constraints)),
-    )
+    outcomes = Outcomes("Y", tuple(constraints))
+    return hard_problem(name, system, manipulable, description, CCBO, targets=targets, outcomes=outcomes)

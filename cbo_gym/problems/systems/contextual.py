@@ -16,8 +16,9 @@ from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
 from cbo_gym.problems.modes.contextual import Columns, Contexts
 from cbo_gym.problems.own.custom import read_scopes
-from cbo_gym.problems.systems.hard_graphs import age_and_bmi, natural_doses, psa_variables
-from cbo_gym.scm import Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
+from cbo_gym.problems.systems.building import read_equations
+from cbo_gym.problems.systems.hard_graphs import AGES, DRUGS, PATIENT_EQUATIONS, psa_variables
+from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
 from cbo_gym.sums import add_up
 
@@ -28,10 +29,6 @@ SYMMETRIC = Uniform(-1.0, 1.0)
 def make_scope(contexts_of: Mapping[str, Iterable[str]]) -> Scope:
     """A scope from the contexts of each variable that it sets."""
     return frozenset((variable, frozenset(given)) for variable, given in contexts_of.items())
-
-
-def _copy(cause: Floats, u: Floats) -> Floats:
-    return cause + u
 
 
 def truncated_normal(mean: np.ndarray, std: float, bound: float, uniforms: np.ndarray) -> np.ndarray:
@@ -48,9 +45,27 @@ def truncated_normal(mean: np.ndarray, std: float, bound: float, uniforms: np.nd
     return np.clip(sign * (centre + std * ndtri(low + (high - low) * uniforms)), -bound, bound)
 
 
+def _problem(
+    name: str,
+    variables: Sequence[Variable],
+    manipulable: Mapping[str, Interval],
+    description: str,
+    section: str,
+    contexts: Contexts,
+) -> Problem:
+    return Problem(
+        name=name,
+        scm=StructuralCausalModel(variables, reward="Y"),
+        description=description,
+        citation=f"{COCA}, {section}",
+        manipulable=manipulable,
+        noise_known=False,
+        modes=[contexts],
+    )
+
+
 # PSA ---------------------------------------------------------------------------------------------------------
 
-DRUGS = {"Aspirin": (0.0, 1.0), "Statin": (0.0, 1.0)}
 PATIENT = ("Age", "BMI")
 
 
@@ -71,31 +86,18 @@ def _statin_only(contexts: Columns) -> Columns:
 
 def psa_contextual_1() -> Problem:
     """PSAContextual1: the PSA graph, doses may depend on age and body mass index. The best ones do not."""
-    return Problem(
-        name="PSAContextual1",
-        scm=StructuralCausalModel(psa_variables(), reward="Y"),
-        description="Doses of aspirin and statin by age and body mass index; the reward is the negated PSA level.",
-        citation=f"{COCA}, sec. A.1.1",
-        manipulable=DRUGS,
-        noise_known=False,
-        modes=[Contexts(PATIENT, _psa_scopes(), _patient_noise, _statin_only, "Aspirin = 0, Statin = 1")],
+    return _problem(
+        "PSAContextual1",
+        psa_variables(),
+        DRUGS,
+        "Doses of aspirin and statin by age and body mass index; the reward is the negated PSA level.",
+        "sec. A.1.1",
+        Contexts(PATIENT, _psa_scopes(), _patient_noise, _statin_only, "Aspirin = 0, Statin = 1"),
     )
 
 
-def _age_bmi(age: Any, bmi: Any, u: Floats = 0.0) -> Any:
-    return (age - 55.0) / 21.0 * abs(bmi - 27.0) / 4.0
-
-
-def _quadratic_cancer(aspirin: Floats, statin: Floats, risk: Floats, u: Floats) -> Floats:
-    return statin * statin + risk * risk + 0.5 * aspirin * aspirin
-
-
-def _negated_quadratic_psa(aspirin: Floats, statin: Floats, risk: Floats, cancer: Floats, u: Floats) -> Floats:
-    return -(cancer + 0.5 * aspirin * aspirin + risk * risk - 2.0 * risk * (aspirin + statin) + u)
-
-
 def _doses_by_risk(contexts: Columns) -> Columns:
-    risk = _age_bmi(contexts["Age"], contexts["BMI"])
+    risk = (contexts["Age"] - 55.0) / 21.0 * abs(contexts["BMI"] - 27.0) / 4.0
     return {"Aspirin": risk, "Statin": risk}
 
 
@@ -105,30 +107,20 @@ def psa_contextual_2() -> Problem:
     Y = -((Aspirin - AgeBMI)^2 + (Statin - AgeBMI)^2 + noise) once the cancer term, which the paper's Eq. 30 leaves out
     and its Eq. 32 and 33 need, is put in.
     """
-    variables = [
-        *age_and_bmi(bmi_std=0.1),
-        *natural_doses(),
-        Variable("AgeBMI", _age_bmi, PATIENT),
-        Variable("Cancer", _quadratic_cancer, ("Aspirin", "Statin", "AgeBMI")),
-        Variable("Y", _negated_quadratic_psa, ("Aspirin", "Statin", "AgeBMI", "Cancer"), noise=Normal(0.0, 0.01)),
-    ]
-    return Problem(
-        name="PSAContextual2",
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description="Both doses should follow age and body mass index; the reward is the negated squared distance.",
-        citation=f"{COCA}, sec. A.1.2",
-        manipulable=DRUGS,
-        noise_known=False,
-        modes=[
-            Contexts(
-                PATIENT,
-                _psa_scopes(),
-                _patient_noise,
-                _doses_by_risk,
-                "Aspirin = Statin = (Age - 55) / 21 * |BMI - 27| / 4",
-                value=0.0,
-            )
-        ],
+    equations = {
+        **PATIENT_EQUATIONS,
+        "AgeBMI": "(Age - 55.0) / 21.0 * abs(BMI - 27.0) / 4.0",
+        "Cancer": "Statin * Statin + AgeBMI * AgeBMI + 0.5 * Aspirin * Aspirin",
+        "Y": "-(Cancer + 0.5 * Aspirin * Aspirin + AgeBMI * AgeBMI - 2.0 * AgeBMI * (Aspirin + Statin) + u)",
+    }
+    policy = "Aspirin = Statin = (Age - 55) / 21 * |BMI - 27| / 4"
+    return _problem(
+        "PSAContextual2",
+        read_equations(equations, {"Age": AGES, "BMI": Normal(0.0, 0.1), "Y": Normal(0.0, 0.01)}),
+        DRUGS,
+        "Both doses should follow age and body mass index; the reward is the negated squared distance.",
+        "sec. A.1.2",
+        Contexts(PATIENT, _psa_scopes(), _patient_noise, _doses_by_risk, policy, value=0.0),
     )
 
 
@@ -138,14 +130,6 @@ def psa_contextual_2() -> Problem:
 def _pair_scopes() -> list[Scope]:
     """The two scopes that may be optimal, then both variables at once, and none."""
     return [make_scope(dict.fromkeys(chosen, "C")) for chosen in (("X1",), ("X2",), ("X1", "X2"), ())]
-
-
-def _damped(latent: Floats, x1: Floats, c: Floats, u: Floats) -> Floats:
-    return latent * np.exp(-((x1 + c) * (x1 + c)))
-
-
-def _product_plus(latent: Floats, x2: Floats, c: Floats, u: Floats) -> Floats:
-    return latent * x2 + c
 
 
 def _context_is_latent(contexts: Columns, uniforms: Columns) -> Columns:
@@ -162,31 +146,22 @@ def coca_fig1() -> Problem:
     Whatever sets X2 cuts its latent link to the reward and earns 0 on average; whatever ignores the context earns less
     than 1/4.
     """
-    variables = [
-        Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
-        Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
-        Variable("C", _copy, ("U1",)),
-        Variable("X1", _copy, ("U1",)),
-        Variable("X2", _damped, ("U2", "X1", "C")),
-        Variable("Y", _product_plus, ("U2", "X2", "C")),
-    ]
-    return Problem(
-        name="CoCaFig1",
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description="Two latent confounders; setting everything by the context earns nothing.",
-        citation=f"{COCA}, sec. 2, Fig. 1",
-        manipulable={"X1": (-1.0, 1.0), "X2": (-1.0, 1.0)},
-        noise_known=False,
-        modes=[Contexts(("C",), _pair_scopes(), _context_is_latent, _mirrored_context, "X1 = -C", value=1.0 / 3.0)],
+    equations = {
+        "U1": "u",
+        "U2": "u",
+        "C": "U1",
+        "X1": "U1",
+        "X2": "U2 * exp(-((X1 + C) * (X1 + C)))",
+        "Y": "U2 * X2 + C",
+    }
+    return _problem(
+        "CoCaFig1",
+        read_equations(equations, SYMMETRIC, latent="U1 U2"),
+        {"X1": (-1.0, 1.0), "X2": (-1.0, 1.0)},
+        "Two latent confounders; setting everything by the context earns nothing.",
+        "sec. 2, Fig. 1",
+        Contexts(("C",), _pair_scopes(), _context_is_latent, _mirrored_context, "X1 = -C", value=1.0 / 3.0),
     )
-
-
-def _distance(latent: Floats, x1: Any, c: Any, u: Floats) -> Floats:
-    return abs(c - x1) + 0.2 * latent
-
-
-def _cosine_of_distance(latent: Floats, x2: Floats, c: Floats, u: Floats) -> Floats:
-    return np.cos(c - x2) + 0.1 * latent + 0.1 * u
 
 
 def _noisy_context(contexts: Columns, uniforms: Columns) -> Columns:
@@ -205,22 +180,23 @@ def coca_aligned(noise_y: float = 0.1) -> Problem:
         noise_y: standard deviation of the reward's noise, which enters with the factor 0.1 (0.01 to 6.25 in the
             paper's study of robustness).
     """
-    variables = [
-        Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
-        Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
-        Variable("C", _copy, ("U1",), noise=Normal(0.0, 0.1)),
-        Variable("X1", _copy, ("U1",), noise=Normal(0.0, 0.1)),
-        Variable("X2", _distance, ("U2", "X1", "C")),
-        Variable("Y", _cosine_of_distance, ("U2", "X2", "C"), noise=gaussian_noise(noise_y, "noise_y")),
-    ]
-    return Problem(
-        name="CoCaAligned",
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description="Two latent confounders; X2 should equal the context.",
-        citation=f"{COCA}, sec. A.2",
-        manipulable={"X1": (-2.0, 2.0), "X2": (-2.0, 2.0)},
-        noise_known=False,
-        modes=[Contexts(("C",), _pair_scopes(), _noisy_context, _same_as_context, "X2 = C", value=1.0)],
+    equations = {
+        "U1": "u",
+        "U2": "u",
+        "C": "U1 + u",
+        "X1": "U1 + u",
+        "X2": "abs(C - X1) + 0.2 * U2",
+        "Y": "cos(C - X2) + 0.1 * U2 + 0.1 * u",
+    }
+    tenth = Normal(0.0, 0.1)
+    noise = {"U1": SYMMETRIC, "U2": SYMMETRIC, "C": tenth, "X1": tenth, "Y": gaussian_noise(noise_y, "noise_y")}
+    return _problem(
+        "CoCaAligned",
+        read_equations(equations, noise, latent="U1 U2"),
+        {"X1": (-2.0, 2.0), "X2": (-2.0, 2.0)},
+        "Two latent confounders; X2 should equal the context.",
+        "sec. A.2",
+        Contexts(("C",), _pair_scopes(), _noisy_context, _same_as_context, "X2 = C", value=1.0),
     )
 
 
@@ -231,30 +207,8 @@ BYSTANDING_CONTEXTS = tuple(f"Ct{i}" for i in range(1, 51))
 BYSTANDERS = tuple(f"Xt{i}" for i in range(1, 28))
 
 
-def _difference(c0: Floats, latent: Floats, u: Floats) -> Floats:
-    return c0 - latent + u
-
-
 def _mean(values: Sequence[Any]) -> Any:
     return add_up(values) / len(values)
-
-
-def _bystander(*args: Floats) -> Floats:
-    *contexts, u = args
-    return -1.0 + (2.0 + 0.1 * _mean(contexts)) * u
-
-
-def _slightly_steered(*args: Floats) -> Floats:
-    c4, *bystanders, u = args
-    return c4 + 0.01 * _mean(bystanders) + u
-
-
-def _merged(latent: Any, x1: Floats, c1: Floats, c6: Floats, u: Floats) -> Floats:
-    return 0.5 * (c1 + c6) + x1 + 0.3 * abs(latent) + u
-
-
-def _cosine_of_difference(latent: Floats, x2: Floats, c1: Floats, u: Floats) -> Floats:
-    return np.cos(c1 - x2) + 0.1 * latent + u
 
 
 def _large_noise(contexts: Columns, uniforms: Columns) -> Columns:
@@ -302,28 +256,35 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
     upstream = [name for name in contexts if name not in ("C5", "C6")]
     everything = {"X1": contexts, "X2": contexts, **dict.fromkeys(BYSTANDERS, upstream)}
     listed = ({"X1": ("C1", "C6")}, {"X2": ("C1",)}, everything, {}) if scopes is None else scopes
-    tenth = Normal(0.0, 0.1)
-    variables = [
-        Variable("U1", own_noise, noise=SYMMETRIC, observed=False),
-        Variable("U2", own_noise, noise=SYMMETRIC, observed=False),
-        Variable("C0", own_noise, noise=Normal(0.0, 0.2)),
-        Variable("X1", _copy, ("U1",), noise=tenth),
-        Variable("C1", _difference, ("C0", "U1"), noise=tenth),
-        *[Variable(f"C{i}", _copy, (f"C{i - 1}",), noise=tenth) for i in (2, 3, 4, 6)],
-        *[Variable(name, own_noise, noise=Normal(0.0, 0.2)) for name in BYSTANDING_CONTEXTS],
-        *[Variable(name, _bystander, BYSTANDING_CONTEXTS, noise=Uniform()) for name in BYSTANDERS],
-        Variable("C5", _slightly_steered, ("C4", *BYSTANDERS), noise=tenth),
-        Variable("X2", _merged, ("U2", "X1", "C1", "C6"), noise=tenth),
-        Variable("Y", _cosine_of_difference, ("U2", "X2", "C1"), noise=Normal(0.0, 0.01)),
-    ]
-    return Problem(
-        name="CoCaLarge",
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description="57 contexts and 29 variables to set; X2 should equal C1.",
-        citation=f"{COCA}, sec. A.3",
-        manipulable=dict.fromkeys(("X1", "X2", *BYSTANDERS), (-2.0, 2.0)),
-        noise_known=False,
-        modes=[Contexts(contexts, read_scopes(listed), _large_noise, _same_as_c1, "X2 = C1", value=1.0)],
+    mean_of_contexts = f"({' + '.join(BYSTANDING_CONTEXTS)}) / {len(BYSTANDING_CONTEXTS)}"
+    mean_of_bystanders = f"({' + '.join(BYSTANDERS)}) / {len(BYSTANDERS)}"
+    equations = {
+        "U1": "u",
+        "U2": "u",
+        "C0": "u",
+        "X1": "U1 + u",
+        "C1": "C0 - U1 + u",
+        **{f"C{i}": f"C{i - 1} + u" for i in (2, 3, 4, 6)},
+        **dict.fromkeys(BYSTANDING_CONTEXTS, "u"),
+        **dict.fromkeys(BYSTANDERS, f"-1.0 + (2.0 + 0.1 * ({mean_of_contexts})) * u"),
+        "C5": f"C4 + 0.01 * ({mean_of_bystanders}) + u",
+        "X2": "0.5 * (C1 + C6) + X1 + 0.3 * abs(U2) + u",
+        "Y": "cos(C1 - X2) + 0.1 * U2 + u",
+    }
+    noise = {
+        **dict.fromkeys(equations, Normal(0.0, 0.1)),
+        **dict.fromkeys(("C0", *BYSTANDING_CONTEXTS), Normal(0.0, 0.2)),
+        **dict.fromkeys(("U1", "U2"), SYMMETRIC),
+        **dict.fromkeys(BYSTANDERS, Uniform()),
+        "Y": Normal(0.0, 0.01),
+    }
+    return _problem(
+        "CoCaLarge",
+        read_equations(equations, noise, latent="U1 U2"),
+        dict.fromkeys(("X1", "X2", *BYSTANDERS), (-2.0, 2.0)),
+        "57 contexts and 29 variables to set; X2 should equal C1.",
+        "sec. A.3",
+        Contexts(contexts, read_scopes(listed), _large_noise, _same_as_c1, "X2 = C1", value=1.0),
     )
 
 

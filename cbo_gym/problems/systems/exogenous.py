@@ -11,14 +11,13 @@ in the paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
+from itertools import pairwise
 
 from cbo_gym.arguments import require_positive
-from cbo_gym.problems.base import MixtureComponents, Problem, mixture_noise, non_negative
-from cbo_gym.problems.systems.function_networks import alpine_factor, norm, ripple
-from cbo_gym.scm import Distribution, Floats, StructuralCausalModel, Variable
+from cbo_gym.problems.base import MixtureComponents, Problem, mixture_noise
+from cbo_gym.problems.systems.building import read_equations
+from cbo_gym.problems.systems.function_networks import ALPINE2_NODES, DISTANCE, RIPPLE
+from cbo_gym.scm import Distribution, StructuralCausalModel
 
 PAPER = "Ren, Wang, Chen & Qian (2024), Causal Bayesian optimization via exogenous distribution learning"
 
@@ -38,10 +37,11 @@ def dropwave_gmm(
     Raises:
         ArgumentError: if the noise is invalid.
     """
-    variables = [
-        Variable("X0", norm, (), (0, 1), mixture_noise(radius_noise, noise_std, noise_scale)),
-        Variable("Y", ripple, ("X0",), (), mixture_noise(reward_noise, noise_std, noise_scale)),
-    ]
+    noise = {
+        "X0": mixture_noise(radius_noise, noise_std, noise_scale),
+        "Y": mixture_noise(reward_noise, noise_std, noise_scale),
+    }
+    variables = read_equations({"X0": f"{DISTANCE} + u", "Y": RIPPLE}, noise, actions="xy")
     return Problem(
         name="Dropwave-GMM",
         scm=StructuralCausalModel(variables, reward="Y"),
@@ -52,17 +52,12 @@ def dropwave_gmm(
     )
 
 
-def _alpine2(
-    name: str,
-    description: str,
-    citation: str,
-    first: Callable[..., Floats],
-    following: Callable[..., Floats],
-    noise: Distribution,
-) -> Problem:
-    names = [f"X{i}" for i in range(5)] + ["Y"]
-    variables = [Variable(names[0], first, (), (0,), noise)]
-    variables += [Variable(names[i], following, (names[i - 1],), (i,), noise) for i in range(1, 6)]
+def _alpine2(name: str, description: str, citation: str, first: str, following: str, noise: Distribution) -> Problem:
+    """Make a problem of the first node's equation, and of those that follow, with ``{x}`` and their parent ``{X}``."""
+    equations = {"X0": first.format(x="a0")}
+    for i, (previous, node) in enumerate(pairwise(ALPINE2_NODES), start=1):
+        equations[node] = following.format(x=f"a{i}", X=previous)
+    variables = read_equations(equations, noise, actions=[f"a{i}" for i in range(6)])
     return Problem(
         name=name,
         scm=StructuralCausalModel(variables, reward="Y"),
@@ -72,17 +67,6 @@ def _alpine2(
         null_action=(0.5,) * 6,
         noise_known=False,
     )
-
-
-def _dgm_first(x: Floats, u: Floats) -> Floats:
-    square = u * u
-    return (np.cos(x) + 1.2) * square * square - alpine_factor(x)
-
-
-def _dgm_next(previous: Floats, x: Floats, u: Floats) -> Floats:
-    square = u * u
-    spread = previous * previous + 1.2 + np.cos(x)
-    return alpine_factor(x) * previous + 0.1 * square * square * spread
 
 
 def alpine2_dgm(*, noise: MixtureComponents, noise_std: float, noise_scale: float = 1.0) -> Problem:
@@ -107,22 +91,10 @@ def alpine2_dgm(*, noise: MixtureComponents, noise_std: float, noise_scale: floa
         "Alpine2-DGM",
         "Alpine2 whose noise, a fourth power, is scaled by a function of action and parent.",
         f"{PAPER}, sec. 7.3 and 11.3.1",
-        _dgm_first,
-        _dgm_next,
+        "(cos({x}) + 1.2) * (square := u * u) * square - {x}**0.5 * sin({x})",
+        "{x}**0.5 * sin({x}) * {X} + 0.1 * (square := u * u) * square * ({X} * {X} + 1.2 + cos({x}))",
         mixture_noise(noise, noise_std, noise_scale**0.25),
     )
-
-
-def _shifted_factor(x: Floats, u: Floats) -> Floats:
-    return alpine_factor(non_negative(x + u))
-
-
-def _nondgm_first(x: Floats, u: Floats) -> Floats:
-    return -_shifted_factor(x, u)
-
-
-def _nondgm_next(previous: Floats, x: Floats, u: Floats) -> Floats:
-    return _shifted_factor(x, u) * previous
 
 
 def alpine2_nondgm(*, noise: MixtureComponents, noise_std: float) -> Problem:
@@ -141,7 +113,7 @@ def alpine2_nondgm(*, noise: MixtureComponents, noise_std: float) -> Problem:
         "Alpine2-NonDGM",
         "Alpine2 with noise added to the actions, inside the factors.",
         f"{PAPER}, sec. 11.4",
-        _nondgm_first,
-        _nondgm_next,
+        "-((shifted := non_negative({x} + u)) ** 0.5 * sin(shifted))",
+        "(shifted := non_negative({x} + u)) ** 0.5 * sin(shifted) * {X}",
         mixture_noise(noise, noise_std),
     )

@@ -11,46 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from cbo_gym.actions import Costs, Interval
 from cbo_gym.problems.base import Problem, minimal_targets
 from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.problems.systems import function_networks, hard_graphs
-from cbo_gym.problems.systems.hard_graphs import natural_aspirin, sigmoid
-from cbo_gym.scm import (
-    Discrete,
-    Floats,
-    Normal,
-    StructuralCausalModel,
-    TruncatedNormal,
-    Uniform,
-    Variable,
-    own_noise,
-)
+from cbo_gym.problems.systems.building import hard_problem, read_equations
+from cbo_gym.problems.systems.hard_graphs import CANCER, NATURAL_ASPIRIN, NATURAL_STATIN, PSA_LEVEL
+from cbo_gym.scm import Discrete, Normal, StructuralCausalModel, TruncatedNormal, Uniform, Variable
 from cbo_gym.task import Objective
 
 BHATIJA = "Bhatija, Zuercher, Thumm & Bohné (2025), Multi-Objective Causal Bayesian Optimization"
 UNIT = Normal(0.0, 1.0)
-
-
-def _cubed(x3: Floats, x4: Floats, u: Floats) -> Floats:
-    half = (x3 - x4) / 2.0
-    return half * half * half + u
-
-
-def _raised(x3: Floats, x4: Floats, u: Floats) -> Floats:
-    return np.exp((x3 - x4) / 2.0) + u
-
-
-def _from_zero(x1: Floats, x2: Floats, u: Floats) -> Floats:
-    total = x1 + x2
-    return total * total + u
-
-
-def _from_ten(x1: Floats, x2: Floats, u: Floats) -> Floats:
-    missing = x1 + x2 - 10.0
-    return missing * missing + u
 
 
 def mocbo1() -> Problem:
@@ -60,41 +31,21 @@ def mocbo1() -> Problem:
     not set, but driven beyond its domain by X3 and X4: with X1 = 2 to s = 2 + e, where both objectives are 1 more. No
     set of the paper reaches that part.
     """
-    variables = [
-        Variable("X3", own_noise, noise=UNIT),
-        Variable("X4", own_noise, noise=UNIT),
-        Variable("X1", _cubed, ("X3", "X4"), noise=UNIT),
-        Variable("X2", _raised, ("X3", "X4"), noise=UNIT),
-        Variable("Y1", _from_zero, ("X1", "X2"), noise=UNIT),
-        Variable("Y2", _from_ten, ("X1", "X2"), noise=UNIT),
-    ]
+    equations = {
+        "X3": "u",
+        "X4": "u",
+        "X1": "(X3 - X4) / 2.0 * ((X3 - X4) / 2.0) * ((X3 - X4) / 2.0) + u",
+        "X2": "exp((X3 - X4) / 2.0) + u",
+        "Y1": "(X1 + X2) * (X1 + X2) + u",
+        "Y2": "(X1 + X2 - 10.0) * (X1 + X2 - 10.0) + u",
+    }
     return _minimised(
         "MOCBO1",
-        variables,
+        read_equations(equations, UNIT),
         ["Y1", "Y2"],
         {"X1": (-1.0, 2.0), "X2": (-1.0, 2.0), "X3": (-1.0, 1.0), "X4": (-1.0, 1.0)},
         "Four variables whose effects on two objectives pull in opposite directions; both are to be small.",
     )
-
-
-def _squared_from(centre: Floats, u: Floats) -> Floats:
-    return u * u + centre
-
-
-def _halved(x4: Floats, u: Floats) -> Floats:
-    return x4 / 2.0 + u * u
-
-
-def _squared(u: Floats) -> Floats:
-    return u * u
-
-
-def _logarithm(x1: Floats, x2: Floats, u: Floats) -> Floats:
-    return np.log(1.0 + x1 * x1) + 2.0 * x2 * x2
-
-
-def _wave(x2: Floats, x3: Floats, u: Floats) -> Floats:
-    return np.sin(x2 * x2) - x3 * x3 - x2 * x3 + 50.0
 
 
 def mocbo2() -> Problem:
@@ -104,14 +55,19 @@ def mocbo2() -> Problem:
     published equations neither objective is noisy, and the latent U, which confounds X4 and Y1 in the diagram, is
     multiplied by 0 in Y1. That diagram lacks the edge X2 -> Y1, which the equation of Y1 has; here it is there.
     """
+    equations = {
+        "U": "u",
+        "X4": "u * u + U",
+        "X1": "X4 / 2.0 + u * u",
+        "X2": "u * u",
+        "X3": "u * u",
+        "Y1": "log(1.0 + X1 * X1) + 2.0 * X2 * X2",
+        "Y2": "sin(X2 * X2) - X3 * X3 - X2 * X3 + 50.0",
+    }
+    noise = {"U": Discrete((-4.0, 4.0), (0.5, 0.5)), **dict.fromkeys(("X1", "X2", "X3", "X4"), UNIT)}
     variables = [
-        Variable("U", own_noise, noise=Discrete((-4.0, 4.0), (0.5, 0.5)), observed=False),
-        Variable("X4", _squared_from, ("U",), noise=UNIT),
-        Variable("X1", _halved, ("X4",), noise=UNIT),
-        Variable("X2", _squared, noise=UNIT),
-        Variable("X3", _squared, noise=UNIT),
-        Variable("Y1", _logarithm, ("X1", "X2"), idle_parents=("U",)),
-        Variable("Y2", _wave, ("X2", "X3")),
+        replace(one, idle_parents=("U",)) if one.name == "Y1" else one
+        for one in read_equations(equations, noise, latent="U")
     ]
     return _minimised(
         "MOCBO2",
@@ -123,64 +79,28 @@ def mocbo2() -> Problem:
     )
 
 
-def _shifted(centre: Floats, u: Floats) -> Floats:
-    return centre + u
-
-
-def _near_origin(x1: Floats, x2: Floats, u: Floats) -> Floats:
-    return x1 * x1 + x2 * x2 + u
-
-
-def _near_corner(x1: Floats, x2: Floats, u: Floats) -> Floats:
-    return (x2 - 5.0) * (x2 - 5.0) + (x1 - 10.0) * (x1 - 10.0) + u
-
-
-def _in_step(x2: Floats, x3: Floats, centre: Floats, u: Floats) -> Floats:
-    return (x2 - 10.0) * (x2 - 10.0) - x3 * centre + u
-
-
 def mocbo3() -> Problem:
     """MOCBO3: three objectives; X3, left alone, keeps in step with the latent U, and whoever sets it loses 25 by that.
 
     The front is at values of X1 and X2 that are set while X3 is not.
     """
-    variables = [
-        Variable("U", own_noise, noise=Discrete((-5.0, 5.0), (0.5, 0.5)), observed=False),
-        Variable("X1", own_noise, noise=UNIT),
-        Variable("X2", own_noise, noise=UNIT),
-        Variable("X3", _shifted, ("U",), noise=UNIT),
-        Variable("Y1", _near_origin, ("X1", "X2"), noise=UNIT),
-        Variable("Y2", _near_corner, ("X1", "X2"), noise=UNIT),
-        Variable("Y3", _in_step, ("X2", "X3", "U"), noise=UNIT),
-    ]
+    equations = {
+        "U": "u",
+        "X1": "u",
+        "X2": "u",
+        "X3": "U + u",
+        "Y1": "X1 * X1 + X2 * X2 + u",
+        "Y2": "(X2 - 5.0) * (X2 - 5.0) + (X1 - 10.0) * (X1 - 10.0) + u",
+        "Y3": "(X2 - 10.0) * (X2 - 10.0) - X3 * U + u",
+    }
+    noise = {**dict.fromkeys(equations, UNIT), "U": Discrete((-5.0, 5.0), (0.5, 0.5))}
     return _minimised(
         "MOCBO3",
-        variables,
+        read_equations(equations, noise, latent="U"),
         ["Y1", "Y2", "Y3"],
         {"X1": (0.0, 5.0), "X2": (0.0, 5.0), "X3": (-5.0, 5.0)},
         "Three variables, one of them confounded with an objective; three objectives are to be small.",
     )
-
-
-def _weight(calories: Floats, rate: Floats, height: Floats, age: Floats, u: Floats) -> Floats:
-    return (rate + 6.8 * age - 5.0 * height) / (13.7 + calories * 150.0 / 7716.0)
-
-
-def _bmi(weight: Floats, height: Floats, u: Floats) -> Floats:
-    metres = height / 100.0
-    return weight / (metres * metres)
-
-
-def _statin(age: Floats, bmi: Floats, u: Floats) -> Floats:
-    return sigmoid(-13.0 + 0.10 * age + 0.20 * bmi)
-
-
-def _cancer(age: Floats, bmi: Floats, aspirin: Floats, statin: Floats, u: Floats) -> Floats:
-    return sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * statin + 0.02 * aspirin)
-
-
-def _psa(age: Floats, bmi: Floats, aspirin: Floats, statin: Floats, cancer: Floats, u: Floats) -> Floats:
-    return 6.8 + 0.04 * age - 0.15 * bmi - 0.60 * statin + 0.55 * aspirin + cancer + u
 
 
 def health() -> Problem:
@@ -191,21 +111,28 @@ def health() -> Problem:
     and {BMI, Aspirin}, the set of the paper, does not. BMR is the basal metabolic rate in kcal a day, Calories the
     daily surplus. Weight divides by calories and all, as the published program does; that of CCBOHealth adds them.
     """
-    variables = [
-        Variable("Calories", own_noise, noise=Uniform(-100.0, 100.0)),
-        Variable("BMR", own_noise, noise=TruncatedNormal(1500.0, 10.0, 1495.0, 1505.0)),
-        Variable("Height", own_noise, noise=TruncatedNormal(175.0, 10.0, 165.0, 195.0)),
-        Variable("Age", own_noise, noise=Normal(65.0, 1.0)),
-        Variable("Weight", _weight, ("Calories", "BMR", "Height", "Age")),
-        Variable("BMI", _bmi, ("Weight", "Height")),
-        Variable("Statin", _statin, ("Age", "BMI")),
-        Variable("Aspirin", natural_aspirin, ("Age", "BMI")),
-        Variable("Cancer", _cancer, ("Age", "BMI", "Aspirin", "Statin")),
-        Variable("PSA", _psa, ("Age", "BMI", "Aspirin", "Statin", "Cancer"), noise=Normal(0.0, 0.4)),
-    ]
+    equations = {
+        "Calories": "u",
+        "BMR": "u",
+        "Height": "u",
+        "Age": "u",
+        "Weight": "(BMR + 6.8 * Age - 5.0 * Height) / (13.7 + Calories * 150.0 / 7716.0)",
+        "BMI": "Weight / (Height / 100.0 * (Height / 100.0))",
+        "Statin": NATURAL_STATIN,
+        "Aspirin": NATURAL_ASPIRIN,
+        "Cancer": CANCER,
+        "PSA": PSA_LEVEL,
+    }
+    noise = {
+        "Calories": Uniform(-100.0, 100.0),
+        "BMR": TruncatedNormal(1500.0, 10.0, 1495.0, 1505.0),
+        "Height": TruncatedNormal(175.0, 10.0, 165.0, 195.0),
+        "Age": Normal(65.0, 1.0),
+        "PSA": Normal(0.0, 0.4),
+    }
     return _minimised(
         "MOCBOHealth",
-        variables,
+        read_equations(equations, noise),
         ["Statin", "PSA"],
         {"BMI": (20.0, 30.0), "Weight": (50.0, 100.0), "Calories": (-100.0, 100.0), "Aspirin": (0.0, 1.0)},
         "A patient's weight and aspirin; the dose of statin and the PSA level are to be small.",
@@ -251,12 +178,12 @@ def _minimised(
     scm = StructuralCausalModel(variables, reward=reward)
     targets = minimal_targets(scm, manipulable, limited=others)
     everything = frozenset(manipulable)
-    return Problem(
-        name=name,
-        scm=scm,
-        description=description,
-        citation=BHATIJA,
-        manipulable=manipulable,
+    return hard_problem(
+        name,
+        scm,
+        manipulable,
+        description,
+        BHATIJA,
         targets=targets if everything in targets else [*targets, everything],
         noise_known=noise_known,
         outcomes=Outcomes(reward, objectives=tuple(Objective(one, "minimize") for one in objectives)),

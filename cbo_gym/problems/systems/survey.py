@@ -9,17 +9,16 @@ The targets are the minimal intervention sets; the survey tries all non-empty su
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from cbo_gym.actions import Interval
-from cbo_gym.problems.base import Problem, minimal_targets
+from cbo_gym.problems.base import Problem
 from cbo_gym.problems.modes.contextual import Columns, Contexts
+from cbo_gym.problems.systems.building import hard_problem, read_equations
 from cbo_gym.problems.systems.contextual import make_scope
-from cbo_gym.problems.systems.hard_graphs import COMPLETE_DOMAINS, complete_variables, toy_middle, toy_reward
-from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable, Zero, own_noise
+from cbo_gym.problems.systems.hard_graphs import COMPLETE_DOMAINS, COMPLETE_EQUATIONS, TOY_REWARD
+from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.sums import add_up
 
 SURVEY = "Huang, Le, Ma & Tran (2026), Causal Bayesian Optimization: Foundations, Methods, and Applications"
@@ -29,37 +28,12 @@ CHAIN_DOMAINS = {"W": (-1.0, 1.0), "Z": (-1.0, 1.0)}
 CHAIN_OPTIMUM = 1.0 + 3.0 * math.sqrt(2.0 / math.pi)  # 1 + 3 E|X|
 
 
-def _system(
-    name: str,
-    variables: list[Variable],
-    manipulable: Mapping[str, Interval],
-    description: str,
-    optimal_do: Mapping[str, float] | None = None,
-    contexts: Contexts | None = None,
-) -> Problem:
-    scm = StructuralCausalModel(variables, reward="Y")
-    return Problem(
-        name=name,
-        scm=scm,
-        description=description,
-        citation=SURVEY,
-        manipulable=manipulable,
-        targets=minimal_targets(scm, manipulable),
-        optimal_do=optimal_do,
-        noise_known=contexts is None,
-        modes=[contexts] if contexts else [],
-    )
-
-
 # Chains of three --------------------------------------------------------------------------------------------
 
 
 def _toy_chain(root: Distribution, noise: Distribution) -> list[Variable]:
-    return [
-        Variable("X", own_noise, noise=root),
-        Variable("Z", toy_middle, ("X",), noise=noise),
-        Variable("Y", toy_reward, ("Z",), noise=noise),
-    ]
+    equations = {"X": "u", "Z": "exp(-X) + u", "Y": TOY_REWARD.format("Z")}
+    return read_equations(equations, {"X": root, "Z": noise, "Y": noise})
 
 
 def toy_graph() -> Problem:
@@ -69,29 +43,27 @@ def toy_graph() -> Problem:
     Z to [-5, 20], and its X is equally spaced with noise of standard deviation 0.5. Here nothing is clipped: what holds
     in observations alone is no mechanism of the system in which it intervenes.
     """
-    return _system(
+    return hard_problem(
         "SurveyToyGraph",
         _toy_chain(Uniform(-5.0, 5.0), TENTH),
         {"X": (-5.0, 5.0), "Z": (-5.0, 20.0)},
         "A chain of three variables with little noise.",
+        SURVEY,
     )
 
 
 def synthetic_2() -> Problem:
     """SurveySynthetic2: ToyGraph with narrow domains; Z cannot be set to where it is best, so X is."""
-    return _system(
+    return hard_problem(
         "SurveySynthetic2",
         _toy_chain(UNIT, UNIT),
         {"X": (-3.0, 2.0), "Z": (-1.0, 1.0)},
         "A chain of three variables; the middle one can only be set to poor values.",
+        SURVEY,
     )
 
 
 # Two latent confounders -------------------------------------------------------------------------------------
-
-
-def _synthetic_reward(d: Floats, e: Floats, confounder_1: Floats, confounder_2: Floats, u: Floats) -> Floats:
-    return -(np.cos(d) + np.sin(e) + confounder_1 + confounder_2 * u)
 
 
 def synthetic() -> Problem:
@@ -99,24 +71,21 @@ def synthetic() -> Problem:
 
     Y = -(cos D + sin E + U1 + 0.1 U2 N), so that cos D = sin E = -1 is best: 2.
     """
-    return _system(
+    return hard_problem(
         "SurveySynthetic",
-        complete_variables(Zero(), _synthetic_reward, TENTH),
+        read_equations(
+            {**COMPLETE_EQUATIONS, "Y": "-(cos(D) + sin(E) + U1 + U2 * u)"},
+            {**dict.fromkeys(("U1", "U2", "F"), UNIT), "Y": TENTH},
+            latent="U1 U2",
+        ),
         COMPLETE_DOMAINS,
         "Seven variables and two latent confounders, little noise of their own.",
+        SURVEY,
         optimal_do={"D": math.pi, "E": -0.5 * math.pi},
     )
 
 
 # A product with an unseen sign ------------------------------------------------------------------------------
-
-
-def _drift(x: Floats, u: Floats) -> Floats:
-    return u - 0.5 * x
-
-
-def _chain_reward(x: Floats, w: Floats, z: Floats, u: Floats) -> Floats:
-    return w + 3.0 * z * x + u
 
 
 def _context_is_root(contexts: Columns, uniforms: Columns) -> Columns:
@@ -127,13 +96,7 @@ def _sign_of_context(contexts: Columns) -> Columns:
     return {"W": np.ones_like(contexts["X"]), "Z": np.sign(contexts["X"])}
 
 
-def _product() -> list[Variable]:
-    return [
-        Variable("X", own_noise, noise=UNIT),
-        Variable("W", own_noise, noise=UNIT),
-        Variable("Z", _drift, ("X",), noise=UNIT),
-        Variable("Y", _chain_reward, ("X", "W", "Z"), noise=UNIT),
-    ]
+PRODUCT = {"X": "u", "W": "u", "Z": "u - 0.5 * X", "Y": "W + 3.0 * Z * X + u"}
 
 
 def chain() -> Problem:
@@ -141,11 +104,12 @@ def chain() -> Problem:
 
     Y = W + 3 Z X + N with X ~ N.
     """
-    return _system(
+    return hard_problem(
         "SurveyChain",
-        _product(),
+        read_equations(PRODUCT, UNIT),
         CHAIN_DOMAINS,
         "A product of two variables, one of which has mean zero.",
+        SURVEY,
         optimal_do={"W": 1.0, "Z": 0.0},
     )
 
@@ -157,21 +121,15 @@ def chain_contextual() -> Problem:
     """
     by_x = {"Z": ("X",)}
     scopes = [make_scope({"W": (), **by_x}), make_scope(by_x), make_scope({"W": ()}), frozenset()]
-    return _system(
+    return hard_problem(
         "SurveyChainContextual",
-        _product(),
+        read_equations(PRODUCT, UNIT),
         CHAIN_DOMAINS,
         "A product of two variables, one of which has mean zero and can be seen, not set.",
-        contexts=Contexts(("X",), scopes, _context_is_root, _sign_of_context, "W = 1, Z = sign X", value=CHAIN_OPTIMUM),
+        SURVEY,
+        noise_known=False,
+        modes=[Contexts(("X",), scopes, _context_is_root, _sign_of_context, "W = 1, Z = sign X", value=CHAIN_OPTIMUM)],
     )
-
-
-def _weight(w: Floats, u: Floats) -> Floats:
-    return w
-
-
-def _policy(x: Floats, angle: Floats, shift: Floats, u: Floats) -> Floats:
-    return np.clip(np.tan(angle) * x + shift, -1.0, 1.0)
 
 
 def chain_policy() -> Problem:
@@ -180,12 +138,8 @@ def chain_policy() -> Problem:
     The steepest angle is Z = sign X, which is optimal among all policies. The survey's policies, sums of sines and
     cosines with one scale and one phase, reach 1.214 at best (by quadrature), not the optimum that they are scored by.
     """
-    variables = [
-        Variable("X", own_noise, noise=UNIT),
-        Variable("W", _weight, (), (0,)),
-        Variable("Z", _policy, ("X",), (1, 2)),
-        Variable("Y", _chain_reward, ("X", "W", "Z"), noise=UNIT),
-    ]
+    equations = {**PRODUCT, "W": "weight", "Z": "clip(tan(angle) * X + shift, -1.0, 1.0)"}
+    variables = read_equations(equations, UNIT, actions=("weight", "angle", "shift"))
     return Problem(
         name="SurveyChainPolicy",
         scm=StructuralCausalModel(variables, reward="Y"),
@@ -201,36 +155,26 @@ def chain_policy() -> Problem:
 # Epidemiology -----------------------------------------------------------------------------------------------
 
 
-def _load(t: Floats, u: Floats) -> Floats:
-    return np.exp(0.5 * t + u)
-
-
-def _response(t: Floats, load: Floats, u: Floats) -> Floats:
-    return 4.0 + load * t
-
-
-def _negated_outcome(b: Floats, t: Floats, load: Floats, response: Floats, u: Floats) -> Floats:
-    return -(0.5 + np.cos(4.0 * t) + np.sin(2.0 * response - load) + b + u)
-
-
 def epidemiology() -> Problem:
     """SurveyEpidemiology: a reward that waves in L, the faster the larger L is, until nothing is left of it on average.
 
     E[Y | do(L, B)] holds (cos(8 + 15 L) - cos(8 + 7 L)) / (8 L), so the highest peak lies in the first thousandth of
     the domain of L, and beyond the first hundredth none is a seventh as high.
     """
-    variables = [
-        Variable("B", own_noise, noise=Uniform(-1.0, 1.0)),
-        Variable("T", own_noise, noise=Uniform(4.0, 8.0)),
-        Variable("L", _load, ("T",), noise=UNIT),
-        Variable("R", _response, ("T", "L")),
-        Variable("Y", _negated_outcome, ("B", "T", "L", "R"), noise=UNIT),
-    ]
-    return _system(
+    equations = {
+        "B": "u",
+        "T": "u",
+        "L": "exp(0.5 * T + u)",
+        "R": "4.0 + L * T",
+        "Y": "-(0.5 + cos(4.0 * T) + sin(2.0 * R - L) + B + u)",
+    }
+    noise = {"B": Uniform(-1.0, 1.0), "T": Uniform(4.0, 8.0), "L": UNIT, "Y": UNIT}
+    return hard_problem(
         "SurveyEpidemiology",
-        variables,
+        read_equations(equations, noise),
         {"L": (0.479, 801.787), "B": (-0.994, 0.999)},
         "A load that acts on the reward through a sine of growing frequency, and a behaviour that adds to it.",
+        SURVEY,
         optimal_do={"L": 1.1284516055996028, "B": -0.994},  # the highest peak, found to rounding
     )
 
@@ -274,11 +218,12 @@ def ecology() -> Problem:
         _linear("Y", 211.422555, 1.073340, L=-3.012577e-5, N=0.016679591, P=-25.719277, O=-0.500403),
     ]
     domains = {"N": (-2.0, 5.0), "O": (2.0, 4.0), "C": (0.0, 1.0), "T": (2200.0, 2500.0), "D": (1950.0, 2100.0)}
-    return _system(
+    return hard_problem(
         "SurveyEcology",
         variables,
         domains,
         "A linear model of eleven variables of a coral reef; the reward is its net calcification.",
+        SURVEY,
         optimal_do={"N": 5.0, "C": 1.0, "O": 2.0},
     )
 
@@ -298,10 +243,11 @@ def protein() -> Problem:
         _linear("Akt", -31.110747, 113.959504, PKA=0.128905329),
         _linear("Y", 23.248743, 82.760198, PKA=-0.0817067325, Mek=0.0298858143),
     ]
-    return _system(
+    return hard_problem(
         "SurveyProtein",
         variables,
         {"PKC": (0.5, 106.5), "PKA": (1.45, 4491.5), "Mek": (0.5, 389.5), "Akt": (1.2, 3555.5)},
         "A linear model of eight signalling proteins of a cell; the reward is the negated amount of Erk.",
+        SURVEY,
         optimal_do={"PKA": 1.45, "Mek": 389.5},
     )

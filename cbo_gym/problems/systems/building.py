@@ -1,0 +1,65 @@
+"""Systems as tables of equations, and the problems that are made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cbo_gym.actions import Interval
+from cbo_gym.problems.base import Problem, minimal_targets
+from cbo_gym.scm import Distribution, StructuralCausalModel, System, Variable, Zero, own_noise
+from cbo_gym.scm.formula import Formula
+
+OWN_NOISE = "u"
+
+
+def read_equations(
+    equations: Mapping[str, str],
+    noise: Distribution | Mapping[str, Distribution],
+    *,
+    actions: Sequence[str] = (),
+    latent: str = "",
+) -> list[Variable]:
+    """Return the variables of a system from its equations, as in ``{"X": "u", "Z": "exp(-X) + u", "Y": "cos(Z)"}``.
+
+    Args:
+        equations: variable -> its equation in other variables, actions and ``u``, its own noise.
+        noise: of all equations with a ``u``, or by variable.
+        actions: names of the soft parameters in the equations.
+        latent: names of the latent variables, separated by blanks.
+    """
+    variables = []
+    for name, expression in equations.items():
+        words = set(re.findall(r"[A-Za-z_]\w*", expression))
+        parents = tuple(other for other in equations if other in words)
+        own = tuple(index for index, action in enumerate(actions) if action in words)
+        arguments = (*parents, *(actions[index] for index in own), OWN_NOISE)
+        mechanism = own_noise if expression == OWN_NOISE else Formula(arguments, expression)
+        distribution = noise.get(name, Zero()) if isinstance(noise, Mapping) else noise
+        variables.append(
+            Variable(
+                name,
+                mechanism,
+                parents,
+                own,
+                distribution if OWN_NOISE in words else Zero(),
+                observed=name not in latent.split(),
+            )
+        )
+    return variables
+
+
+def hard_problem(
+    name: str,
+    system: System | Sequence[Variable],
+    manipulable: Mapping[str, Interval],
+    description: str,
+    citation: str,
+    **more: Any,
+) -> Problem:
+    """A problem whose targets are the minimal intervention sets, unless they are given."""
+    scm = system if isinstance(system, System) else StructuralCausalModel(system, reward="Y")
+    if "targets" not in more:
+        more["targets"] = minimal_targets(scm, manipulable)
+    return Problem(name, scm, description, citation, manipulable=manipulable, **more)
