@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 QUICK := runs/quick
 
-.PHONY: help install leaderboard results agent-results readme pictures choice verify test test-slow benchmark zoo docs \
+.PHONY: help install leaderboard results agent-results readme pictures choice verify test test-slow benchmark registry zoo docs \
   serve release lint format clean
 
 help:  ## list the targets
@@ -60,9 +60,10 @@ test-slow: $(READY)  ## the long statistical tests
 benchmark: $(READY)  ## the speed tests, one process
 	$(BIN)/python -m pytest -m benchmark tests/benchmarks
 
-zoo: $(READY)  ## write the types and the cards of cbo_gym.agents anew, after an agent was added or its docstring edited
-	$(BIN)/python -c "from cbo_gym.agents.zoo import stub; print(stub(), end='')" > $(VENV)/zoo.pyi
-	mv $(VENV)/zoo.pyi agents/__init__.pyi
+registry: $(READY)  ## write the copy of envs_registry.yaml that is read without a YAML parser, after an edit of that file
+	$(BIN)/python -c "from cbo_gym.registry import *; write_text(COPY, copy_of(registry_path()))"
+
+zoo: $(READY)  ## write the cards of the agents anew, after one was added or its docstring edited
 	$(BIN)/python -c "from cbo_gym.agent_cards import cards_text; print(cards_text(), end='')" > $(VENV)/cards.json
 	mv $(VENV)/cards.json agents/cards.json
 

@@ -1,10 +1,32 @@
-"""Methods whose bodies lie in rooms above their class: what draws a run is not imported by what holds one."""
+"""Names that are imported when they are first asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
+
+import lazy_loader
+
+from cbo_gym.errors import naming_the_extra
+
+
+def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub ``__init__.pyi`` lists its names.
+
+    Raises:
+        MissingExtraError: by ``__getattr__``, if the library of an extra is missing.
+    """
+    load, directory, names = lazy_loader.attach_stub(package, file)
+
+    def load_name(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(names)}")
+        with naming_the_extra(f"{package}.{name}"):
+            return load(name)
+
+    return load_name, directory, names
 
 
 class Later:

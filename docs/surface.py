@@ -120,12 +120,14 @@ def page(module: str) -> str:
 
 def _agents() -> Iterator[str]:
     """Agents have pages of their own; what methods are built on stands here."""
-    from cbo_gym.agents.zoo import BASES, zoo
+    from cbo_gym import agents
+    from cbo_gym.agents.zoo import zoo
 
     listed = [f"[{path.partition(':')[2]}](../agents/{name}.md)" for name, path in zoo().items()]
     yield f"Agents have pages of their own: {', '.join(listed)}."
-    for name, path in BASES.items():
-        yield f"## {name} {{ #{name} }}\n\n::: {path.replace(':', '.')}"
+    for name in agents.__all__:
+        if all(path.partition(":")[2] != name for path in zoo().values()):
+            yield f"## {name} {{ #{name} }}\n\n::: {getattr(agents, name).__module__}.{name}"
     yield ""
 
 
