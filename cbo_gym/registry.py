@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from functools import cache, partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
@@ -15,25 +15,16 @@ from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.files import write_text
+from cbo_gym.registration import COPY, CUSTOM_ROUNDS, custom_id, hash_of, read_copy, register, registry_path
 from cbo_gym.task import Mode
 from cbo_gym.validation import StrictModel, field_errors
 from cbo_gym.yaml_files import read_yaml
 
-FILE_NAME = "envs_registry.yaml"
-ENTRY_POINT = "cbo_gym.envs:CausalBanditEnv"
-VECTOR_ENTRY_POINT = "cbo_gym.envs:CausalBanditVectorEnv"
-CUSTOM_ROUNDS = 100
-SEVERAL = "several-objectives"  # the tag of environments whose rewards are arrays
 ID_PATTERN = r"^CBO/[A-Za-z0-9]+(-[A-Za-z0-9]+)*-v\d+$"
 
 
 class RegistryError(ArgumentError):
     """The registry file is broken; the message names the entry and the field."""
-
-
-def custom_id(mode: Mode) -> str:
-    """The id under which a problem of the user's own is made: ``gym.make(id, problem=...)``."""
-    return "CBO/Custom-v0" if mode is Mode.SOFT else f"CBO/Custom-{mode.capitalize()}-v0"
 
 
 def is_custom(env_id: str) -> bool:
@@ -94,12 +85,6 @@ class EnvEntry(StrictModel):
         return {"problem": self.problem, "mode": self.mode.value, **self.kwargs}
 
 
-def registry_path() -> Path:
-    """Where envs_registry.yaml lies: inside the installed package, or at the top of a checkout."""
-    packaged = Path(str(files("cbo_gym"))) / FILE_NAME
-    return packaged if packaged.is_file() else packaged.parent.parent / FILE_NAME
-
-
 class Registry(NamedTuple):
     """The contents of a registry file: the valid entries, and for the others what is wrong, by id or place."""
 
@@ -125,9 +110,10 @@ def read_registry(path: Path | None = None) -> Registry:
     Raises:
         RegistryError: if the file is missing or no YAML list.
     """
+    copy = read_copy() if path is None else None
     path = path or registry_path()
     try:
-        loaded = read_yaml(path)
+        loaded = copy["environments"] if copy else read_yaml(path)
     except ArgumentError as error:
         raise RegistryError(f"cannot read {path}: {error}") from error
     if not isinstance(loaded, list):
@@ -174,21 +160,20 @@ def find_entry(env_id: str) -> EnvEntry | None:
 
 
 def register_all() -> None:
-    """Register every environment with Gymnasium; those already registered are left alone.
+    """Register every environment as :func:`cbo_gym.registration.register_copy`, from the file itself.
 
-    ``CBO/Custom-v0`` (and ``-Hard-``, ``-Aggregated-`` ...) take a problem of the user's own as the keyword
-    ``problem``. An entry that is wrong is named in a warning, and again by whoever makes its environment; the others
-    are registered all the same. If the whole file cannot be read, a warning says so, and so does whatever needs it.
+    An entry that is wrong is named in a warning, and again by whoever makes its environment; the others are registered
+    all the same. If the whole file cannot be read, a warning says so, and so does whatever needs it.
     """
     for mode in Mode:
-        _register(custom_id(mode), {"mode": mode.value, "problem": None}, CUSTOM_ROUNDS)
+        register(custom_id(mode), {"mode": mode.value, "problem": None}, CUSTOM_ROUNDS)
     try:
         own = _own()
     except RegistryError as unreadable:
         warnings.warn(f"no environments are registered: {unreadable}", stacklevel=2)
         return
     for entry in own.entries:
-        _register(entry.id, entry.made_with, entry.horizon, one_reward=SEVERAL not in entry.tags)
+        register(entry.id, entry.made_with, entry.horizon, entry.tags)
     for name, error in own.broken.items():
         warnings.warn(f"left out of the registry: {error}", stacklevel=2)
         if re.match(ID_PATTERN, name) and name not in gym.registry:
@@ -196,20 +181,14 @@ def register_all() -> None:
             gym.register(name, entry_point=refuse, vector_entry_point=refuse)
 
 
-def _register(env_id: str, made_with: dict[str, Any], horizon: int, one_reward: bool = True) -> None:
-    if env_id not in gym.registry:
-        gym.register(
-            env_id,
-            ENTRY_POINT,
-            max_episode_steps=horizon,
-            disable_env_checker=not one_reward,  # it warns of rewards that are arrays
-            kwargs=made_with,
-            vector_entry_point=VECTOR_ENTRY_POINT,
-        )
-
-
 def _raise(error: RegistryError, **keywords: object) -> NoReturn:
     raise error
+
+
+def copy_of(path: Path) -> str:
+    """Return the text of the copy of a registry file: one line an entry."""
+    lines = ",\n".join(json.dumps(entry) for entry in read_yaml(path))
+    return f'{{"sha256": "{hash_of(path)}",\n"modes": {json.dumps(list(Mode))},\n"environments": [\n{lines}\n]}}\n'
 
 
 def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
@@ -234,3 +213,5 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
     entry[old:] = [f"  {line}" for line in block.splitlines()]
     gap = [""] if last < len(lines) else []
     write_text(path, "\n".join([*lines[:first], *entry, *gap, *lines[last:]]) + "\n")
+    if path == registry_path():
+        write_text(COPY, copy_of(path))

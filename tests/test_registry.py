@@ -12,15 +12,18 @@ import pytest
 import yaml
 
 import cbo_gym
+from cbo_gym import registration, registry
+from cbo_gym.registration import COPY, custom_id, registry_path
 from cbo_gym.registry import (
     RecordedOptimum,
     RegistryError,
+    copy_of,
     entries,
     load_registry,
     read_registry,
-    registry_path,
     write_optimum,
 )
+from cbo_gym.task import Mode
 
 GOOD = {
     "id": "CBO/Mine-v0",
@@ -46,6 +49,20 @@ def test_every_entry_is_registered_with_both_entry_points():
         assert spec.vector_entry_point is not None
         assert entry.optimum is not None
         assert entry.id in entry.optimum.command
+
+
+def test_the_copy_without_yaml_is_up_to_date():
+    assert COPY.read_text(encoding="utf-8") == copy_of(registry_path()), "run 'make registry'"
+    assert read_registry() == read_registry(registry_path())
+    assert set(map(custom_id, Mode)) <= set(gym.registry)
+
+
+def test_an_edited_file_is_read_without_its_copy(tmp_path, monkeypatch):
+    path = written(tmp_path / "r.yaml", GOOD)
+    monkeypatch.setattr(registration, "registry_path", lambda: path)
+    monkeypatch.setattr(registry, "registry_path", lambda: path)
+    assert registration.read_copy() is None
+    assert [entry.id for entry in load_registry()] == ["CBO/Mine-v0"]
 
 
 def test_a_good_entry_loads(tmp_path):
@@ -244,12 +261,15 @@ def test_the_registry_is_package_data(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         names = {
             "cbo_gym/envs_registry.yaml",
+            "cbo_gym/envs_registry.json",
+            "cbo_gym/__init__.pyi",
             "cbo_gym/suites.yaml",
             "cbo_gym/results/mcbo2023.parquet",
             "cbo_gym/problems/systems/chemostat.yaml",
             "cbo_gym/problems/systems/train_delay.yaml",
             "cbo_gym/py.typed",
             "cbo_gym/agents/__init__.py",
+            "cbo_gym/agents/__init__.pyi",
             "cbo_gym/agents/networks/mcbo.py",
         }
         assert names <= set(archive.namelist())
@@ -263,6 +283,7 @@ def test_the_registry_is_package_data(tmp_path):
         f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); import cbo_gym, gymnasium as gym;"
         f"assert cbo_gym.__file__.startswith({str(tmp_path)!r}), cbo_gym.__file__;"
         "from cbo_gym.registry import registry_path; print(registry_path());"
+        "from cbo_gym.registration import read_copy; assert read_copy();"
         "from cbo_gym.evaluation import load_published; assert len(load_published('mcbo2023')) > 100;"
         "[gym.make(name).reset(seed=0) for name in ('CBO/ToyGraph-v0', 'CBO/Chemostat-v0', 'CBO/TrainDelay-v0')]"
     )

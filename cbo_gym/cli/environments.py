@@ -26,7 +26,8 @@ from cbo_gym.cli.output import (
     say,
 )
 from cbo_gym.errors import ArgumentError, did_you_mean
-from cbo_gym.registry import EnvEntry, RecordedOptimum, entries, find_entry, registry_path, write_optimum
+from cbo_gym.registration import registry_path
+from cbo_gym.registry import EnvEntry, RecordedOptimum, entries, find_entry, write_optimum
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import torch
 
 from cbo_gym import make_task
 from cbo_gym.agent_finder import agent_of
-from cbo_gym.registry import custom_id
+from cbo_gym.registration import custom_id
 from cbo_gym.task import Mode, Round
 from tests.study.helpers import SYSTEMS, untold
 

@@ -16,7 +16,8 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, MissingExtraError, UnsupportedModeError
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.labels import bare_name
-from cbo_gym.registry import SEVERAL, find_entry
+from cbo_gym.registration import SEVERAL
+from cbo_gym.registry import find_entry
 from cbo_gym.specs import Spec, make_env, modes_of
 from cbo_gym.task import Mode
 from tests import record

@@ -14,7 +14,7 @@ from cbo_gym import make_task
 from cbo_gym.agents import GPUCB
 from cbo_gym.envs.making import make_env
 from cbo_gym.labels import Spec
-from cbo_gym.registry import custom_id
+from cbo_gym.registration import custom_id
 from cbo_gym.study import create_study, load_study
 from cbo_gym.task import Mode
 

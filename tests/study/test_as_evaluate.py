@@ -6,7 +6,7 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation.play.blind import seeds_of
-from cbo_gym.registry import custom_id
+from cbo_gym.registration import custom_id
 from cbo_gym.specs import find_agent, modes_of
 from cbo_gym.task import Mode
 from tests.study.helpers import SYSTEMS, Robot, untold

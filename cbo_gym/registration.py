@@ -1,0 +1,76 @@
+"""Registration of the environments with Gymnasium, from a copy of the registry that needs no YAML parser.
+
+``envs_registry.json`` holds what ``envs_registry.yaml`` says, and the hash of the file that it was made from: after a
+change of that file the copy counts no more, and the file itself is read. ``make registry`` writes the copy anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+FILE_NAME = "envs_registry.yaml"
+COPY = Path(__file__).with_name("envs_registry.json")
+ENTRY_POINT = "cbo_gym.envs:CausalBanditEnv"
+VECTOR_ENTRY_POINT = "cbo_gym.envs:CausalBanditVectorEnv"
+CUSTOM_ROUNDS = 100
+SEVERAL = "several-objectives"  # the tag of environments whose rewards are arrays
+
+
+def registry_path() -> Path:
+    """Return the path of envs_registry.yaml: inside the installed package, or at the top of a checkout."""
+    packaged = Path(__file__).with_name(FILE_NAME)
+    return packaged if packaged.is_file() else packaged.parent.parent / FILE_NAME
+
+
+def read_copy() -> dict[str, Any] | None:
+    """Return the modes and the entries of the registry; None without a copy of the file as it is now."""
+    try:
+        copy: dict[str, Any] = json.loads(COPY.read_text(encoding="utf-8"))
+        return copy if copy["sha256"] == hash_of(registry_path()) else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def hash_of(path: Path) -> str:
+    """Return the SHA-256 of a text file, whatever its lines end in."""
+    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+
+
+def custom_id(mode: str) -> str:
+    """Return the id under which a problem of the user's own is made: ``gym.make(id, problem=...)``."""
+    return "CBO/Custom-v0" if mode == "soft" else f"CBO/Custom-{mode.capitalize()}-v0"
+
+
+def register_copy() -> bool:
+    """Register every environment from the copy of the registry; return whether there is one of the file as it is.
+
+    ``CBO/Custom-v0`` (and ``-Hard-``, ``-Aggregated-`` ...) take a problem of the user's own as the keyword
+    ``problem``.
+    """
+    copy = read_copy()
+    if copy is None:
+        return False
+    for mode in copy["modes"]:
+        register(custom_id(mode), {"mode": mode, "problem": None}, CUSTOM_ROUNDS)
+    for entry in copy["environments"]:
+        made_with = {"problem": entry["problem"], "mode": entry["mode"], **entry.get("kwargs", {})}
+        register(entry["id"], made_with, entry["horizon"], entry.get("tags", ()))
+    return True
+
+
+def register(env_id: str, made_with: dict[str, Any], horizon: int, tags: Any = ()) -> None:
+    """Register one environment with Gymnasium, unless its id is taken."""
+    if env_id not in gym.registry:
+        gym.register(
+            env_id,
+            ENTRY_POINT,
+            max_episode_steps=horizon,
+            disable_env_checker=SEVERAL in tags,  # it warns of rewards that are arrays
+            kwargs=made_with,
+            vector_entry_point=VECTOR_ENTRY_POINT,
+        )
