@@ -137,6 +137,8 @@ class Broken(GPUCB):
     def __init__(self, folder: str, how: str) -> None:
         super().__init__()
         self.folder, self.how = folder, how
+        if how == "make" and (Path(folder) / "broken").exists():
+            sleep(600)
 
     def act(self, observation):
         action = super().act(observation)

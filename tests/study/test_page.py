@@ -283,6 +283,7 @@ def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp
     other = fermenter(tmp_path / "g.db", agent="GP-UCB")
     for one in (fermenter(tmp_path / "f.db", agent=agent), other):
         one.add_data([grown({"ph": ph}) for ph in (6.0, 6.5, 7.0)], do=[{"ph": ph} for ph in (6.0, 6.5, 7.0)])
+    create_study("another", storage=tmp_path / "f.db", agent="Random", **FERMENTER)
     visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Delayed"])
     with ThreadPoolExecutor(4) as pool:
         answers = [
@@ -292,13 +293,14 @@ def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp
             wait_for(asked)
             html = visitor.client.get("/studies/1").text
             state = visitor.client.get("/studies/1/state").json()
+            visitor.post("/studies/2/ask")
         finally:
             go_on.touch()
         places = [answer.result().headers["location"] for answer in answers]
     assert "The agent is working the report out" in html
     assert state == {"event": 1}
     assert sorted(places) == [f"/studies/1?done=asked&trial={number}&count=1" for number in (1, 2, 3, 4)]
-    pending = [entry.flat for entry in load_study(storage=tmp_path / "f.db", agent=agent).trials]
+    pending = [entry.flat for entry in load_study("fermenter", storage=tmp_path / "f.db", agent=agent).trials]
     assert len(set(map(str, pending))) == 4
     assert pending == [load_study(storage=tmp_path / "g.db").ask() and other.trials[-1].flat for _ in range(4)]
 
@@ -316,6 +318,7 @@ def wait_for(path):
     [
         ("raise", "it raised an error, which the terminal of the server shows"),
         ("hang", "took longer than the time limit of 1 s"),
+        ("make", "took longer than the time limit of 1 s"),
         pytest.param("interrupt", "it raised an error, which the terminal of the server shows", marks=pytest.mark.slow),
         pytest.param("exit", "its process ended with status 3", marks=pytest.mark.slow),
     ],
@@ -330,10 +333,13 @@ def test_an_agent_that_gives_no_answer_is_made_from_the_log_again(tmp_path, capl
     broken = tmp_path / "broken"
     broken.touch()
     usual = visitor.desk.thinker
-    if how == "hang":
+    if how in ("hang", "make"):
         visitor.desk.thinker = Thinker(1)
-    html = visitor.send("ask", {"count": "1"}, 503)
-    if how == "hang":
+    if how == "make":
+        html = visitor.send("import", {"csv": "feed,ph,biomass,titre\n1,7,,0.5\n"}, 503)
+    else:
+        html = visitor.send("ask", {"count": "1"}, 503)
+    if how in ("hang", "make"):
         visitor.desk.thinker.close()
         visitor.desk.thinker = usual
     assert said(html)[0].startswith(f"the agent gave no answer: {said_of_it}. What was recorded is kept.")

@@ -320,13 +320,9 @@ async def import_data(request: Request, place: int, case: TheCase, form: Form, d
     typed, content = texts_of(form), await content_of(form, "file")
     # White space at both ends of what is pasted may be empty cells.
     pasted = str(form.get("csv") or "")
-
-    def add() -> int:
-        table = _one_of(content, pasted if pasted.strip() else "", "CSV")
-        return case.study.add_data(table, ignore=text(typed, "ignore").splitlines())
-
     try:
-        count = await run_in_threadpool(add)
+        table = _one_of(content, pasted if pasted.strip() else "", "CSV")
+        count = await case.add_data(table, text(typed, "ignore").splitlines())
     except CBOGymError as error:
         return await _study(request, place, case, Problem("import", desk.in_words(error), typed), _status(error))
     return _done(place, "imported", count=count)

@@ -94,6 +94,10 @@ class Case:
         asked = self._desk.thinker.submit(thinker.what_if, self._pickled, do, context)
         return Expectation(*await asyncio.wrap_future(asked))
 
+    async def add_data(self, table: bytes, ignore: Collection[str]) -> int:
+        """Add the rounds of a table; return their number."""
+        return await asyncio.wrap_future(self._desk.thinker.submit(thinker.add_data, self._pickled, table, ignore))
+
     async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
         """The sections of the report as the study stands, which may take the agent a while.
 
@@ -191,7 +195,7 @@ class Desk:
         Raises:
             ArgumentError, OperationError: as ``read`` and :func:`create_study` do.
         """
-        return await asyncio.wrap_future(self.thinker.submit(thinker.create, read, self.trusted, self.storage))
+        return await asyncio.wrap_future(self.thinker.submit(thinker.create, b"", read, self.trusted, self.storage))
 
     def in_words(self, error: Exception) -> str:
         """The text of an error, with the database's name where it gives the path or the URL."""

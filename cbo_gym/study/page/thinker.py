@@ -1,4 +1,4 @@
-"""Calls of agents in a process of their own, which is ended if a call takes too long."""
+"""Calls of agents in worker processes, which are ended if a call takes too long."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ from cbo_gym.study.study import Study, create_study
 from cbo_gym.yaml_files import Lines
 
 THINK_SECONDS = 600.0
-MAX_STUDIES = 16  # whose agents the process keeps
+# Studies whose agents a worker process keeps.
+MAX_STUDIES = 16
+MAX_WORKERS = 4
 Answer = TypeVar("Answer")
 
 
 class Thinker:
-    """Calls agents one at a time in a worker process, which keeps them for the next call.
+    """Calls agents in worker processes, which keep them for the next call.
+
+    Calls of one study are made one at a time, in the order of their submission. Studies share the workers evenly.
 
     Args:
         seconds: Time limit of a call.
@@ -34,20 +38,23 @@ class Thinker:
 
     def __init__(self, seconds: float = THINK_SECONDS) -> None:
         require_positive("think_seconds", seconds)
-        self._worker = Worker(Limits(time_limit=seconds))
-        self._thread = ThreadPoolExecutor(1, "thinking")
+        self._workers = [Worker(Limits(time_limit=seconds)) for _ in range(MAX_WORKERS)]
+        self._threads = [ThreadPoolExecutor(1, "thinking") for _ in range(MAX_WORKERS)]
+        self._studies: dict[bytes, int] = {}
 
-    def submit(self, function: Callable[..., Answer], *arguments: Any) -> Future[Answer]:
-        """Call a function of this module in the worker, after the calls that were submitted before."""
-        return self._thread.submit(self._call, function, arguments)
+    def submit(self, function: Callable[..., Answer], study: bytes, *arguments: Any) -> Future[Answer]:
+        """Call a function of this module in the worker of a study, after the study's earlier calls."""
+        index = self._studies.setdefault(study, len(self._studies)) % MAX_WORKERS
+        return self._threads[index].submit(self._call, self._workers[index], function, (study, *arguments))
 
     def close(self) -> None:
-        """End the worker process and the call that it is making."""
-        self._worker.close()
+        """End the worker processes and the calls that they are making."""
+        for worker in self._workers:
+            worker.close()
 
-    def _call(self, function: Callable[..., Answer], arguments: tuple[Any, ...]) -> Answer:
+    def _call(self, worker: Worker, function: Callable[..., Answer], arguments: tuple[Any, ...]) -> Answer:
         try:
-            refused, answer = self._worker.call(_answer, (function, arguments))
+            refused, answer = worker.call(_answer, (function, arguments))
         except DiedError as error:
             reason = str(error)
             if "\n" in reason:
@@ -94,6 +101,11 @@ def report(study: bytes) -> list[str]:
     return sections(_opened(study))
 
 
-def create(read: Callable[[], tuple[Any, Lines]], trusted: Collection[str], storage: str) -> str:
+def add_data(study: bytes, table: bytes, ignore: Collection[str]) -> int:
+    """Add rounds; return their number. Missing values are refused unless the agent, which is made, takes them."""
+    return _opened(study).add_data(table, ignore=ignore)
+
+
+def create(_: bytes, read: Callable[[], tuple[Any, Lines]], trusted: Collection[str], storage: str) -> str:
     """Create a study, whose agent is tried; return its name."""
     return create_study(**checked(read, trusted=trusted), storage=storage).name
