@@ -168,11 +168,7 @@ def find_agent(name: str) -> Any:
     """
     others = [point for point in _of_others() if point.name == name]
     if name in zoo():
-        for point in others:
-            raise ArgumentError(
-                f"the package {_package(point)} calls its {point.value} {name!r} too, the name of an agent of "
-                f"cbo-gym; remove that package, or name its agent by the import path {point.value}"
-            )
+        require_unshared(name)
         return _load(zoo()[name], f"the agent {name!r}")
     if len(others) > 1:
         raise ArgumentError(
@@ -187,6 +183,20 @@ def find_agent(name: str) -> Any:
             "and 'package.module:Class' names any that is not installed"
         )
     return _load(name, f"the agent {name!r}")
+
+
+def require_unshared(name: str) -> None:
+    """Check that no other package has an agent of the same name as one of this package.
+
+    Raises:
+        ArgumentError: if one does.
+    """
+    for point in _of_others():
+        if point.name == name:
+            raise ArgumentError(
+                f"the package {_package(point)} calls its {point.value} {name!r} too, the name of an agent of "
+                f"cbo-gym; remove that package, or name its agent by the import path {point.value}"
+            )
 
 
 def called(name: str) -> str:

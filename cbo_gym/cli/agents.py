@@ -61,6 +61,7 @@ def _cards(names: list[str]) -> list[AgentCard]:
     Those of other packages are imported in processes of their own.
     """
     from cbo_gym.agent_cards import agent_card, zoo_cards
+    from cbo_gym.agent_finder import require_unshared
     from cbo_gym.agents.zoo import zoo
     from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, isolated_card
     from cbo_gym.specs import expand, known_agents
@@ -71,6 +72,7 @@ def _cards(names: list[str]) -> list[AgentCard]:
         try:
             bare, seconds = bare_name(name), MAKING_SECONDS if name in names else LISTING_SECONDS
             if bare in zoo():
+                require_unshared(bare)
                 cards.append(known[bare] if bare in known else agent_card(bare))
             else:
                 cards.append(isolated_card(bare, seconds))
