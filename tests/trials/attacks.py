@@ -28,25 +28,32 @@ class Touches:
     def __reduce__(self):
         return Path.touch, (Path("marker"),)
 
-def zipped(things):
-    content, state = io.BytesIO(), json.dumps({"root": {"at": 0}, "things": things, "drawn": []}).encode()
-    np.savez_compressed(content, state=np.frombuffer(state, dtype=np.uint8))
+def injected(content):
+    # as former versions had it, with a command in place of a method
+    with np.load(io.BytesIO(content)) as arrays:
+        arrays = dict(arrays)
+    state = json.loads(bytes(arrays["state"]))
+    things, at = state["things"], len(state["things"])
+    things[0][1]["recommend"] = {"at": at}
+    things += [["partial", {"at": at + 1}, {"at": at + 2}, {"at": at + 3}], ["name", "cbo_gym.channel:os.system"],
+               ["tuple", ["touch marker"]], ["dict", []]]
+    arrays["state"] = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
     return content.getvalue()
 
-PARTIAL = [["partial", {"at": 2}, {"at": 3}, {"at": 4}], ["name", "cbo_gym.channel:os.system"],
-           ["tuple", ["touch marker"]], ["dict", []]]
-KEPT = {"recommend": {"at": 1}}
+agent = Random()
+evaluate(agent, "CBO/Dropwave-v0", 0, horizon=2)
+honest = agent.state()
 HEAD = b"cbo-gym agent\\n"
-forged = [zipped([["whole", KEPT], *PARTIAL]), pickle.dumps(Touches()), HEAD + b"0" * 64 + pickle.dumps(Touches())]
+forged = [pickle.dumps(Touches()), HEAD + b"0" * 64 + pickle.dumps(Touches())]
+if honest.startswith(b"PK"):
+    forged.append(injected(honest))
 """
 
-STATE = (
-    STATES
-    + """
+STATE = """
 for content in forged:
     Path("state").write_bytes(content)
-    agent = Random()
-    evaluate(agent, "CBO/Dropwave-v0", 0, horizon=2)
     try:
         agent.load("state", agent.task)
         agent.recommend()
@@ -55,11 +62,8 @@ for content in forged:
     if Path("marker").exists():
         succeeds("a state of an agent ran a command")
 """
-)
 
-CHECKPOINT = (
-    STATES
-    + """
+CHECKPOINT = """
 class StopError(Exception):
     pass
 
@@ -76,7 +80,8 @@ contents = list(forged)
 if honest.startswith(b"PK"):
     from cbo_gym.agent_state import unpack
     from cbo_gym.agent_state import pack
-    contents.append(pack({**unpack(honest), "agent": forged[0]}))
+    kept = unpack(honest)
+    contents.append(pack({**kept, "agent": injected(kept["agent"])}))
 else:
     from base64 import b64encode
     from cbo_gym.plain import from_plain, read_message, to_plain, written
@@ -91,7 +96,6 @@ for content in contents:
     if Path("marker").exists():
         succeeds("a checkpoint ran a command")
 """
-)
 
 PAGE = """
 from cbo_gym.study import create_study
@@ -123,9 +127,7 @@ def post(port, path, seconds=120, **fields):
 """
 
 # Starlette up to 1.0.0 makes the URL of a request of its Host header.
-LOGIN = (
-    PAGE
-    + """
+LOGIN = """
 import starlette.requests
 from starlette.datastructures import URL
 
@@ -142,11 +144,8 @@ for host in ("localhost/login?", f"localhost:{port}/login?", "localhost/static/"
         if (answer := send(port, line, Host=host)).startswith("HTTP/1.1 200"):
             succeeds(f"{line} without a token, as {host}")
 """
-)
 
-COMPRESSED = (
-    PAGE
-    + """
+COMPRESSED = """
 import gzip, resource
 from typer.testing import CliRunner
 from cbo_gym.cli import app
@@ -169,11 +168,8 @@ for name, content in bombs.items():
     if peak() - before > 300:
         succeeds(f"{name} takes {peak() - before:.0f} MiB")
 """
-)
 
-FORMULA = (
-    PAGE
-    + """
+FORMULA = """
 create("one", diagram='dag { "=1+1" -> y }', settable={"=1+1": (0.0, 1.0)})
 port = start()
 post(port, "/studies/1/import", csv="=1+1,y\\n1,2\\n")
@@ -182,7 +178,6 @@ for name in ("data", "trials"):
     if re.search('(^|,)"?=1', table):
         succeeds(f"a cell of {table!r} is a formula")
 """
-)
 
 LUCKY = """
 from cbo_gym import leaderboard, sweep
@@ -214,9 +209,7 @@ if "told 'CBO/Dropwave-v0'" in run.error:
 assert "told 'the environment'" in run.error, run.error
 """
 
-DIAGRAM = (
-    PAGE
-    + """
+DIAGRAM = """
 create("one")
 port = start()
 assert post(port, "/studies/1/ask").startswith("HTTP/1.1 303")
@@ -233,11 +226,8 @@ except TimeoutError:
 print(f"{time.monotonic() - begun:.1f} s")
 os._exit(0)
 """
-)
 
-SILENT = (
-    PAGE
-    + """
+SILENT = """
 create("one")
 port = start()
 silent = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(100)]
@@ -245,11 +235,8 @@ time.sleep(15)
 if not (answer := send(port, "GET /studies/1")).startswith("HTTP/1.1 200"):
     succeeds(f"with 100 silent connections others get {answer[:30]}")
 """
-)
 
-ERRORS = (
-    PAGE
-    + """
+ERRORS = """
 create("one")
 port = start()
 form = "application/x-www-form-urlencoded"
@@ -268,7 +255,6 @@ for line, headers in requests:
     if head.startswith("http/1.1 500") or "content-security-policy" not in head:
         succeeds(f"{line[:40]} {headers} is answered by {head[:60]!r}")
 """
-)
 
 LABELS = """
 from typer.testing import CliRunner
@@ -287,15 +273,15 @@ for label in ("StableBaselines3(tensorboard_log='written')", "StableBaselines3(d
 """
 
 ATTACKS = {
-    "a state runs a command": STATE,
-    "a checkpoint runs a command": CHECKPOINT,
-    "no login": LOGIN,
-    "compressed and wide tables": COMPRESSED,
-    "a formula in a header": FORMULA,
+    "a state runs a command": STATES + STATE,
+    "a checkpoint runs a command": STATES + CHECKPOINT,
+    "no login": PAGE + LOGIN,
+    "compressed and wide tables": PAGE + COMPRESSED,
+    "a formula in a header": PAGE + FORMULA,
     "failing on bad seeds": LUCKY,
     "being told whether play is blind": TOLD,
-    "a large diagram": DIAGRAM,
-    "silent connections": SILENT,
-    "raw errors": ERRORS,
+    "a large diagram": PAGE + DIAGRAM,
+    "silent connections": PAGE + SILENT,
+    "raw errors": PAGE + ERRORS,
     "a study's label that results refuse": LABELS,
 }
