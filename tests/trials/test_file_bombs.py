@@ -1,14 +1,19 @@
-"""Small files that would fill the memory: refused by what their pages say, before anything is decoded."""
+"""Small files that would fill the memory."""
 
+import json
 import time
 
 import polars as pl
 import psutil
 import pytest
 
+from cbo_gym import evaluate
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.runs.results import load_run, sealed
+from cbo_gym.evaluation import publish
+from cbo_gym.evaluation.runs.results import METADATA_KEY, load_run, name_of, save_run, sealed
 from cbo_gym.evaluation.store.published import read_part
+from cbo_gym.evaluation.verify.submission import check_submission
+from tests.evaluation.test_submission import CARD
 
 pytestmark = pytest.mark.slow
 
@@ -22,18 +27,42 @@ def bombs():
     yield "equal texts", pl.DataFrame({"agent": pl.repeat("x" * 1000, 2_000_000, eager=True)})
 
 
+def require_refused(read, path, what, seconds):
+    before, start = psutil.Process().memory_info().rss, time.monotonic()
+    with pytest.raises(ArgumentError) as refused:
+        read(path)
+    passed, grown = time.monotonic() - start, psutil.Process().memory_info().rss - before
+    print(f"{what}: {path.stat().st_size} bytes, {passed:.2f} s, {grown / MEBIBYTE:.0f} MiB: {refused.value}"[:300])
+    assert passed < seconds
+    assert grown < 200 * MEBIBYTE
+
+
 @pytest.mark.parametrize("read", [load_run, read_part])
-def test_files_that_grow_are_refused_at_once(read, tmp_path):
+def test_tables_of_others_are_refused_by_their_columns(read, tmp_path):
     for what, frame in bombs():
         path = tmp_path / "bomb.parquet"
         path.write_bytes(sealed(frame, {"schema": 2, "suite": "x", "runs": {}}, compression="zstd"))
-        size = frame.estimated_size()
         del frame
-        before, start = psutil.Process().memory_info().rss, time.monotonic()
-        with pytest.raises(ArgumentError):
-            read(path)
-        seconds, grown = time.monotonic() - start, psutil.Process().memory_info().rss - before
-        written = f"{path.stat().st_size} bytes for {size / MEBIBYTE:.0f} MiB"
-        print(f"{what}: {written}, {seconds:.2f} s, {grown / MEBIBYTE:.0f} MiB")
-        assert seconds < 1.0
-        assert grown < 200 * MEBIBYTE
+        require_refused(read, path, what, seconds=1.0)
+
+
+LARGE = {
+    "long curves": lambda frame: frame.with_columns(reward=pl.lit([0.0]).cast(pl.List(pl.Float32)).list.eval(
+        pl.element().repeat_by(900_000_000).explode())),
+    "many runs": lambda frame: pl.concat([frame[:1]] * 3).select(pl.all().repeat_by(3_000_000).explode()),
+    "long texts": lambda frame: frame.select(pl.all().repeat_by(500_000).explode()).with_columns(
+        error=pl.lit("x" * 9000)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_submissions_are_read_within_limits(what, tmp_path):
+    run = evaluate("Random", "CBO/Dropwave-v0", 0, horizon=5)
+    save_run(tmp_path / "mine" / name_of(run), run)
+    publish(tmp_path / "mine", tmp_path)
+    path = tmp_path / "mine.parquet"
+    about = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
+    del about["checksum"]
+    path.write_bytes(sealed(LARGE[what](pl.read_parquet(path)), about, compression="zstd"))
+    (tmp_path / "card.yaml").write_text(CARD)
+    require_refused(lambda path: check_submission(path, tmp_path / "card.yaml"), path, what, seconds=300)

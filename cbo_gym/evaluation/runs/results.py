@@ -22,7 +22,6 @@ from pydantic.dataclasses import dataclass
 
 from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.runs.parquet import Contents, contents
 from cbo_gym.evaluation.runs.restamp import Restamp
 from cbo_gym.evaluation.runs.rounds import DeferredTable, Rounds
 from cbo_gym.files import write_bytes
@@ -35,7 +34,6 @@ METADATA_KEY = "cbo_gym"
 # What is read of somebody else's files, each limit far above what is written here: a store takes 40 MiB at most, a run
 # of 2,000 rounds on 100 nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB.
 MOST_FILE_BYTES = 256 * 2**20
-MOST_RUN_BYTES = 512 * 2**20  # of a run's table in memory
 MOST_ROUNDS = 1_000_000
 LARGEST_SEED = 2**63 - 1  # what a column of whole numbers holds
 LONGEST_METADATA = 4 * 2**20  # characters of a run's description; its error has 10,000 at most
@@ -352,7 +350,7 @@ def load_run(path: Path) -> Run:
     Raises:
         ArgumentError: if the file is no run of this package, not as it was written, or larger than what is read.
     """
-    return run_from_bytes(_content_of(path), path)
+    return run_from_bytes(content_of(path), path)
 
 
 def run_from_bytes(content: bytes, path: Path) -> Run:
@@ -365,13 +363,14 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
     Raises:
         ArgumentError: as :func:`load_run` does.
     """
-    held = _checked(content, path, MOST_RUN_BYTES)
+    require_intact(path, content)
     stored: dict[str, Any] = {}
     try:
-        stored |= from_json(held.metadata[METADATA_KEY])
+        stored |= metadata_of(content)
         del stored["checksum"]
-        _require_table(stored, held.rows, pl.read_parquet_schema(BytesIO(content)))
+        _require_columns(stored, pl.read_parquet_schema(BytesIO(content)))
         run = run_of(stored, pl.read_parquet(BytesIO(content)))
+        _require_rows(run)
         require_numbers(run)
     except ValidationError as error:
         raise _no_run(path, stored, field_errors(error)) from error
@@ -389,21 +388,12 @@ def _no_run(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentError
     return ArgumentError(f"{path} is not a result of cbo-gym: {reason}")
 
 
-def read_sealed(path: Path, most: int) -> tuple[bytes, Contents]:
-    """The content of a file that :func:`sealed` made, and what it will be once it is decoded.
-
-    Args:
-        path: of the file.
-        most: bytes that it may take in memory, all columns together.
+def content_of(path: Path) -> bytes:
+    """Read a file of results.
 
     Raises:
-        ArgumentError: if it cannot be read, is not as it was written, or larger than what is read.
+        ArgumentError: if it cannot be read, or is larger than what is read.
     """
-    content = _content_of(path)
-    return content, _checked(content, path, most)
-
-
-def _content_of(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
             raise ArgumentError(f"cannot read {path}: it is not a file")
@@ -414,16 +404,16 @@ def _content_of(path: Path) -> bytes:
         raise ArgumentError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _checked(content: bytes, path: Path, most: int) -> Contents:
-    """Check and parse the content of a file; arguments and errors are those of :func:`read_sealed`."""
-    _require_intact(path, content)
-    try:
-        held = contents(content)
-    except ArgumentError as error:
-        raise ArgumentError(f"{path} is not a result of cbo-gym: {error}") from error
-    if held.bytes > most:
-        raise ArgumentError(f"{path} is not read: it would take {_mib(held.bytes)} of memory; at most {_mib(most)} may")
-    return held
+def metadata_of(source: Path | bytes) -> dict[str, Any]:
+    """Return the description that :func:`sealed` put into a file, or into the content of one.
+
+    Raises:
+        KeyError, ValueError, PolarsError: if it has none.
+    """
+    found: dict[str, Any] = from_json(
+        pl.read_parquet_metadata(BytesIO(source) if isinstance(source, bytes) else source)[METADATA_KEY]
+    )
+    return found
 
 
 def _mib(size: int) -> str:
@@ -480,7 +470,12 @@ def _require_in_range(run: Run) -> None:
         raise ArgumentError(f"its optimum {run.optimum} and random value {run.random_value} must be finite numbers")
 
 
-def _require_intact(path: Path, content: bytes) -> None:
+def require_intact(path: Path, content: bytes) -> None:
+    """Check that the content of a file has the checksum that :func:`sealed` gave it.
+
+    Raises:
+        ArgumentError: if it has not.
+    """
     found = list(islice(CHECKSUM.finditer(content), 2))
     if len(found) != 1:
         raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")
@@ -528,16 +523,16 @@ def all_finite(column: pl.Series) -> bool:
     return not column.null_count() and (not column.dtype.is_float() or bool(column.is_finite().all()))
 
 
-def _require_table(stored: Mapping[str, Any], rows: int, schema: Mapping[str, Any]) -> None:
-    """A finished run has a row for each round; all columns are ours with their types."""
-    finished = stored["status"] == "finished"
-    needed = [name for name in COLUMNS if name not in SOMETIMES] if finished else []
-    wrong = [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]
-    if wrong or (finished and rows != stored["horizon"]):
-        what = f"columns {wrong}" if wrong else f"{rows} rows for {stored['horizon']} rounds"
-        raise ArgumentError(f"its table is wrong: {what}")
-    if rows > MOST_ROUNDS:
-        raise ArgumentError(f"its table has {rows} rows; at most {MOST_ROUNDS} are read")
+def _require_columns(stored: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """All columns are ours with their types; a finished run has those that it needs."""
+    needed = [name for name in COLUMNS if name not in SOMETIMES] if stored["status"] == "finished" else []
+    if wrong := [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]:
+        raise ArgumentError(f"its table is wrong: columns {wrong}")
+
+
+def _require_rows(run: Run) -> None:
+    if run.status == "finished" and run.table.height != run.horizon:
+        raise ArgumentError(f"its table is wrong: {run.table.height} rows for {run.horizon} rounds")
 
 
 def asked_after(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset[int]:

@@ -40,12 +40,10 @@ from cbo_gym.evaluation.metrics.gap import gaps_of
 from cbo_gym.evaluation.runs.counted import identity, newest
 from cbo_gym.evaluation.runs.folder import load_runs, run_files, stored_run
 from cbo_gym.evaluation.runs.locking import locked
-from cbo_gym.evaluation.runs.parquet import Contents, metadata_of
 from cbo_gym.evaluation.runs.recorded import with_actions
 from cbo_gym.evaluation.runs.results import (
     ALWAYS_KNOWN,
     COLUMNS,
-    METADATA_KEY,
     MOST_FILE_BYTES,
     NO_RESULT,
     SECONDS,
@@ -54,11 +52,13 @@ from cbo_gym.evaluation.runs.results import (
     Run,
     all_finite,
     as_json,
+    content_of,
     from_json,
     held_elsewhere,
     last_line,
-    read_sealed,
+    metadata_of,
     require_choices,
+    require_intact,
     run_of,
     sealed,
 )
@@ -77,10 +77,6 @@ READ = (1, 2, 3)  # schemas; earlier ones lack fields that have a default
 # How files are; beside zstd brotli takes a tenth off, and twice as long to read
 COMPRESSED: dict[str, Any] = {"compression": "brotli", "compression_level": 11, "statistics": False}
 MOST_BYTES = 40 * 2**20  # of a store
-# What is read of a file: 100,000 runs of 100 rounds, or 5,000 of 2,000, take some 0.4 GiB, and their texts 0.15
-MOST_PART_BYTES = 2**30  # in memory
-MOST_TEXT_BYTES = 2**29  # each as often as a run has it
-MOST_RUNS = 500_000
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 ALWAYS = ("reward", "instant_regret", "simple_regret")
 NEVER = ("round", *SECONDS, "expected_reward_standard_error", "recommended_reward_standard_error")
@@ -318,8 +314,8 @@ def is_published(path: Path) -> bool:
     try:
         if first is None or not first.is_file() or first.stat().st_size > MOST_FILE_BYTES:
             return False
-        return "schema" in from_json(metadata_of(first.read_bytes())[METADATA_KEY])
-    except (KeyError, ValueError, TypeError, OSError):
+        return "schema" in metadata_of(first)
+    except (*NO_RESULT, OSError):
         return False
 
 
@@ -457,17 +453,17 @@ def read_part(path: Path) -> list[Run]:
     Raises:
         ArgumentError: if it is damaged, of a newer version, larger than what is read, or no file of published results.
     """
-    content, held = read_sealed(path, MOST_PART_BYTES)
+    content = content_of(path)
+    require_intact(path, content)
     try:
-        about = from_json(held.metadata[METADATA_KEY])
+        about = metadata_of(content)
         if "schema" not in about:
             raise ArgumentError("it is a single run; cbo-gym publish makes a file of published results from a folder")
         if about["schema"] not in READ:
             which = f"its schema is {shown(about['schema'])}, this version reads {SCHEMA}; install a newer one"
             raise NewerError(f"{path} is of another version of cbo-gym: {which}")
-        described = _described(content, held)
+        described = _described(content)
         runs = _runs(described)
-        _require_length(held, described)
         lists = [name for name, dtype in pl.read_parquet_schema(BytesIO(content)).items() if dtype == pl.List]
         curves = Lists(pl.read_parquet(BytesIO(content), columns=lists) if lists else pl.DataFrame())
         return _with_curves(runs, curves, described)
@@ -479,10 +475,8 @@ def read_part(path: Path) -> list[Run]:
         raise ArgumentError(f"{path} has no published results of cbo-gym: {error}") from error
 
 
-def _described(content: bytes, held: Contents) -> pl.DataFrame:
+def _described(content: bytes) -> pl.DataFrame:
     """The runs of a file, without their curves."""
-    if held.rows > MOST_RUNS:
-        raise ArgumentError(f"it has {held.rows} runs; at most {MOST_RUNS} are read")
     schema = pl.read_parquet_schema(BytesIO(content))
     if wrong := [name for name, dtype in schema.items() if _known_columns().get(name) != dtype]:
         raise ArgumentError(f"its columns are wrong: {', '.join(wrong)}")
@@ -492,7 +486,6 @@ def _described(content: bytes, held: Contents) -> pl.DataFrame:
     curves = ALWAYS if "finished" in frame.get_column("status", default=pl.Series(["finished"])) else ()
     if lacking := sorted({"key", *needed, *SECONDS, *curves} - set(schema)):
         raise ArgumentError(f"its columns are wrong: {', '.join(lacking)}")
-    _require_short(frame)
     return frame
 
 
@@ -505,21 +498,6 @@ def _known_columns() -> dict[str, Any]:
         for name, dtype in COLUMNS.items()
         if dtype.base_type() in _CURVES and name not in NEVER
     }
-
-
-def _require_short(frame: pl.DataFrame) -> None:
-    """A text that many rows have is in the file once, and would be in memory for each of them."""
-    texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.Int64).sum())
-    if (total := sum(texts.row(0))) > MOST_TEXT_BYTES:
-        raise ArgumentError(f"its texts have {total} bytes; at most {MOST_TEXT_BYTES} are read")
-
-
-def _require_length(held: Contents, described: pl.DataFrame) -> None:
-    """Curves have one value per round: what has more is not decoded."""
-    rounds = int(described["horizon"].sum()) + held.rows  # a run without a curve counts as one value
-    longest = max((held.values[name] for name in held.values if name not in described.columns), default=0)
-    if longest > rounds:
-        raise ArgumentError(f"its runs have {rounds - held.rows} rounds, and a curve {longest} values")
 
 
 def _runs(described: pl.DataFrame) -> list[Run]:

@@ -11,8 +11,8 @@ import polars as pl
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.restamp import Restamp
-from cbo_gym.evaluation.runs.results import METADATA_KEY, as_json, from_json, read_sealed, sealed
-from cbo_gym.evaluation.store.published import COMPRESSED, MOST_PART_BYTES, SCHEMA, read_part
+from cbo_gym.evaluation.runs.results import as_json, content_of, from_json, metadata_of, sealed
+from cbo_gym.evaluation.store.published import COMPRESSED, SCHEMA, read_part
 from cbo_gym.files import write_bytes
 
 NONE = "[]"
@@ -31,14 +31,14 @@ def write_restamps(path: Path, looks: Mapping[str, Restamp]) -> None:
     """
     with locked(path.parent):
         read_part(path)  # raises
-        content, held = read_sealed(path, MOST_PART_BYTES)
+        content = content_of(path)
         frame = pl.read_parquet(BytesIO(content))
         keys = frame["key"].to_list()
         if strange := sorted(set(looks) - set(keys)):
             raise ArgumentError(f"{path} has no run {strange[0]}; its runs were replaced meanwhile, so look again")
         before = frame["restamps"] if "restamps" in frame.columns else [NONE] * len(keys)
         after = [_added(said, looks.get(key)) for key, said in zip(keys, before, strict=True)]
-        about = {name: value for name, value in from_json(held.metadata[METADATA_KEY]).items() if name != "checksum"}
+        about = {name: value for name, value in metadata_of(content).items() if name != "checksum"}
         named = frame.with_columns(restamps=pl.Series(after, dtype=pl.String))
         write_bytes(path, sealed(named, about | {"schema": SCHEMA}, **COMPRESSED))
 

@@ -21,7 +21,8 @@ from pydantic import Field, ValidationError
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
+from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.evaluation.runs.suite_runs import described, differences
 from cbo_gym.evaluation.store.published import Published, put, read_part
 from cbo_gym.evaluation.verify.admission import admitted_agent, admitted_env
@@ -37,6 +38,8 @@ from cbo_gym.yaml_files import read_yaml
 Text = Annotated[str, Field(min_length=1)]
 Told = Literal["noise", "composition", "kernel", "signal_family", "signal_range", "components"]  # fields of tasks
 Standing = Literal["refused", "unverified", "verified"]
+# Limits of reading a file.
+READING = Limits(time_limit=300, memory_limit=2048)
 MOST_AHEAD = timedelta(days=1)  # of a clock that is wrong
 
 
@@ -136,7 +139,7 @@ def check_submission(
     Raises:
         ArgumentError: if the file or the card cannot be read, or has another schema.
     """
-    said, runs = read_card(card), read_part(path)
+    said, runs = read_card(card), _read(path)
     if not runs:
         raise ArgumentError(f"{path} has no runs")
     problems = [*_names(said, runs), *_versions(runs), *_times(runs), *_environments(runs), *_isolation(runs)]
@@ -160,6 +163,29 @@ def check_submission(
     problems += drops(scores)
     remarks += unplayable
     return Checked(said, tuple(runs), tuple(problems), tuple(remarks), tuple(played), tuple(scores))
+
+
+def _read(path: Path) -> list[Run]:
+    """Read the runs of a file here only if a process with limits can, because a small file may fill the memory."""
+    worker = Worker(READING)
+    try:
+        refusal = worker.call(_refusal, path)
+    except DiedError as error:
+        raise ArgumentError(f"{path} is not read: {last_line(str(error))}") from error
+    finally:
+        worker.close()
+    if refusal:
+        raise ArgumentError(refusal)
+    return read_part(path)
+
+
+def _refusal(path: Path) -> str:
+    """Return why a file cannot be read, or nothing."""
+    try:
+        read_part(path)
+    except ArgumentError as error:
+        return str(error)
+    return ""
 
 
 def enter(checked: Checked, path: Path) -> Published:
