@@ -38,11 +38,19 @@ from paper_figures import Dot, dots_svg
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, leaderboard
 from cbo_gym.evaluation.metrics.targets import has_targets
-from cbo_gym.evaluation.report.gap_tables import GAP_NOTE, gap_tables
-from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
 from cbo_gym.evaluation.report.markdown import escape
-from cbo_gym.evaluation.report.tables import HEADS, MISSING, SCORE_NOTE, SECONDS_NOTE, provenance, with_interval
-from cbo_gym.evaluation.report.targets import draw_targets
+from cbo_gym.evaluation.report.plots import draw_targets
+from cbo_gym.evaluation.report.tables import (
+    GAP_NOTE,
+    HEADS,
+    MISSING,
+    SCORE_NOTE,
+    SECONDS_NOTE,
+    gap_tables,
+    graph_loss_tables,
+    provenance,
+    with_interval,
+)
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.registry import find_entry
@@ -259,7 +267,7 @@ def _targets(suite: Suite, board: Leaderboard, pictures: dict[str, str]) -> list
 def _gap_parts(board: Leaderboard, others: Collection[str]) -> list[str]:
     """GAP and PA-GAP over the environments of each mode, and on each environment."""
     parts = [GAP_NOTE]
-    for title, found in gap_tables(board):
+    for title, found in gap_tables(board).items():
         body = [[agent_link(agent, "", others), *map(escape, cells)] for agent, *cells in found.lines]
         parts += [f"**{escape(title)}**", table(found.header, body)]
     return parts

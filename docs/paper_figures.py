@@ -11,8 +11,7 @@ from environment_pictures import svg_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cbo_gym.evaluation.report.labels import for_figure
-from cbo_gym.evaluation.report.palette import Look, looks, of_place
+from cbo_gym.evaluation.report.palette import Look, for_figure, looks, of_place
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.runs.results import Run
 

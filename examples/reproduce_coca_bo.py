@@ -22,7 +22,7 @@ from shared.progress import run_with_progress
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.play.sweep import plan
-from cbo_gym.evaluation.report.figures import choice_styles
+from cbo_gym.evaluation.report.curves import choice_styles
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import (
     frequency_curves,

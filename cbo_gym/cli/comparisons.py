@@ -31,8 +31,6 @@ from cbo_gym.files import csv_of
 from cbo_gym.task import Mode
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from cbo_gym.evaluation.compare.leaderboard import Leaderboard
     from cbo_gym.evaluation.compare.pairwise import Comparison
     from cbo_gym.evaluation.compare.parameter_choice import Choice
@@ -146,7 +144,9 @@ def print_leaderboard(
     if form is Format.JSON:
         print_json(_document(board))
     elif form is Format.CSV:
-        sys.stdout.write(csv_of(_tables(board)[table or BoardTable.OVERALL]))
+        from cbo_gym.evaluation.report.tables import data_frames
+
+        sys.stdout.write(csv_of(data_frames(board)[table or BoardTable.OVERALL]))
     else:
         _print_board(board)
     if page is not None and form is Format.TEXT:
@@ -179,22 +179,11 @@ def _run_files(folder: Path) -> list[Path]:
     return paths
 
 
-def _tables(board: Leaderboard) -> dict[BoardTable, pl.DataFrame]:
-    return {
-        BoardTable.OVERALL: board.overall,
-        BoardTable.PER_ENV: board.per_env,
-        BoardTable.PROFILES: board.profiles,
-        BoardTable.IMPROVEMENT: board.improvement,
-        BoardTable.CHOICES: board.choices,
-        BoardTable.RUNS: board.table,
-    }
-
-
 def _document(board: Leaderboard) -> dict[str, object]:
     """The JSON document: tables as lists of rows, and what they leave out."""
-    from cbo_gym.evaluation.report.tables import incomplete_rows, provenance
+    from cbo_gym.evaluation.report.tables import data_frames, incomplete_rows, provenance
 
-    tables = _tables(board)
+    tables = data_frames(board)
     shown = (BoardTable.OVERALL, BoardTable.PER_ENV, BoardTable.IMPROVEMENT, BoardTable.CHOICES)
     return {
         **{name.value: tables[name].to_dicts() for name in shown},
@@ -205,8 +194,6 @@ def _document(board: Leaderboard) -> dict[str, object]:
 
 def _print_board(board: Leaderboard) -> None:
     from cbo_gym.evaluation.metrics.registry import METRICS
-    from cbo_gym.evaluation.report.graph_loss import graph_loss_tables
-    from cbo_gym.evaluation.report.instances import instance_tables
     from cbo_gym.evaluation.report.tables import (
         OVERALL,
         SCORE_NOTE,
@@ -214,7 +201,9 @@ def _print_board(board: Leaderboard) -> None:
         choice_table,
         completeness,
         env_table,
+        graph_loss_tables,
         incomplete_rows,
+        instance_tables,
         overall_table,
         provenance_sentences,
     )

@@ -12,9 +12,9 @@ from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.actions import Costs
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.report import plots
+from cbo_gym.evaluation.report.curves import CostPaid
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.tables import env_table
-from cbo_gym.evaluation.report.x_axis import CostPaid
 from cbo_gym.evaluation.runs.results import load_run, save_run
 from cbo_gym.oracle import oracle_of
 from cbo_gym.problems import build_problem

@@ -34,7 +34,7 @@ MAKERS = {
     "make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner exchange.opening testing",
     "make": "agents.dynamic.restarted cli.environments envs.making testing",
     "builder_of": "evaluation.verify.admission problems.build",
-    "build_problem": "evaluation.report.fronts feedback problems.systems.contextual testing",
+    "build_problem": "evaluation.report.plots feedback problems.systems.contextual testing",
     "load_problem": "problems.build",
     "plan": "cli.runs evaluation.play.sweep",
     "sweep": "",

@@ -11,8 +11,8 @@ from cbo_gym import evaluate, leaderboard, make_task
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_run
 from cbo_gym.evaluation.metrics.gap import GAPS, gap, gap_over_time, gaps_of, path_aware_gap
-from cbo_gym.evaluation.report.gap_tables import gap_tables
 from cbo_gym.evaluation.report.page import write_report
+from cbo_gym.evaluation.report.tables import gap_tables
 from cbo_gym.evaluation.runs.results import save_run
 from cbo_gym.oracle import oracle_of
 
@@ -121,14 +121,14 @@ def test_columns_tables_and_report(played, tmp_path):
     row = board.overall.row(0, named=True)
     assert row["survey_gap_20"] == row["survey_gap_20_low"] == pytest.approx(gaps_of(played)["survey_gap_20"])
     assert leaderboard([*runs, long]).overall.filter(pl.col("agent") == "A")["gap_20"].to_list() == [None]
-    titles = [title for title, _ in gap_tables(board)]
-    assert titles == [
+    tables = gap_tables(board)
+    assert list(tables) == [
         "Hard, over environments: expected",
         "Hard, over environments: the survey's convention",
         "CBO/SurveyHealthcare-v0, T=20: expected",
         "CBO/SurveyHealthcare-v0, T=20: the survey's convention",
     ]
-    shown = gap_tables(board)[2][1]
+    shown = tables["CBO/SurveyHealthcare-v0, T=20: expected"]
     header, rows = shown.header, shown.lines
     assert header == ["agent", "GAP at 20", "PA-GAP at 20"]
     assert [row[0] for row in rows] == ["A", "B"]
@@ -137,4 +137,4 @@ def test_columns_tables_and_report(played, tmp_path):
 
 
 def test_environments_of_other_suites_have_no_table(played):
-    assert gap_tables(leaderboard([replace(played, env="CBO/ToyGraph-v0")])) == []
+    assert gap_tables(leaderboard([replace(played, env="CBO/ToyGraph-v0")])) == {}

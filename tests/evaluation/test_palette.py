@@ -7,8 +7,7 @@ import pytest
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import printable
-from cbo_gym.evaluation.report.labels import file_names, for_figure, shortened
-from cbo_gym.evaluation.report.palette import COLOURS, looks
+from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, looks, shortened
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {

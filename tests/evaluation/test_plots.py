@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 
 from cbo_gym import leaderboard
 from cbo_gym.evaluation.compare.significance import ranking
-from cbo_gym.evaluation.report import figures, plots
-from cbo_gym.evaluation.report.curves import curve, log_limits, log_ticks, plain
+from cbo_gym.evaluation.report import plots
+from cbo_gym.evaluation.report.curves import choice_frequencies, choice_styles, curve, log_limits, log_ticks, plain
 from cbo_gym.evaluation.report.palette import looks, of_place
 from tests.evaluation.test_leaderboard import choosing_run, made_up_run
 
@@ -106,8 +106,8 @@ def test_the_figure_of_choices_has_a_panel_an_agent_and_one_look_a_choice():
 def test_rare_choices_are_added_up():
     names = tuple(f"{{X{number}}}" for number in range(12))
     run = replace(choosing_run("A", 0, list(range(12)) * 2), choices=names)
-    styles = figures.choice_styles([run])
-    found = figures.choice_frequencies([run], list(styles))
+    styles = choice_styles([run])
+    found = choice_frequencies([run], list(styles))
     assert [*styles][-1] == "others"
     assert found["others"][0, -1] == pytest.approx(4 / 12)
     assert sum(curves[0, -1] for curves in found.values()) == pytest.approx(1)

@@ -18,8 +18,7 @@ from cbo_gym.cli.comparisons import _print_board
 from cbo_gym.cli.output import console
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.report import page as report
-from cbo_gym.evaluation.report.latex import escape
-from cbo_gym.evaluation.report.markdown import escape as escape_markdown
+from cbo_gym.evaluation.report.markdown import escape, escape_latex
 from cbo_gym.files import csv_text
 from tests.evaluation.test_leaderboard import choosing_run, made_up_run
 
@@ -99,10 +98,10 @@ def test_awkward_labels_survive_in_every_format(awkward):
 
 
 def test_latex_and_markdown_show_labels_letter_by_letter():
-    assert escape("a_b & 5 % $x$ <\\>\n[") == (
+    assert escape_latex("a_b & 5 % $x$ <\\>\n[") == (
         r"a\_b \& 5 \% \$x\$ \textless{}\textbackslash{}\textgreater{}\textbackslash{}n{[}"
     )
-    assert escape_markdown("noise_std=1 _a_ *b* <c> $d$ |") == r"noise_std=1 \_a\_ \*b\* \<c> \$d\$ \|"
+    assert escape("noise_std=1 _a_ *b* <c> $d$ |") == r"noise_std=1 \_a\_ \*b\* \<c> \$d\$ \|"
 
 
 def test_the_best_values_are_bold_and_the_seeds_are_told(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from cbo_gym.evaluation import evaluate, leaderboard
 from cbo_gym.evaluation.metrics.targets import has_targets, rounds_to, seconds_to, shares
 from cbo_gym.evaluation.report.page import write_report
-from cbo_gym.evaluation.report.targets import draw_targets
+from cbo_gym.evaluation.report.plots import draw_targets
 from tests.evaluation.test_leaderboard import made_up_run
 
 

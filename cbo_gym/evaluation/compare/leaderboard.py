@@ -88,9 +88,9 @@ class Leaderboard:
     replaced: int
     unverified: tuple[Run, ...] = ()
 
-    plot = Later("cbo_gym.evaluation.report.display:plot_board", "Agents compared, as a figure of Matplotlib.")
-    to_pandas = Later("cbo_gym.evaluation.report.display:board_to_pandas", "One of the tables as pandas has it.")
-    _repr_html_ = Later("cbo_gym.evaluation.report.display:show_board", "HTML for a notebook.")
+    plot = Later("cbo_gym.evaluation.report.plots:plot_board", "Agents compared, as a figure of Matplotlib.")
+    to_pandas = Later("cbo_gym.evaluation.report.tables:board_to_pandas", "One of the tables as pandas has it.")
+    _repr_html_ = Later("cbo_gym.evaluation.report.page:show_board", "HTML for a notebook.")
 
     @property
     def groups(self) -> list[str]:

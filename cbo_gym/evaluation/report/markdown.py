@@ -1,4 +1,4 @@
-"""Tables in Markdown: those of a paper, and a few of the leaderboard inside a file of yours."""
+"""Tables as text: in Markdown and LaTeX for a paper, and a few in Markdown inside a file of yours."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import polars as pl
 
 from cbo_gym.errors import ArgumentError, printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
-from cbo_gym.evaluation.report.paper import PaperTable
 from cbo_gym.evaluation.report.tables import (
     MISSING,
     OVERALL,
     SCORE_NOTE,
     SECONDS_NOTE,
+    CaptionedTable,
     Cell,
     number,
     overall_table,
@@ -31,6 +31,19 @@ def marks(name: str) -> tuple[str, str]:
 
 
 BEGIN, END = marks("results")
+MAX_FLOATING_ROWS = 40  # rows of a table that floats; longer ones break over pages
+LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "[": "{[}",  # after a line's end it would be read as an option
+    "]": "{]}",
+}
 
 
 def write_results(path: Path, board: Leaderboard) -> None:
@@ -64,16 +77,13 @@ def results(board: Leaderboard) -> str:
     return "\n".join([*(_mode_table(board, mode) for mode in modes), notes, "", escape(provenance(board)), ""])
 
 
-def markdown(tables: Iterable[PaperTable]) -> str:
+def markdown(tables: Iterable[CaptionedTable]) -> str:
     """The tables of a paper one after another, each below its caption, the best values in bold."""
-    return "\n".join(f"{escape(paper.caption)}\n\n{_paper_table(paper)}" for paper in tables)
-
-
-def _paper_table(paper: PaperTable) -> str:
-    body = [
-        [f"**{escape(str(cell))}**" if cell.best else escape(str(cell)) for cell in row] for row in paper.table.rows
-    ]
-    return _lines(list(map(escape, paper.table.header)), body)
+    parts = []
+    for caption, table in tables:
+        body = [[f"**{escape(str(cell))}**" if cell.best else escape(str(cell)) for cell in row] for row in table.rows]
+        parts.append(f"{escape(caption)}\n\n{_lines(list(map(escape, table.header)), body)}")
+    return "\n".join(parts)
 
 
 def _lines(header: list[str], rows: list[list[str]]) -> str:
@@ -110,3 +120,33 @@ def _cell(row: dict[str, Any], seeds: int) -> str:
 def escape(text: str) -> str:
     """The text as Markdown shows it letter by letter; an underscore inside of a word is no mark."""
     return re.sub(r"[\\|<*`$~&]|(?<!\w)_|_(?!\w)|(?<=\])\(", r"\\\g<0>", printable(text))
+
+
+def latex(tables: Iterable[CaptionedTable]) -> str:
+    """The tables one after another, each with its caption; the packages that they need in a comment."""
+    parts = ["% \\usepackage{booktabs, longtable}"]
+    for title, table in tables:
+        header, rows = table.header, [list(map(_latex_cell, row)) for row in table.rows]
+        columns = "l" + "r" * (len(header) - 1)
+        caption = rf"\caption{{{escape_latex(title)}}}"
+        titles, *body = (" & ".join(cells) + r" \\" for cells in [list(map(escape_latex, header)), *rows])
+        inner = [r"\toprule", titles, r"\midrule"]
+        if len(rows) > MAX_FLOATING_ROWS:
+            begin, end = [rf"\begin{{longtable}}{{{columns}}}", rf"{caption} \\"], [r"\end{longtable}"]
+            inner.append(r"\endhead")  # on every page
+        else:
+            begin = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{columns}}}"]
+            end = [r"\end{tabular}", r"\end{table}"]
+        parts += [*begin, *inner, *body, r"\bottomrule", *end]
+    return "\n".join([*parts, ""])
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = str(cell)
+    shown = "--" if text == MISSING else re.sub(r"(?<![\w.])-(?=\d)", "$-$", escape_latex(text))
+    return rf"\textbf{{{shown}}}" if cell.best else shown
+
+
+def escape_latex(text: str) -> str:
+    """The text as LaTeX, with booktabs, shows it letter by letter."""
+    return "".join(LATEX.get(character, character) for character in printable(text))

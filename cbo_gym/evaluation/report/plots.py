@@ -10,32 +10,41 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from io import BytesIO
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import polars as pl
 
+from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
-from cbo_gym.evaluation.report.curves import Curve, curve, plain
-from cbo_gym.evaluation.report.figures import (
+from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares
+from cbo_gym.evaluation.report.curves import (
+    Curve,
     CurvesFigure,
-    Panel,
-    choice_curves_of,
+    Horizontal,
+    Looks,
+    Rounds,
+    by_agent,
+    by_env,
     choice_figure,
     choice_styles,
+    curve,
+    plain,
     profile_figure,
     regret_figure,
     with_costs,
 )
-from cbo_gym.evaluation.report.labels import for_figure, shortened
-from cbo_gym.evaluation.report.palette import GREY, Look, looks
-from cbo_gym.evaluation.report.x_axis import Horizontal, Rounds, Scores
-from cbo_gym.evaluation.runs.counted import env_label
-from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, shortened
+from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.files import write_bytes
+from cbo_gym.fronts import non_dominated
+from cbo_gym.labels import Spec
+from cbo_gym.problems import build_problem
+from cbo_gym.registry import find_entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +53,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-COLUMNS = {"Average regret": "Average regret $R_t/t$", "Simple regret": "Simple regret"}  # with mathematics
+RECOMMENDED = "recommended_rewards"
+TARGET_POINTS = 100  # of a line of shares of runs that reached a target
 WIDTH = 7.0  # inches, of both columns of a page
 LABEL_WIDTH = 30  # characters
 MARKERS_A_LINE = 6
@@ -113,9 +123,7 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
 
 
 @on_paper
-def regret_curves(
-    runs: Sequence[Run], styles: Mapping[str, Look] | None = None, against: type[Horizontal] = Rounds
-) -> Figure:
+def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: type[Horizontal] = Rounds) -> Figure:
     """Average and simple regret against rounds, or against what the actions cost, a row of panels an environment.
 
     Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Simple regret has a
@@ -130,24 +138,63 @@ def regret_curves(
         ArgumentError: if none has.
     """
     styles = styles or looks(run.agent for run in runs)
-    runs = with_costs(runs, against)
-    envs = sorted({env_label(run) for run in runs})
-    played = {env: [run for run in runs if env_label(run) == env] for env in envs}
+    played = by_env(with_costs(runs, against))
     return draw_regrets({env: regret_figure(own, styles, against) for env, own in played.items()})
+
+
+def plot_run(run: Run) -> Figure:
+    """Average and simple regret against rounds, see :func:`regret_curves`.
+
+    Raises:
+        ArgumentError: if the run did not finish.
+    """
+    if run.status != "finished":
+        raise ArgumentError(f"a run that {run.status} has nothing to plot: {last_line(run.error)}")
+    return regret_curves([run])
+
+
+def plot_board(
+    board: Leaderboard, kind: Literal["regret", "scores", "profiles"] = "regret", group: str | None = None
+) -> Figure:
+    """Agents compared in one figure, which belongs to no window.
+
+    Args:
+        board: what is drawn.
+        kind: ``"regret"`` against rounds, a row of panels an environment; ``"scores"`` with their intervals; or
+            performance ``"profiles"``.
+        group: the feedback mode of the last two, or ``"all modes"``; the first of the leaderboard's by default.
+
+    Raises:
+        ArgumentError: for another kind or group.
+    """
+    group = board.groups[0] if group is None else group
+    drawn: dict[str, Callable[[], Figure]] = {
+        "regret": lambda: regret_curves(board.runs),
+        "scores": lambda: score_intervals(board, group),
+        "profiles": lambda: performance_profiles(board, group),
+    }
+    require_word("kind", kind, drawn)
+    require_word("group", group, board.groups)
+    return drawn[kind]()
 
 
 @on_paper
 def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
     """Environment -> its curves, a row of panels each."""
-    figure, axes = _panels(len(shown), len(COLUMNS), 2.35)
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    figure, axes = _panels(len(shown), 2, 2.35)
     for row, (env, curves) in zip(axes, shown.items(), strict=True):
         for axis, panel in zip(row, curves.panels, strict=True):
-            names = _names_with_seeds(panel.curves)
-            for agent, drawn in panel.curves.items():
-                _draw_curve(axis, drawn, names[agent], curves.looks[agent])
-            axis.set_ylabel(f"{COLUMNS[panel.title]}\n(1 = random play)")
-            _vertical_axis(axis, panel)
-            _horizontal_axis(axis, curves.horizontal)
+            _draw_curves(axis, panel.curves, _names_with_seeds(panel.curves), curves)
+            axis.set_ylabel(panel.title.replace("Average regret", "Average regret $R_t/t$").replace(" (", "\n("))
+            if panel.ticks:
+                axis.set_yscale("log")
+            axis.set_ylim(*panel.limits)
+            if panel.ticks:
+                axis.yaxis.set_major_locator(FixedLocator(list(panel.ticks)))
+                axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+                axis.yaxis.set_minor_locator(NullLocator())
         row[0].set_title(for_figure(_short(env, 60)), loc="left")
         row[-1].set_title(curves.note, loc="right", fontsize=7.5, color="#555555")
     shared_legend(figure)
@@ -156,35 +203,14 @@ def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
 
 def _names_with_seeds(curves: Mapping[str, Curve]) -> dict[str, str]:
     """The agents' labels; where they rest on different numbers of seeds, these beside them."""
-    counts = {agent: found.seeds for agent, found in curves.items()}
-    uneven = len(set(counts.values())) > 1
-    short = shortened(counts, LABEL_WIDTH)
-    return {agent: f"{short[agent]} ({_seeds(count)})" if uneven else short[agent] for agent, count in counts.items()}
+    short = shortened(curves, LABEL_WIDTH)
+    if len({found.seeds for found in curves.values()}) == 1:
+        return short
+    return {agent: f"{short[agent]} ({_number(found.seeds, 'seed')})" for agent, found in curves.items()}
 
 
-def _seeds(count: int) -> str:
-    return "1 seed" if count == 1 else f"{count} seeds"
-
-
-def _vertical_axis(axis: Axes, panel: Panel) -> None:
-    """Limits, and where the scale is logarithmic its few ticks."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    if panel.ticks:
-        axis.set_yscale("log")
-    axis.set_ylim(*panel.limits)
-    if panel.ticks:
-        axis.yaxis.set_major_locator(FixedLocator(list(panel.ticks)))
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
-        axis.yaxis.set_minor_locator(NullLocator())
-
-
-def _horizontal_axis(axis: Axes, horizontal: Horizontal | Scores) -> None:
-    if isinstance(horizontal, Rounds):
-        round_axis(axis)
-        return
-    axis.set_xlabel(horizontal.in_figures)
-    axis.margins(x=0.01)
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def round_axis(axis: Axes) -> None:
@@ -197,7 +223,7 @@ def round_axis(axis: Axes) -> None:
 
 
 @on_paper
-def score_intervals(board: Leaderboard, group: str, styles: Mapping[str, Look] | None = None) -> Figure:
+def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None) -> Figure:
     """Interquartile mean and mean of the normalised score, with 95 % intervals, the best agent on top."""
     from matplotlib.lines import Line2D
 
@@ -225,7 +251,7 @@ def score_intervals(board: Leaderboard, group: str, styles: Mapping[str, Look] |
     axis.grid(False, axis="y")
     axis.set(xlabel="Score (0 = random play, 1 = optimum)", ylim=(rows.height - 0.5, -0.5))
     axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))
-    axis.set_title(f"{group}: scores over {_environments(rows['of'][0])}", loc="left")
+    axis.set_title(f"{group}: scores over {_number(rows['of'][0], 'environment')}", loc="left")
     figure.legend(
         [
             Line2D([], [], marker="o", linestyle="", color=GREY, markerfacecolor=GREY if k[3] else "white")
@@ -238,12 +264,8 @@ def score_intervals(board: Leaderboard, group: str, styles: Mapping[str, Look] |
     return figure
 
 
-def _environments(count: int) -> str:
-    return "1 environment" if count == 1 else f"{count} environments"
-
-
 @on_paper
-def performance_profiles(board: Leaderboard, group: str, styles: Mapping[str, Look] | None = None) -> Figure:
+def performance_profiles(board: Leaderboard, group: str, styles: Looks | None = None) -> Figure:
     """The share of runs above each score, with 95 % bands of agents with five seeds or more on every environment."""
     styles = styles or looks(board.profiles.filter(pl.col("group") == group)["agent"])
     return draw_profiles(group, profile_figure(board, group, styles))
@@ -253,12 +275,9 @@ def performance_profiles(board: Leaderboard, group: str, styles: Mapping[str, Lo
 def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
     """The curves of a group's performance profiles."""
     figure, ((axis,),) = _panels(1, 1, 3.0)
-    for panel in shown.panels:
-        names = shortened(panel.curves, LABEL_WIDTH)
-        for agent, drawn in panel.curves.items():
-            _draw_curve(axis, drawn, names[agent], shown.looks[agent])
-    axis.set(xlabel=shown.horizontal.in_figures, ylabel="Share of runs with a score above $s$")
-    axis.set(xlim=(0, 1), ylim=(-0.02, 1.02))
+    (panel,) = shown.panels
+    _draw_curves(axis, panel.curves, shortened(panel.curves, LABEL_WIDTH), shown)
+    axis.set(ylabel="Share of runs with a score above $s$", xlim=(0, 1), ylim=(-0.02, 1.02))
     axis.set_title(f"{group}: performance profiles", loc="left")
     shared_legend(figure)
     return figure
@@ -292,7 +311,7 @@ def improvement_matrix(board: Leaderboard, group: str) -> Figure:
 
 
 @on_paper
-def critical_differences(ranking: Ranking, styles: Mapping[str, Look] | None = None) -> Figure:
+def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figure:
     """Mean ranks, the best agent on top; a bar at the side joins agents that the test does not tell apart."""
     styles = styles or looks(ranking.agents)
     heights = np.arange(len(ranking.agents))
@@ -312,10 +331,8 @@ def critical_differences(ranking: Ranking, styles: Mapping[str, Look] | None = N
     axis.set(xlim=(0.7, end + 0.2 + 0.25 * len(ranking.groups)), ylim=(len(heights) - 0.4, -0.6))
     axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= len(heights) and tick == int(tick)])
     axis.set_xlabel("Mean rank (1 is best)")
-    axis.set_title(
-        f"{ranking.group}: bars join what {_environments(ranking.envs)} do not tell apart\n{ranking.test_in_short}",
-        loc="left",
-    )
+    told = f"{ranking.group}: bars join what {_number(ranking.envs, 'environment')} do not tell apart"
+    axis.set_title(f"{told}\n{ranking.test_in_short}", loc="left")
     return figure
 
 
@@ -336,8 +353,7 @@ def choice_curves(runs: Sequence[Run], against: type[Horizontal] = Rounds) -> Fi
     if not choosing:
         raise ArgumentError("none of the runs chose among target sets or scopes")
     agents, chosen = sorted({run.agent for run in choosing}), choice_styles(choosing)
-    played = {env: [run for run in choosing if env_label(run) == env] for env in sorted(map(env_label, choosing))}
-    return draw_choices({env: choice_figure(own, agents, against, chosen) for env, own in played.items()})
+    return draw_choices({env: choice_figure(own, agents, against, chosen) for env, own in by_env(choosing).items()})
 
 
 @on_paper
@@ -348,7 +364,7 @@ def draw_choices(shown: Mapping[str, CurvesFigure]) -> Figure:
     figure, axes = _panels(-(-len(panels) // columns), columns, 2.1)
     short = shortened([panel.title for *_, panel in panels], LABEL_WIDTH)
     for axis, (env, curves, panel) in zip(axes.flat, panels, strict=False):
-        _draw_shares(axis, panel.curves, curves.looks, curves.horizontal)
+        _draw_shares(axis, panel.curves, curves)
         axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[panel.title])}", loc="left", fontsize=8)
     for axis in axes.flat[len(panels) :]:
         axis.axis("off")
@@ -357,9 +373,7 @@ def draw_choices(shown: Mapping[str, CurvesFigure]) -> Figure:
 
 
 @on_paper
-def frequency_curves(
-    axis: Axes, runs: Sequence[Run], styles: Mapping[str, Look], against: type[Horizontal] = Rounds
-) -> None:
+def frequency_curves(axis: Axes, runs: Sequence[Run], styles: Looks, against: type[Horizontal] = Rounds) -> None:
     """Draw the frequencies of one agent's choices on one environment against rounds, or what they cost.
 
     Args:
@@ -368,18 +382,121 @@ def frequency_curves(
         styles: see :func:`choice_styles`.
         against: as for :func:`regret_curves`.
     """
-    horizontal = against(runs)
-    _draw_shares(axis, choice_curves_of(runs, styles, horizontal), styles, horizontal)
+    shown = choice_figure(runs, [runs[0].agent], against, styles)
+    _draw_shares(axis, shown.panels[0].curves, shown)
 
 
-def _draw_shares(
-    axis: Axes, curves: Mapping[str, Curve], styles: Mapping[str, Look], horizontal: Horizontal | Scores
-) -> None:
-    for name, drawn in curves.items():
-        _draw_curve(axis, drawn, _short(name, LABEL_WIDTH), styles[name])
-    axis.set_ylabel("Share of rounds 1 to $t$")
-    axis.set_ylim(-0.02, 1.02)
-    _horizontal_axis(axis, horizontal)
+def _draw_shares(axis: Axes, curves: Mapping[str, Curve], shown: CurvesFigure) -> None:
+    _draw_curves(axis, curves, {name: _short(name, LABEL_WIDTH) for name in curves}, shown)
+    axis.set(ylabel="Share of rounds 1 to $t$", ylim=(-0.02, 1.02))
+
+
+def has_fronts(runs: Sequence[Run]) -> bool:
+    """Whether there is a front to draw: runs hold what they recommended, and the environment is a registered one."""
+    return all(RECOMMENDED in run.columns for run in runs) and _known_front(runs[0].env) is not None
+
+
+@on_paper
+def draw_fronts(env: str, runs: Sequence[Run], styles: Looks) -> Figure:
+    """Expected rewards of what was recommended after the last round, all seeds, a panel a pair of objectives.
+
+    Args:
+        env: the environment's name, as the title has it.
+        runs: of it, for which :func:`has_fronts`.
+        styles: of the agents.
+    """
+    known = _known_front(runs[0].env)
+    assert known is not None, "has_fronts was asked"
+    names, front = known
+    recommended: dict[str, list[np.ndarray]] = {}
+    for run in runs:
+        vectors = np.array(run.table[RECOMMENDED][-1].to_list()).reshape(-1, len(names))
+        recommended.setdefault(run.agent, []).append(vectors[non_dominated(vectors)])
+    pairs = list(combinations(range(len(names)), 2))
+    figure, (axes,) = _panels(1, max(2, len(pairs)), 2.4)
+    for axis, (one, other) in zip(axes, pairs, strict=False):
+        order = np.argsort(front[:, one])
+        axis.plot(
+            front[order, one],
+            front[order, other],
+            linestyle="none" if len(names) > 2 else "-",
+            marker="." if len(names) > 2 else None,
+            color=GREY,
+            label="Pareto front",
+        )
+        for agent, vectors_of_seeds in recommended.items():
+            look, points = styles[agent], np.concatenate(vectors_of_seeds)
+            axis.plot(
+                points[:, one],
+                points[:, other],
+                linestyle="none",
+                marker=look.marker,
+                markersize=3.5,
+                color=look.colour,
+                label=for_figure(agent),
+            )
+        axis.set(xlabel=names[one], ylabel=names[other])
+    for axis in axes[len(pairs) :]:
+        axis.set_axis_off()
+    axes[0].set_title(for_figure(env), loc="left")
+    shared_legend(figure)
+    return figure
+
+
+def _known_front(env: str) -> tuple[list[str], np.ndarray] | None:
+    """The names of a registered environment's objectives, and its recorded front; None of any other."""
+    entry = find_entry(env) if Spec.parse(env).name == env else None
+    if entry is None or entry.optimum is None or not entry.optimum.front:
+        return None
+    objectives = build_problem(entry.problem).outcomes.objectives
+    names = [one.name if one.sign > 0 else f"-{one.name}" for one in objectives]
+    return names, np.array(entry.optimum.front)
+
+
+@on_paper
+def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
+    """A panel for each target, rounds above and seconds below; each environment counts alike.
+
+    Args:
+        runs: of several agents, at least one of them with targets, see :func:`has_targets`.
+        styles: of the agents.
+    """
+    from matplotlib.figure import Figure
+
+    timed = list(filter(has_targets, runs))
+    of_agent = by_agent(timed, dict.fromkeys(run.agent for run in timed))
+    styles, names = styles or looks(of_agent), shortened(of_agent, LABEL_WIDTH)
+    figure = Figure(figsize=(WIDTH, 3.8), layout="constrained")
+    axes = figure.subplots(2, len(TARGETS), sharex="row", sharey=True)
+    for row, label, times in zip(axes, ("Round", "Seconds of the agent"), (rounds_to, seconds_to), strict=True):
+        for agent, own in of_agent.items():
+            envs = np.array([run.env for run in own])
+            for axis, found in zip(row, np.stack([times(run) for run in own], -1), strict=True):
+                _draw_reached(axis, found, envs, names[agent], styles[agent])
+        for axis in row:
+            axis.set(xscale="log", xlabel=label, ylim=(-0.03, 1.03))
+        row[0].set_ylabel("Share of runs")
+    for axis, target in zip(axes[0], TARGETS, strict=True):
+        axis.set_title(f"score {target:g}")
+    shared_legend(figure)
+    return figure
+
+
+def _draw_reached(axis: Axes, times: np.ndarray, envs: np.ndarray, name: str, look: Look) -> None:
+    known = times[np.isfinite(times) & (times > 0.0)]
+    at = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
+    reached = np.mean([shares(times[envs == env], at) for env in np.unique(envs)], axis=0)
+    axis.plot(
+        at,
+        reached,
+        linestyle=look.linestyle,
+        color=look.colour,
+        marker=look.marker,
+        markersize=3.5,
+        markevery=12,
+        drawstyle="steps-post",
+        label=for_figure(name),
+    )
 
 
 @on_paper
@@ -396,13 +513,24 @@ def mean_curve(axis: Axes, curves: np.ndarray, label: str, look: Look, floor: fl
     _draw_curve(axis, curve(curves, floor), label, look)
 
 
+def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, str], shown: CurvesFigure) -> None:
+    """Curves with their looks, and the horizontal axis."""
+    for key, drawn in curves.items():
+        _draw_curve(axis, drawn, names[key], shown.looks[key])
+    if isinstance(shown.horizontal, Rounds):
+        round_axis(axis)
+    else:
+        axis.set_xlabel(shown.horizontal.in_figures)
+        axis.margins(x=0.01)
+
+
 def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
     from matplotlib.collections import LineCollection
 
-    step = max(1, len(shown.rounds) // MARKERS_A_LINE)
+    step = max(1, len(shown.x) // MARKERS_A_LINE)
     first = int(step * (0.31 * len(axis.lines) % 1.0))  # so that markers of lines that coincide do not
     axis.plot(
-        shown.rounds,
+        shown.x,
         shown.mean,
         linestyle=look.linestyle,
         marker=look.marker,
@@ -413,9 +541,9 @@ def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
         label=for_figure(label),
     )
     if shown.low is not None and shown.high is not None:
-        axis.fill_between(shown.rounds, shown.low, shown.high, color=look.colour, alpha=0.15, linewidth=0)
+        axis.fill_between(shown.x, shown.low, shown.high, color=look.colour, alpha=0.15, linewidth=0)
     if len(shown.runs):
-        lines = [np.column_stack([shown.rounds, run]) for run in shown.runs]
+        lines = [np.column_stack([shown.x, run]) for run in shown.runs]
         axis.add_collection(LineCollection(lines, colors=look.colour, linewidths=0.5, alpha=0.4, zorder=1.5))
 
 

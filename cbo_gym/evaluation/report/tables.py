@@ -1,21 +1,32 @@
-"""The leaderboard as tables of cells, from which terminal, HTML, Markdown and LaTeX are rendered."""
+"""The leaderboard as tables of cells, which the terminal, HTML, Markdown and LaTeX only format."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from cbo_gym.errors import printable
-from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
+from cbo_gym.arguments import require_word
+from cbo_gym.errors import naming_the_extra, printable
+from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard, final_numbers
 from cbo_gym.evaluation.compare.significance import Ranking
+from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
+from cbo_gym.evaluation.metrics.gap import BUDGETS, EXPECTED, SURVEY
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.code_now import alike, parts_of
-from cbo_gym.evaluation.runs.counted import env_label
+from cbo_gym.evaluation.runs.counted import env_label, without_keywords
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.labels import Spec
+from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
+from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
+from cbo_gym.suites import is_compared_by
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OVERALL = {
     "iqm": "interquartile mean",
@@ -50,6 +61,20 @@ SCORE_NOTE = (
 )
 RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at the end"}
 SECONDS_NOTE = "Seconds a round: act, update and recommend together."
+GAP_NOTE = (
+    "Improvement over the initial data towards the optimum, at the end and how early (GAP) and over the whole path "
+    "(PA-GAP, about 0.5 at most), after so many rounds; higher is better. Expected: of expected rewards, with the true "
+    "optimum. Survey's convention: of the best reward observed, noise included, with the references of Huang et al. "
+    "(2026); only to be compared with its tables."
+)
+GAP_VERSIONS = {EXPECTED: "expected", SURVEY: "the survey's convention"}
+GRAPH_LOSS_NOTE = "Runs of an agent on the same task with its true graph, seed by seed; higher is a greater loss."
+LOST = {"score": "of recommendation", "average_score": "of play"}
+INSTANCES_NOTE = (
+    "Score on the system as published minus the mean over its instances, on which nobody can know where the optimum "
+    "lies; runs are not paired, intervals are Welch's."
+)
+INSTANCE_SCORES = {"average_score": "play", "score": "recommendation"}
 
 
 class Cell(NamedTuple):
@@ -100,12 +125,46 @@ class Table(NamedTuple):
         return [row[place] for row in self.rows]
 
 
+CaptionedTable = tuple[str, Table]
+
+
 def table_of(titles: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
     """A table whose columns nobody asks for by name, and in which texts are cells of their own."""
     return Table(
         [Column(title) for title in titles],
         [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows],
     )
+
+
+def data_frames(board: Leaderboard) -> dict[str, pl.DataFrame]:
+    """The leaderboard's data frames by the names of their files."""
+    return {
+        "overall": board.overall,
+        "per_env": board.per_env,
+        "profiles": board.profiles,
+        "improvement": board.improvement,
+        "choices": board.choices,
+        "runs": board.table,
+    }
+
+
+def board_to_pandas(board: Leaderboard, name: str = "overall") -> pd.DataFrame:
+    """One of the leaderboard's tables as a data frame of pandas.
+
+    Args:
+        board: whose table it is.
+        name: ``"overall"``, ``"per_env"``, ``"profiles"``, ``"improvement"``, ``"choices"``, or ``"table"``, which
+            has one row per run.
+
+    Raises:
+        ArgumentError: for another name.
+        MissingExtraError: without pandas or pyarrow.
+    """
+    frames = data_frames(board)
+    frames["table"] = frames.pop("runs")
+    require_word("name", name, frames)
+    with naming_the_extra("a data frame of pandas"):
+        return frames[name].to_pandas()
 
 
 def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple(OVERALL)) -> Table:
@@ -122,7 +181,10 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
             Cell(printable(row["agent"])),
             Cell(f"{row['envs']} of {row['of']}"),
             _with(Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"])), _failures(board, group, row["agent"])),
-            *(_overall_cell(row, name, best) for name in columns),
+            *(
+                _metric_cell(row, name)._replace(best=row["envs"] == row["of"] and best.get(name) == row[name])
+                for name in columns
+            ),
         ]
         for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
     ]
@@ -181,13 +243,13 @@ def completeness(board: Leaderboard) -> str:
     )
 
 
-def _overall_cell(row: dict[str, Any], name: str, best: Mapping[str, float]) -> Cell:
-    value = row[name]
+def _metric_cell(row: Mapping[str, Any], name: str) -> Cell:
+    """A metric of a row of the leaderboard, with whichever interval the row has of it."""
+    if f"{name}_half" in row:
+        return number(row[name], row[f"{name}_half"])
     if f"{name}_low" in row:
-        cell = with_interval(value, row[f"{name}_low"], row[f"{name}_high"])
-    else:
-        cell = Cell(f"{value:.3g}", value=value)
-    return cell._replace(best=row["envs"] == row["of"] and best.get(name) == value)
+        return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+    return Cell(f"{row[name]:.3g}", value=row[name])
 
 
 def with_interval(value: float | None, low: float | None, high: float | None, decimals: int = 3) -> Cell:
@@ -230,14 +292,14 @@ def _metric(row: dict[str, Any], name: str) -> Cell:
         return Cell(f"{row[f'{name}_seeds']} of {row['seeds']} seeds")
     if name == "seconds" and row[name] is not None:  # that times vary says more of the machine than of the agent
         return Cell(f"{row[name]:.3g}", value=row[name])
-    return number(row[name], row[f"{name}_half"])
+    return _metric_cell(row, name)
 
 
 def number(mean: float | None, half: float | None) -> Cell:
-    """``12.3 ± 4.5``: both with the decimals that show two digits of the interval."""
+    """``12.3 ± 4.5``: both with the decimals that show two digits of the interval, which may be None or NaN."""
     if mean is None:
         return Cell(MISSING)
-    if not half:
+    if not half or math.isnan(half):
         return Cell(f"{mean:.4g}", value=mean)
     decimals = max(0, 1 - math.floor(math.log10(half)))
     if decimals > 4:
@@ -314,6 +376,94 @@ def _coverage(counts: dict[str, int]) -> Cell:
     if not counts["finished"] and not counts["failed"]:
         return Cell(MISSING)
     return Cell(str(counts["finished"]), f"+ {counts['failed']} failed" if counts["failed"] else "", counts["finished"])
+
+
+def gap_tables(board: Leaderboard) -> dict[str, Table]:
+    """GAP and PA-GAP by title: each group over its environments, then each environment of a suite that has them.
+
+    Environments over which a group is averaged are all of the board's, so its tables are of boards that hold nothing
+    else.
+    """
+    compared = [env for env in board.per_env["env"].unique() if is_compared_by("gap", env.rpartition(", T=")[0])]
+    rows = board.per_env.filter(pl.col("env").is_in(compared))
+    parts: list[tuple[str, pl.DataFrame]] = []
+    if rows.height and rows.height == board.per_env.height:
+        parts += [
+            (f"{group.capitalize()}, over environments", board.overall.filter(pl.col("group") == group))
+            for group in board.groups
+        ]
+    parts += [(str(env), rows.filter(pl.col("env") == env)) for env in rows["env"].unique().sort()]
+    tables = {}
+    for (title, part), (version, named) in product(parts, GAP_VERSIONS.items()):
+        columns = {
+            f"{version}{name}_{budget}": f"{text} at {budget}"
+            for name, text in (("gap", "GAP"), ("pa_gap", "PA-GAP"))
+            for budget in BUDGETS
+            if part[f"{version}{name}_{budget}"].count()
+        }
+        if columns:
+            body = [
+                [row["agent"], *(_metric_cell(row, name) for name in columns)] for row in part.iter_rows(named=True)
+            ]
+            tables[f"{title}: {named}"] = table_of(["agent", *columns.values()], body)
+    return tables
+
+
+def graph_loss_tables(board: Leaderboard) -> dict[str, Table]:
+    """Environment -> the scores that agents lose where they are told less than the true graph, or something wrong.
+
+    An agent's runs are compared with its own on the same task with the graph known, seed by seed: noise and the agent's
+    own randomness are the same, and so are the initial observations as far as the sets that may be set are.
+    """
+    played = {(*_told_of_graph(run), run.agent, run.seed): run for run in board.runs}
+    pairs: dict[tuple[str, str, str], list[tuple[Run, Run]]] = defaultdict(list)
+    for (env, told, agent, seed), run in played.items():
+        known = played.get((env, "", agent, seed))
+        if told and known is not None:
+            pairs[env, told, agent].append((known, run))
+    rows: dict[str, list[list[Cell | str]]] = defaultdict(list)
+    for (env, told, agent), both in sorted(pairs.items()):
+        known_scores, told_scores = (final_numbers(runs) for runs in zip(*both, strict=True))
+        lost = [(known_scores[name] - told_scores[name]).to_numpy() for name in LOST]
+        cells = [number(values.mean(), float(half_width(values))) for values in lost]
+        rows[env].append([agent, told, str(len(both)), *cells])
+    return {env: table_of(["agent", "told", "seeds", *LOST.values()], own) for env, own in rows.items()}
+
+
+def _told_of_graph(run: Run) -> tuple[str, str]:
+    """The environment with its horizon, and ``wrong (missing=1, seed=3)``; nothing if the graph is known."""
+    spec = Spec.told(run.env)
+    env = f"{without_keywords(run.env, *GRAPH_KEYWORDS)}, T={run.horizon}"
+    graph = spec.keywords.get("graph", "known")
+    if graph == "known":
+        return env, ""
+    more = [f"{name.removeprefix('graph_')}={value!r}" for name, value in spec.parameters if name in GRAPH_KEYWORDS[1:]]
+    return env, f"{graph} ({', '.join(more)})" if more else str(graph)
+
+
+def instance_tables(board: Leaderboard) -> dict[str, Table]:
+    """Environment -> the scores that agents lose on instances of a system, on which no optimum can be known before.
+
+    See :mod:`cbo_gym.problems.variations.instance`. There is a row for each agent with runs on instance 0 and on
+    others, and for each score: its mean on either, and their difference with Welch's 95 % interval.
+    """
+    played: dict[tuple[str, str], tuple[list[Run], list[Run]]] = defaultdict(lambda: ([], []))
+    for run in (run for run in board.runs if not run.secret):
+        instance = Spec.told(run.env).keywords.get(INSTANCE_KEYWORD, 0) != 0
+        played[f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}", run.agent][instance].append(run)
+    rows: dict[str, list[list[Cell | str]]] = defaultdict(list)
+    for (env, agent), both in sorted(played.items()):
+        if not all(both):
+            continue
+        published, instances = map(final_numbers, both)
+        for name, what in INSTANCE_SCORES.items():
+            scores = [numbers[name].cast(pl.Float64).to_numpy() for numbers in (published, instances)]
+            means = [float(part.mean()) for part in scores]
+            lost = number(means[0] - means[1], welch_half_width(scores))
+            runs = f"{published.height}, {instances.height}"
+            rows[env].append([agent, what, *(number(mean, None) for mean in means), lost, runs])
+    header = ["agent", "score of", "as published", "on instances", "lost", "runs"]
+    return {env: table_of(header, own) for env, own in rows.items()}
 
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:

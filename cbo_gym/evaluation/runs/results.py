@@ -180,8 +180,8 @@ class Run:
     restamps: tuple[Restamp, ...] = ()
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
-    plot = Later("cbo_gym.evaluation.report.display:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
-    _repr_html_ = Later("cbo_gym.evaluation.report.display:show_run", "HTML for a notebook.")
+    plot = Later("cbo_gym.evaluation.report.plots:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
+    _repr_html_ = Later("cbo_gym.evaluation.report.page:show_run", "HTML for a notebook.")
 
     @property
     def id(self) -> str:
