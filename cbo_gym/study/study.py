@@ -24,7 +24,7 @@ from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.history import History, State
 from cbo_gym.study.log import LONGEST_TEXT, TRIES, Log
 from cbo_gym.study.strings import require_storable
-from cbo_gym.study.suggesting import DO_WITHOUT, Suggester
+from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, naming
 from cbo_gym.study.tables import Columns, TableRow, read_rows
 from cbo_gym.study.thinking import one_at_a_time
 from cbo_gym.study.trials import Entry, Trials, lacking_in
@@ -205,9 +205,10 @@ class Study:
         self._units.context(context)
         with one_at_a_time():
             for _ in range(TRIES):
-                state = self._caught_up()
+                with naming(self.about.agent):
+                    state = self._caught_up()
+                    actions = self._suggester.suggest(many, context)
                 first = max(state.trials.entries, default=0) + 1
-                actions = self._suggester.suggest(many, context)
                 asked = [
                     {"number": number, "action": self._units.flat(action), "why": why}
                     for number, (action, why) in enumerate(
@@ -314,7 +315,7 @@ class Study:
         """Hold the lock of agents, under which the agent has heard of all events."""
         if context is not None:
             self._units.context(context)
-        with one_at_a_time():
+        with one_at_a_time(), naming(self.about.agent):
             self._caught_up()
             yield
 

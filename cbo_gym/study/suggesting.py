@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 from cbo_gym.agent_finder import agent_of, known_agents
 from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, text_of
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, text_of
 from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
 from cbo_gym.evaluation.verify.admission import admitted_agent
 from cbo_gym.labels import Spec, is_import_path
@@ -26,6 +27,23 @@ from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
 DO_WITHOUT = "EIFN, MCBO, GP-UCB, Random"  # agents that take rounds in which not all variables were measured
+
+
+class AgentError(OperationError):
+    """An agent raised an error of its own."""
+
+
+@contextmanager
+def naming(agent: str) -> Iterator[None]:
+    """Name the agent in errors that its code raises; a third-party agent may raise anything."""
+    try:
+        yield
+    except CBOGymError:
+        raise
+    except Exception as error:
+        raise AgentError(
+            f"the agent {agent} fails with {type(error).__name__}: {text_of(error)}; nothing was recorded by this call"
+        ) from error
 
 
 class _Owed(NamedTuple):
@@ -73,7 +91,9 @@ class Suggester:
             self._wake(events)
         last = {event.payload["trial"]: event.payload for event in events if event.kind == "corrected"}
         for event in events[self._trials.number :]:
-            self._hear(_corrected(event, last))
+            # The outcome of a trial is heard as it was corrected last.
+            is_corrected = event.kind == "told" and event.payload["trial"] in last
+            self._hear(replace(event, payload=last[event.payload["trial"]]) if is_corrected else event)
         self._ahead = False
 
     def _hear(self, event: Event) -> None:
@@ -82,14 +102,14 @@ class Suggester:
         self._trials.hear([event])
         if event.kind == "data" and self._trials.entries:  # else the agent begins with them
             for one in event.payload["rounds"]:
-                self._learn(_Owed(self._units.read(one["action"]), one["values"], one["context"]))
+                self._learn(one["action"], one["values"], one["context"])
         elif event.kind == "told" and (self.takes_missing or not self._trials.missing):
             entry = self._trials.entries[event.payload["trial"]]
-            self._learn(_Owed(self._units.read(entry.action), entry.values, entry.context))
+            self._learn(entry.action, entry.values, entry.context)
 
-    def _learn(self, owed: _Owed) -> None:
+    def _learn(self, flat: list[float], values: Mapping[str, float | None], context: Any) -> None:
         self._settle(None)
-        self._owed = owed
+        self._owed = _Owed(self._units.read(flat), values, context)
         if self._units.about.mode != "contextual":
             self._settle(None)
 
@@ -159,29 +179,25 @@ class Suggester:
 
     def _wake(self, events: Sequence[Event]) -> None:
         """The agent as it was kept, if it was kept by this code; what has been written since is heard then."""
-        kept = self._history.log.snapshot(self._history.study)
-        if kept is None:
-            return
-        number, stamp, content = kept
-        # Other processes were faster since the events were read.
-        if number > len(events):
+        number, stamp, content = self._history.log.snapshot(self._history.study) or (0, "", b"")
+        # Other processes may have been faster since the events were read.
+        if not 0 < number <= len(events) or any(event.kind == "corrected" for event in events[number:]):
             return
         agent = self._made()
         played_with, _, sealed = stamp.partition("\n")
-        if not is_ours(_sealed(number, played_with, content), sealed):  # a file of somebody else's may hold anything
+        # A file of somebody else may hold anything.
+        if not is_ours(_sealed(number, played_with, content), sealed) or not hasattr(agent, "restore"):
             return
-        if played_with != self._stamp(agent) or not hasattr(agent, "restore"):
-            return
-        if any(event.kind == "corrected" for event in events[number:]):
+        if played_with != self._stamp(agent):
             return
         self._trials.hear(events[:number])
         try:
             agent.restore(content, self.task)
-        except ArgumentError:  # a cache that cannot be read is none
-            return self.forget()
-        self._seen = self._last_seen(events[:number])
-        self._agent = agent
-        return None
+        # A cache that cannot be read is none.
+        except ArgumentError:
+            self.forget()
+        else:
+            self._seen, self._agent = self._last_seen(events[:number]), agent
 
     def _last_seen(self, events: Sequence[Event]) -> Observation | None:
         """In the last round of some events that the agent learned, if there is any."""
@@ -191,9 +207,8 @@ class Suggester:
                 entry = self._trials.entries[event.payload["trial"]]
                 return self._units.observation(entry.values, entry.context)
             if event.kind == "data":
-                return self._units.observation(
-                    event.payload["rounds"][-1]["values"], event.payload["rounds"][-1]["context"]
-                )
+                last = event.payload["rounds"][-1]
+                return self._units.observation(last["values"], last["context"])
         return None
 
     def keep(self) -> None:
@@ -234,9 +249,8 @@ class Suggester:
             raise ArgumentError(f"{self._units.about.agent} suggests one trial at a time; tell the pending one first")
         else:
             others = [self._units.read(entry.flat) for entry in pending]
-            contexts = [self._units.context(entry.context)["context"] for entry in pending] if context else None
-            told = (others, count) if contexts is None else (others, count, contexts)
-            chosen = agent.act_beside(observation, *told)
+            contexts = [[self._units.context(entry.context)["context"] for entry in pending]] if context else []
+            chosen = agent.act_beside(observation, others, count, *contexts)
         return [self._units.require_valid(action) for action in chosen]
 
     def suggested(self, event: Event) -> None:
@@ -279,7 +293,8 @@ class Suggester:
             else:
                 widths = (band.high - band.low) / 2
                 expected = [f"{mean:.4g} +- {width:.2g}" for mean, width in zip(band.mean, widths, strict=True)]
-        except Exception:  # an agent may have no beliefs, or none that can be copied
+        # An agent may have no beliefs, or none that can be copied.
+        except Exception:
             return [""] * len(actions)
         return [f"expected {units.about.reward} {one}, " for one in expected]
 
@@ -327,10 +342,10 @@ class Suggester:
             raise ArgumentError("nothing is known yet; tell the outcome of a trial, or add data")
         observation, reward = agent.believed(action)
         known = set(agent.expected_nodes(action)) - {self._units.about.reward}
+        band = expected_rewards(self._units, agent, [action])
         nodes = np.append(observation["nodes"][:-1], float(reward))
         values = self._units.measured({**observation, "nodes": nodes})
         found = {name: value for name, value in values.items() if name in known and value is not None}
-        band = expected_rewards(self._units, agent, [action])
         if band is None:
             return {**found, self._units.about.reward: self._units.native_reward(float(reward))}, None
         return {**found, self._units.about.reward: float(band.mean[0])}, (float(band.low[0]), float(band.high[0]))
@@ -346,7 +361,8 @@ class Suggester:
             return self._fresh()
         try:
             agent = deepcopy(self._agent)
-        except Exception:  # it holds a thread, or another library's things
+        # It holds a thread, or another library's things.
+        except Exception:
             self._settle(None)
             return self._agent
         if self._owed is not None:
@@ -354,13 +370,6 @@ class Suggester:
         if context is not None and hasattr(agent, "turn_to"):
             agent.turn_to(self._units.context(context)["context"])
         return agent
-
-
-def _corrected(event: Event, last: Mapping[int, Mapping[str, Any]]) -> Event:
-    """The outcome of a trial as it was corrected last."""
-    if event.kind == "told" and event.payload["trial"] in last:
-        return replace(event, payload=last[event.payload["trial"]])
-    return event
 
 
 def _sealed(number: int, stamp: str, content: bytes) -> bytes:

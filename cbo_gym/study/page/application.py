@@ -33,7 +33,7 @@ from cbo_gym.yaml_files import Lines, parse_yaml
 
 STATIC = Path(__file__).parent / "static"
 FIRST_ROWS = 4  # of what may be set, in an empty form
-MOST_FIELDS = 3000  # of a form
+MAX_FIELDS = 3000  # of a form
 # A number in an address.
 NUMBER = re.compile("[0-9]{1,9}")
 routes = APIRouter(default_response_class=HTMLResponse)
@@ -105,7 +105,7 @@ async def _case(place: int, desk: TheDesk, names: Names) -> Case:
 
 async def _form(request: Request) -> AsyncIterator[FormData]:
     """The fields of a form that this server has sent."""
-    async with request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_BYTES) as form:
+    async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MOST_BYTES) as form:
         given = form.get("forgery")
         if not isinstance(given, str) or not same(given, request.app.state.door.forgery):
             raise HTTPException(

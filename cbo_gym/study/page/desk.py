@@ -64,16 +64,6 @@ class Case:
     def about(self) -> Description:
         return self.study.about
 
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The reward last."""
-        return self.study.feedback.nodes
-
-    @property
-    def settable(self) -> list[str]:
-        """Names of what can be set: variables, or parameters."""
-        return self.study.settable
-
     def seen(self) -> Seen:
         """The study as it stands."""
         seen = self._seen
@@ -172,19 +162,16 @@ class Desk:
         with self._lock:
             case = self._cases.get(name)
             if case is None:
-                case = self._cases[name] = Case(self, self.load(name))
+                label = Description.model_validate_json(Log(self.storage).find(name).description).agent
+                # An import path is run only if it is trusted.
+                agent = label if trusts(self.trusted, label) and not trusts((), label) else None
+                case = self._cases[name] = Case(self, load_study(name, storage=self.storage, agent=agent))
         try:
             _ = case.study.events
         except ReplacedError:
             self._cases.pop(name, None)
             raise
         return case
-
-    def load(self, name: str) -> Study:
-        """A study, with the agent that it names; an import path only if it is trusted."""
-        label = _agent_of(self.storage, name)
-        named = label if trusts(self.trusted, label) and not trusts((), label) else None
-        return load_study(name, storage=self.storage, agent=named)
 
     async def create(self, read: Callable[[], tuple[Any, Lines]]) -> str:
         """A new study; its name.
@@ -203,10 +190,6 @@ class Desk:
         for path in {self.storage, str(Path(self.storage).absolute())}:
             text = text.replace(printable(path), self.called)
         return text
-
-
-def _agent_of(storage: str, name: str) -> str:
-    return Description.model_validate_json(Log(storage).find(name).description).agent
 
 
 def _called(storage: str) -> str:

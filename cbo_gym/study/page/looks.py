@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from cbo_gym.study.strings import lenient
+from cbo_gym.study.units import written
 
 _environment = Environment(
     loader=PackageLoader("cbo_gym.study.page"),
@@ -16,6 +17,7 @@ _environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_environment.filters["written"] = written
 
 
 def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:

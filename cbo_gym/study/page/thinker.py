@@ -15,6 +15,7 @@ from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.study.files import checked
 from cbo_gym.study.page.reporting import sections
 from cbo_gym.study.study import Study, create_study
+from cbo_gym.study.suggesting import AgentError
 from cbo_gym.yaml_files import Lines
 
 THINK_SECONDS = 600.0
@@ -81,6 +82,9 @@ def _answer(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[str | Non
     function, arguments = call
     try:
         return None, function(*arguments)
+    # Its text may tell what the page must not.
+    except AgentError:
+        raise
     except CBOGymError as error:
         return (OperationError if isinstance(error, OperationError) else ArgumentError).__name__, str(error)
 

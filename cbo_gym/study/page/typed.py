@@ -15,7 +15,7 @@ from cbo_gym.study.units import pairs_in
 #: beginnings of the names of a form's fields; the name of what is meant follows
 VALUE, DID, DO, CONTEXT = "value:", "did:", "do:", "context:"
 ROW_FIELDS = ("thing", "node", "low", "high", "unit", "cost")  # of what may be set, a row each
-MOST_ASKED = 100  # trials at once
+MAX_ASKED = 100  # trials at once
 Typed = Mapping[str, list[str]]
 
 
@@ -40,7 +40,7 @@ def text(typed: Typed, name: str) -> str:
 
 
 def number(typed: str) -> float | str:
-    """A number where that is one; the text itself where it is none, so that the study can say so."""
+    """A number; any other string for the study to refuse."""
     found = number_in(typed)
     return typed if found is None else found
 
@@ -57,8 +57,8 @@ def asked_number(typed: str) -> Any:
         ArgumentError: for more than the agent should think about while others wait.
     """
     read = whole(typed)
-    if isinstance(read, int) and read > MOST_ASKED:
-        raise ArgumentError(f"the page asks for at most {MOST_ASKED} trials at once; given {typed}")
+    if isinstance(read, int) and read > MAX_ASKED:
+        raise ArgumentError(f"the page asks for at most {MAX_ASKED} trials at once; given {typed}")
     return read
 
 
@@ -86,7 +86,8 @@ def description(typed: Typed) -> dict[str, Any]:
     said["contexts"] = _names(text(typed, "contexts"))
     said["constraints"] = [line.strip() for line in text(typed, "constraints").splitlines() if line.strip()]
     said["arms"] = [_pairs(line) for line in text(typed, "arms").splitlines() if line.strip()]
-    said["units"] = _units(text(typed, "units")) | {row["thing"]: row["unit"] for row in rows if row["unit"]}
+    units = filter(str.strip, text(typed, "units").splitlines())
+    said["units"] = pairs_in(units, "it as in titre = g/L") | {row["thing"]: row["unit"] for row in rows if row["unit"]}
     said["costs"] = {row["thing"]: number(row["cost"]) for row in rows if row["cost"]}
     said["reward_range"] = [number(one) for one in typed.get("reward_range", []) if one]
     said |= {name: whole(text(typed, name)) for name in ("horizon", "seed") if text(typed, name)}
@@ -121,7 +122,3 @@ def _pairs(line: str) -> dict[str, Any]:
     if line.strip() == "observe":
         return {}
     return {name: number(value) for name, value in pairs_in(line.split(","), "it as in x = 1, z = 0").items()}
-
-
-def _units(lines: str) -> dict[str, str]:
-    return pairs_in(filter(str.strip, lines.splitlines()), "it as in titre = g/L")

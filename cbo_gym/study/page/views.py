@@ -9,11 +9,10 @@ from typing import Any
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.page.desk import Case, Seen
 from cbo_gym.study.page.typed import CONTEXT, DID, DO, VALUE, Typed, numbers
-from cbo_gym.study.trials import Entry
 from cbo_gym.study.units import written
 
-MOST_ROWS = 100  # of the table; the CSV file has all
-MOST_CARDS = 30  # pending trials with a form each
+MAX_ROWS = 100  # of the table; the CSV file has all
+MAX_CARDS = 30  # pending trials with a form each
 INTERVALS = "aggregated"  # the mode in which what is set is an interval
 PARAMETERS = ("soft", "aggregated")  # the modes in which what is set is no variable
 
@@ -54,27 +53,6 @@ class Field:
     required: bool = False
 
 
-@dataclass(frozen=True)
-class Card:
-    """A trial with the fields of the form that tells or corrects it.
-
-    Attributes:
-        entry: the trial.
-        done: what to set, or what was set, in words.
-        was_set: fields of what was set.
-        others: fields of what was not.
-        measured: fields of the other variables.
-        context: what was seen before, in words.
-    """
-
-    entry: Entry
-    done: list[tuple[str, str]]
-    was_set: list[Field]
-    others: list[Field]
-    measured: list[Field]
-    context: list[tuple[str, str]]
-
-
 def with_unit(case: Case, name: str, value: Any) -> str:
     return f"{written(value)} {case.about.units.get(name, '')}".strip()
 
@@ -83,37 +61,35 @@ def fields_of(
     case: Case, beginning: str, names: Iterable[str], filled: Mapping[str, Any], problem: Problem | None, form: str
 ) -> list[Field]:
     """Fields with what was typed into them, or with what they are filled with at first."""
+    about = case.about
     typed = problem.typed if problem is not None and problem.form == form else None
-    return [_field(case, beginning, name, filled.get(name), typed) for name in names]
+    count = 2 if beginning in (DID, DO) and about.mode == INTERVALS else 1
+    fields = []
+    for name in names:
+        usual = _texts(filled.get(name), shortened=beginning == DID)
+        texts = usual if typed is None else list(typed.get(beginning + name, ()))
+        required = beginning == VALUE and name == about.reward
+        hint = "what counts" if required else _bounds(case, name) if beginning in (DID, DO) else ""
+        padded = (texts + [""] * count)[:count]
+        fields.append(Field(beginning + name, name, about.units.get(name, ""), hint, padded, required))
+    return fields
 
 
-def _field(case: Case, beginning: str, name: str, value: Any, typed: Typed | None) -> Field:
-    count = 2 if beginning in (DID, DO) and case.about.mode == INTERVALS else 1
-    usual = _texts(value) if beginning == DID else [] if value is None else [_exact(value)]
-    texts = usual if typed is None else list(typed.get(beginning + name, ()))
-    padded = (texts + [""] * count)[:count]
-    required = beginning == VALUE and name == case.about.reward
-    return Field(beginning + name, name, case.about.units.get(name, ""), _hint(case, beginning, name), padded, required)
+def _texts(value: Any, shortened: bool = True) -> list[str]:
+    """A value, or the ends of an interval.
 
-
-def _exact(value: float) -> str:
-    """All digits, for who corrects one number leaves the others as they are."""
-    return repr(int(value)) if value.is_integer() else repr(value)
-
-
-def _texts(value: Any) -> list[str]:
-    """The values that were set, shortened; where they are sent back like this, nothing else was set."""
+    What was set is shortened: if it is sent back like this, nothing else was set. What was measured has all digits,
+    because who corrects one number leaves the others as they are.
+    """
     if value is None:
         return []
-    return [written(end) for end in value] if isinstance(value, list) else [written(value)]
+    if shortened:
+        return [written(end) for end in value] if isinstance(value, list) else [written(value)]
+    return [repr(int(value)) if value.is_integer() else repr(value)]
 
 
-def _hint(case: Case, beginning: str, name: str) -> str:
+def _bounds(case: Case, name: str) -> str:
     about = case.about
-    if beginning == VALUE:
-        return "what counts" if name == about.reward else ""
-    if beginning == CONTEXT:
-        return ""
     if about.arms:
         return "one of " + ", ".join(map(written, sorted({arm[name] for arm in about.arms if name in arm})))
     low, high = about.parameters[name].bounds if name in about.parameters else about.settable[name]
@@ -123,24 +99,27 @@ def _hint(case: Case, beginning: str, name: str) -> str:
 # Trials ------------------------------------------------------------------------------------------------------
 
 
-def card_of(case: Case, seen: Seen, trial: int, problem: Problem | None = None, form: str = "") -> Card:
-    """A trial with its form, which is filled with what is known of it."""
-    entry, done = seen.entries[trial], set_in(case, seen.rows[trial])
-    measured = [name for name in case.variables if name not in done or case.about.mode in PARAMETERS]
-    known = {**(entry.context or {}), **entry.values}
-    return Card(
-        entry,
-        [(name, with_unit(case, name, value)) for name, value in done.items()],
-        fields_of(case, DID, done, done, problem, form),
-        fields_of(case, DID, [name for name in case.settable if name not in done], {}, problem, form),
-        fields_of(case, VALUE, measured, known, problem, form),
-        [(name, with_unit(case, name, value)) for name, value in (entry.context or {}).items()],
-    )
+def card_of(case: Case, seen: Seen, trial: int, problem: Problem | None = None, form: str = "") -> dict[str, Any]:
+    """A trial, and the fields of its form, which are filled with what is known of it.
+
+    ``done`` and ``context`` are what was set and seen, in words; ``was_set``, ``others`` and ``measured`` the fields.
+    """
+    entry, done, context = seen.entries[trial], set_in(case, seen.rows[trial]), seen.entries[trial].context or {}
+    measured = [name for name in case.study.feedback.nodes if name not in done or case.about.mode in PARAMETERS]
+    others = [name for name in case.study.settable if name not in done]
+    return {
+        "entry": entry,
+        "done": [(name, with_unit(case, name, value)) for name, value in done.items()],
+        "context": [(name, with_unit(case, name, value)) for name, value in context.items()],
+        "was_set": fields_of(case, DID, done, done, problem, form),
+        "others": fields_of(case, DID, others, {}, problem, form),
+        "measured": fields_of(case, VALUE, measured, {**context, **entry.values}, problem, form),
+    }
 
 
 def set_in(case: Case, row: Mapping[str, Any]) -> dict[str, Any]:
     """The values that were set in a trial, or are to be."""
-    return {name: row[f"do({name})"] for name in case.settable if row[f"do({name})"] is not None}
+    return {name: row[f"do({name})"] for name in case.study.settable if row[f"do({name})"] is not None}
 
 
 def told(case: Case, seen: Seen, trial: int, typed: Typed) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -164,28 +143,6 @@ def counts(seen: Seen) -> dict[str, int]:
     return {status: stands.count(status) for status in ("told", "pending", "failed")}
 
 
-def when(time: str) -> str:
-    """A time of the log for people."""
-    return f"{time[:10]} {time[11:16]} UTC" if time else ""
-
-
-def table_of(case: Case, seen: Seen) -> list[dict[str, Any]]:
-    """Rows of the table of trials, the newest first."""
-    latest = sorted(seen.rows, reverse=True)[:MOST_ROWS]
-    return [
-        {
-            "number": trial,
-            "status": seen.entries[trial].status,
-            "done": ", ".join(f"{name} = {written(value)}" for name, value in set_in(case, seen.rows[trial]).items()),
-            "deviates": seen.entries[trial].done is not None,
-            "values": [written(seen.entries[trial].values.get(name)) for name in case.variables],
-            "words": seen.entries[trial].reason or seen.entries[trial].why,
-            "when": when(seen.entries[trial].ended or seen.entries[trial].asked),
-        }
-        for trial in latest
-    ]
-
-
 def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
     """The agent's expectations in words: rows of name, value and interval, and what was assumed."""
     return {
@@ -204,17 +161,20 @@ def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, 
     contexts = about.contexts if about.mode == "contextual" else []
     return {
         "about": about,
-        "variables": [(name, about.units.get(name, "")) for name in case.variables],
+        "variables": [(name, about.units.get(name, "")) for name in case.study.feedback.nodes],
         "counts": counts(seen),
         "best": seen.best,
         "best_reward": seen.best and with_unit(case, about.reward, seen.best.values[about.reward]),
         "event": seen.event,
         "problem": problem,
-        "cards": [card_of(case, seen, trial) for trial in pending[:MOST_CARDS]],
-        "more_pending": len(pending[MOST_CARDS:]),
+        "cards": [card_of(case, seen, trial) for trial in pending[:MAX_CARDS]],
+        "more_pending": len(pending[MAX_CARDS:]),
         "contexts": fields_of(case, CONTEXT, contexts, {}, problem, "ask"),
         "supposed_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "what-if"),
-        "supposed": fields_of(case, DO, case.settable, {}, problem, "what-if"),
-        "rows": table_of(case, seen),
+        "supposed": fields_of(case, DO, case.study.settable, {}, problem, "what-if"),
+        "rows": [
+            (seen.entries[trial], ", ".join(f"{name} = {written(value)}" for name, value in set_in(case, row).items()))
+            for trial, row in sorted(seen.rows.items(), reverse=True)[:MAX_ROWS]
+        ],
         "all_rows": len(seen.rows),
     }
