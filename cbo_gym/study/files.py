@@ -41,7 +41,7 @@ def checked(
         described(**found)
         return found
     except CBOGymError as error:
-        told = [(lines.of(place), text) for place, text in _placed(error, fields)]
+        told = [(lines.of(place), text) for place, text in _placed(error, fields if isinstance(fields, dict) else ())]
         raise ArgumentError(
             "; ".join(text if line is None else f"line {line}: {text}" for line, text in told)
         ) from error
