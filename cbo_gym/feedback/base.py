@@ -93,18 +93,15 @@ class Feedback(ABC):
         self.truth: Feedback = self
         self.codec = self.make_codec()
         self.domains = self.codec.domains
-        self.costs = self._fitted_costs()
+        self.costs: Costs | None = None
+        if problem.outcomes.costs is not None:
+            where = f"{problem.name} in {self.mode} mode"
+            self.costs = fitted(problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
         self.action_space: Space = self.codec.space
         shapes = {key: value.shape for key, value in self.empty_observation().items()}
         self.observation_space = spaces.Dict(
             {key: spaces.Box(-np.inf, np.inf, shape, dtype=np.float64) for key, shape in shapes.items()}
         )
-
-    def _fitted_costs(self) -> Costs | None:
-        if self.problem.outcomes.costs is None:
-            return None
-        where = f"{self.problem.name} in {self.mode} mode"
-        return fitted(self.problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
 
     def whole_graph(self) -> ToldGraph:
         """The causal graph as agents are told it where they are told all of it."""

@@ -105,8 +105,7 @@ class DynamicFeedback(ChoiceFeedback):
         """The diagram of a slice by itself."""
         first = {f"{name}_0": name for name in self.slices.names}
         within = [(first[a], first[b]) for a, b in self.scm.diagram.directed if a in first and b in first]
-        pairs = [sorted(pair) for pair in self.scm.diagram.bidirected if pair <= set(first)]
-        linked = [(first[a], first[b]) for a, b in pairs]
+        linked = [[first[name] for name in pair] for pair in self.scm.diagram.bidirected if pair <= set(first)]
         return ToldGraph(tuple(first.values()), CausalDiagram(first.values(), within, linked))
 
     @property

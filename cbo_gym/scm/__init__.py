@@ -4,7 +4,7 @@ from cbo_gym.scm.components import Component, Linear, Periodic, Polynomial, Sum,
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.guarded import GuardedModel
 from cbo_gym.scm.intervention import Intervention
-from cbo_gym.scm.model import StructuralCausalModel, Variable, own_noise
+from cbo_gym.scm.model import StructuralCausalModel
 from cbo_gym.scm.noise import (
     Arcsine,
     Discrete,
@@ -18,7 +18,7 @@ from cbo_gym.scm.noise import (
     Zero,
 )
 from cbo_gym.scm.separable import SeparableSEM, Total
-from cbo_gym.scm.system import System
+from cbo_gym.scm.system import System, Variable, own_noise
 from cbo_gym.scm.values import Floats
 
 __all__ = [

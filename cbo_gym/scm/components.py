@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,13 +69,9 @@ class Polynomial(Component):
 
     def __call__(self, x: Any) -> Any:
         value = 0.0
-        for coefficient in self._from_the_highest:
+        for coefficient in reversed(self.coefficients):
             value = (value + coefficient) * x
         return value
-
-    @cached_property
-    def _from_the_highest(self) -> tuple[float, ...]:
-        return self.coefficients[::-1]
 
     def scaled(self, factor: float) -> Component:
         return Polynomial(tuple(factor * c for c in self.coefficients))

@@ -37,7 +37,7 @@ class CausalDiagram:
         self,
         nodes: Iterable[str],
         directed: Iterable[Edge],
-        bidirected: Iterable[Edge] = (),
+        bidirected: Iterable[Iterable[str]] = (),
         *,
         allow_cycles: bool = False,
     ) -> None:
@@ -406,8 +406,7 @@ class CausalDiagram:
     def _derived(
         self, nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]
     ) -> CausalDiagram:
-        pairs = ((min(pair), max(pair)) for pair in bidirected)
-        return CausalDiagram(nodes, directed, pairs, allow_cycles=self.allow_cycles)
+        return CausalDiagram(nodes, directed, bidirected, allow_cycles=self.allow_cycles)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CausalDiagram):

@@ -36,7 +36,6 @@ def markov_equivalents(diagram: CausalDiagram, sinks: Collection[str], most: int
                 continue
             if len(found) == most:
                 return list(found.values())
-            pairs = [(min(pair), max(pair)) for pair in diagram.bidirected]
-            found[edges] = CausalDiagram(diagram.nodes, edges, pairs)
+            found[edges] = CausalDiagram(diagram.nodes, edges, diagram.bidirected)
             pending.append(found[edges])
     return list(found.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,40 +11,10 @@ from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.formula import Formula
 from cbo_gym.scm.intervention import Intervention, Mask
-from cbo_gym.scm.noise import Distribution, Zero
+from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.straight_line import StraightLine
-from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
+from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable
 from cbo_gym.scm.values import Floats
-
-
-def own_noise(u: Floats) -> Floats:
-    """The mechanism of a variable without parents and actions: its own exogenous variable."""
-    return u
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One endogenous (or latent) variable and its mechanism.
-
-    Args:
-        name: unique in the model.
-        mechanism: called as ``mechanism(*parent values, *action values, noise)``. It must be built from arithmetic
-            and NumPy ufuncs, so that the same code serves Python floats and arrays that broadcast together.
-        parents: names of its direct causes, in the order in which the mechanism takes them.
-        actions: indices of the action coordinates (soft parameters) that the mechanism takes after the parents.
-        noise: distribution of its own exogenous variable.
-        observed: False for a latent variable, which no agent sees.
-        idle_parents: names of variables that are its causes in the diagram as well, although the mechanism does not
-            take them: a diagram says what may have an effect.
-    """
-
-    name: str
-    mechanism: Callable[..., Floats]
-    parents: tuple[str, ...] = ()
-    actions: tuple[int, ...] = ()
-    noise: Distribution = field(default_factory=Zero)
-    observed: bool = True
-    idle_parents: tuple[str, ...] = ()
 
 
 class StructuralCausalModel(System):
@@ -93,7 +62,7 @@ class StructuralCausalModel(System):
         latents = [v.name for v in self.variables if not v.observed]
         projected = self.full_diagram.latent_projection(latents)
         #: the diagram over the observed variables, latent ones projected out
-        self.diagram = CausalDiagram(self.nodes, projected.directed, ((min(p), max(p)) for p in projected.bidirected))
+        self.diagram = CausalDiagram(self.nodes, projected.directed, projected.bidirected)
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
         self._straight_line = _compile(self.variables)
 

@@ -15,10 +15,9 @@ from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.scm.components import Component, Linear, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
-from cbo_gym.scm.model import Variable, own_noise
 from cbo_gym.scm.noise import Distribution, Zero
 from cbo_gym.scm.straight_line import StraightLine, written
-from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
+from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
 from cbo_gym.scm.values import Composition, Floats
 from cbo_gym.sums import add_up
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cbo_gym.scm.noise import Zero
-from cbo_gym.scm.system import Noisy, Values
+from cbo_gym.scm.system import Values, Variable
 
 
 class StraightLine:
@@ -22,7 +22,7 @@ class StraightLine:
         sources: exogenous variables, in the order in which those with noise are drawn.
     """
 
-    def __init__(self, sources: Sequence[Noisy]) -> None:
+    def __init__(self, sources: Sequence[Variable]) -> None:
         noisy = [source.name for source in sources if not isinstance(source.noise, Zero)]
         self._draws = {name: f"noise[{place}]" for place, name in enumerate(noisy)}
         self._words: dict[str, str] = {}

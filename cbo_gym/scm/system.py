@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention
-from cbo_gym.scm.noise import Distribution
+from cbo_gym.scm.noise import Distribution, Zero
 from cbo_gym.scm.values import Floats
 
 Values = dict[str, Floats]
@@ -19,17 +19,34 @@ Draws = tuple[Floats, ...]  # of exogenous variables
 NO_INTERVENTION = Intervention()
 
 
-class Noisy(Protocol):
-    """A variable with an exogenous part."""
+def own_noise(u: Floats) -> Floats:
+    """The mechanism of a variable without parents and actions: its own exogenous variable."""
+    return u
 
-    @property
-    def name(self) -> str: ...
 
-    @property
-    def noise(self) -> Distribution: ...
+@dataclass(frozen=True)
+class Variable:
+    """One endogenous (or latent) variable and its mechanism.
 
-    @property
-    def observed(self) -> bool: ...
+    Args:
+        name: unique in the model.
+        mechanism: called as ``mechanism(*parent values, *action values, noise)``. It must be built from arithmetic
+            and NumPy ufuncs, so that the same code serves Python floats and arrays that broadcast together.
+        parents: names of its direct causes, in the order in which the mechanism takes them.
+        actions: indices of the action coordinates (soft parameters) that the mechanism takes after the parents.
+        noise: distribution of its own exogenous variable.
+        observed: False for a latent variable, which no agent sees.
+        idle_parents: names of variables that are its causes in the diagram as well, although the mechanism does not
+            take them: a diagram says what may have an effect.
+    """
+
+    name: str
+    mechanism: Callable[..., Floats]
+    parents: tuple[str, ...] = ()
+    actions: tuple[int, ...] = ()
+    noise: Distribution = field(default_factory=Zero)
+    observed: bool = True
+    idle_parents: tuple[str, ...] = ()
 
 
 class System(ABC):
@@ -49,8 +66,8 @@ class System(ABC):
     nodes: tuple[str, ...]
     reward: str
     diagram: CausalDiagram
-    variables: tuple[Noisy, ...]
-    noisy: tuple[Noisy, ...]
+    variables: tuple[Variable, ...]
+    noisy: tuple[Variable, ...]
     action_dim: int
     action_nodes: Mapping[str, tuple[int, ...]]
 

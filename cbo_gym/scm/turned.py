@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,17 +10,8 @@ from cbo_gym.actions.units import SAME, Unit
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.noise import Distribution
-from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
+from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
 from cbo_gym.scm.values import Floats
-
-
-@dataclass(frozen=True)
-class Named:
-    """A variable with an exogenous part, by another name."""
-
-    name: str
-    noise: Distribution
-    observed: bool
 
 
 class Turned(System):
@@ -54,8 +44,8 @@ class Turned(System):
         places = [place for place, _ in self.coordinates] or list(range(system.action_dim))
         entering = {names[name]: tuple(places[i] for i in own) for name, own in system.action_nodes.items()}
         self.action_nodes = {name: entering[name] for name in self.nodes if name in entering}
-        self.variables = tuple(Named(names[v.name], told.get(v.name, v.noise), v.observed) for v in system.variables)
-        self.noisy = tuple(Named(names[v.name], v.noise, v.observed) for v in system.noisy)
+        self.variables = tuple(_renamed(v, names[v.name], told.get(v.name, v.noise)) for v in system.variables)
+        self.noisy = tuple(_renamed(v, names[v.name], v.noise) for v in system.noisy)
         self._old = {new: old for old, new in names.items()}
 
     @property
@@ -72,7 +62,10 @@ class Turned(System):
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
         """Values of all variables by their new names; what is set has the very value that it is set to."""
         found = self.system.propagate(noise, self.as_it_was(intervention))
-        values = {self.names.get(name, name): self._to_new(name, value) for name, value in found.items()}
+        values = {
+            self.names.get(name, name): self.units[name].to_new(value) if name in self.units else value
+            for name, value in found.items()
+        }
         for name, (mask, value) in intervention.hard.items():
             values[name] = value if mask is True else np.where(mask, value, values[name])
         return values
@@ -88,14 +81,14 @@ class Turned(System):
             hard[old] = (mask, _old_value(self.units[old], value) if old in self.units else value)
         return Intervention(soft, hard)
 
-    def _to_new(self, name: str, value: Floats) -> Floats:
-        unit = self.units.get(name, SAME)
-        return value if unit is SAME else unit.to_new(value)
-
     def __reduce__(self) -> tuple[object, ...]:
         told = {old: v.noise for old, v in zip((v.name for v in self.system.variables), self.variables, strict=True)}
         nodes = [self._old[name] for name in self.nodes]
         return type(self), (self.system, self.names, self.units, nodes, self.coordinates, told)
+
+
+def _renamed(variable: Variable, name: str, noise: Distribution) -> Variable:
+    return Variable(name, own_noise, noise=noise, observed=variable.observed)
 
 
 def _old_value(unit: Unit, value: Floats) -> Floats:
@@ -116,6 +109,5 @@ def renamed(diagram: CausalDiagram, names: Mapping[str, str], nodes: Sequence[st
         nodes: new names, in the order of the new diagram.
     """
     directed = [(names[a], names[b]) for a, b in diagram.directed]
-    pairs = [sorted(names[one] for one in pair) for pair in diagram.bidirected]
-    bidirected = [(a, b) for a, b in pairs]
+    bidirected = [[names[one] for one in pair] for pair in diagram.bidirected]
     return CausalDiagram(nodes, directed, bidirected, allow_cycles=diagram.allow_cycles)

@@ -9,7 +9,7 @@ The targets are the minimal intervention sets; the survey tries all non-empty su
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from cbo_gym.problems.modes.contextual import Columns, Contexts
 from cbo_gym.problems.systems.building import hard_problem, read_equations
 from cbo_gym.problems.systems.contextual import make_scope
 from cbo_gym.problems.systems.hard_graphs import COMPLETE_DOMAINS, COMPLETE_EQUATIONS, TOY_REWARD
-from cbo_gym.scm import Distribution, Floats, Normal, StructuralCausalModel, Uniform, Variable, own_noise
-from cbo_gym.sums import add_up
+from cbo_gym.scm import Distribution, Normal, StructuralCausalModel, Uniform, Variable
 
 SURVEY = "Huang, Le, Ma & Tran (2026), Causal Bayesian Optimization: Foundations, Methods, and Applications"
 UNIT = Normal(0.0, 1.0)
@@ -182,21 +181,10 @@ def epidemiology() -> Problem:
 # Linear systems ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Affine:
-    """The mechanism ``intercept + slopes . parents + noise``."""
-
-    intercept: float
-    slopes: tuple[float, ...]
-
-    def __call__(self, *args: Floats) -> Floats:
-        *parents, u = args
-        return add_up([slope * x for slope, x in zip(self.slopes, parents, strict=True)], self.intercept + u)
-
-
-def _linear(name: str, intercept: float, std: float, **slopes: float) -> Variable:
-    """A variable that is linear in its parents, which the keywords name, with normal noise."""
-    return Variable(name, Affine(intercept, tuple(slopes.values())), tuple(slopes), noise=Normal(0.0, std))
+def _linear(rows: Mapping[str, tuple[str, float | Distribution]]) -> list[Variable]:
+    """Variables from their equations and noise: a distribution, or the standard deviation of a normal one."""
+    noise = {name: Normal(0.0, own) if isinstance(own, float) else own for name, (_, own) in rows.items()}
+    return read_equations({name: equation for name, (equation, _) in rows.items()}, noise)
 
 
 def ecology() -> Problem:
@@ -204,23 +192,23 @@ def ecology() -> Problem:
 
     Linear: nutrients N at their highest, chlorophyll C at its highest and saturation O at its lowest are best.
     """
-    variables = [
-        _linear("E", 24.184130, 3.220405),
-        _linear("S", 36.591624, 0.149197),
-        _linear("N", 0.492065, 1.592408),
-        _linear("T", 2357.893696, 27.609355),
-        _linear("X", 18.798174, 28.896639, E=15.797384),
-        _linear("C", 0.373420, 0.039295, N=-0.002400),
-        _linear("L", 6665.081996, 1546.913034, C=-10737.462582),
-        _linear("P", 8.427706, 0.005258258, X=-0.000965531),
-        _linear("D", 2131.672107, 18.412100, X=-0.216560),
-        _linear("O", 3.245248, 0.036957978, E=0.094332, S=0.006753921, X=-0.005737087),
-        _linear("Y", 211.422555, 1.073340, L=-3.012577e-5, N=0.016679591, P=-25.719277, O=-0.500403),
-    ]
+    rows = {
+        "E": ("24.184130 + u", 3.220405),
+        "S": ("36.591624 + u", 0.149197),
+        "N": ("0.492065 + u", 1.592408),
+        "T": ("2357.893696 + u", 27.609355),
+        "X": ("18.798174 + u + 15.797384 * E", 28.896639),
+        "C": ("0.373420 + u - 0.002400 * N", 0.039295),
+        "L": ("6665.081996 + u - 10737.462582 * C", 1546.913034),
+        "P": ("8.427706 + u - 0.000965531 * X", 0.005258258),
+        "D": ("2131.672107 + u - 0.216560 * X", 18.412100),
+        "O": ("3.245248 + u + 0.094332 * E + 0.006753921 * S - 0.005737087 * X", 0.036957978),
+        "Y": ("211.422555 + u - 3.012577e-5 * L + 0.016679591 * N - 25.719277 * P - 0.500403 * O", 1.073340),
+    }
     domains = {"N": (-2.0, 5.0), "O": (2.0, 4.0), "C": (0.0, 1.0), "T": (2200.0, 2500.0), "D": (1950.0, 2100.0)}
     return hard_problem(
         "SurveyEcology",
-        variables,
+        _linear(rows),
         domains,
         "A linear model of eleven variables of a coral reef; the reward is its net calcification.",
         SURVEY,
@@ -233,19 +221,19 @@ def protein() -> Problem:
 
     Linear: PKA at its lowest and Mek at its highest are best.
     """
-    variables = [
-        Variable("PKC", own_noise, noise=Uniform(1.0, 106.0)),
-        _linear("PKA", 554.390731, 427.437996, PKC=0.841152557),
-        _linear("Raf", 62.199046, 41.768782, PKC=-0.177745091, PKA=-0.000379207522),
-        _linear("Mek", -1.090275, 16.695866, PKC=0.0396624572, PKA=-0.000652026685, Raf=0.520844705),
-        _linear("P38", 15.144328, 13.111163, PKC=1.234783290, PKA=0.000590540236),
-        _linear("Jnk", 52.953603, 42.074715, PKC=-0.764801188, PKA=-0.00530609682),
-        _linear("Akt", -31.110747, 113.959504, PKA=0.128905329),
-        _linear("Y", 23.248743, 82.760198, PKA=-0.0817067325, Mek=0.0298858143),
-    ]
+    rows: dict[str, tuple[str, float | Distribution]] = {
+        "PKC": ("u", Uniform(1.0, 106.0)),
+        "PKA": ("554.390731 + u + 0.841152557 * PKC", 427.437996),
+        "Raf": ("62.199046 + u - 0.177745091 * PKC - 0.000379207522 * PKA", 41.768782),
+        "Mek": ("-1.090275 + u + 0.0396624572 * PKC - 0.000652026685 * PKA + 0.520844705 * Raf", 16.695866),
+        "P38": ("15.144328 + u + 1.234783290 * PKC + 0.000590540236 * PKA", 13.111163),
+        "Jnk": ("52.953603 + u - 0.764801188 * PKC - 0.00530609682 * PKA", 42.074715),
+        "Akt": ("-31.110747 + u + 0.128905329 * PKA", 113.959504),
+        "Y": ("23.248743 + u - 0.0817067325 * PKA + 0.0298858143 * Mek", 82.760198),
+    }
     return hard_problem(
         "SurveyProtein",
-        variables,
+        _linear(rows),
         {"PKC": (0.5, 106.5), "PKA": (1.45, 4491.5), "Mek": (0.5, 389.5), "Akt": (1.2, 3555.5)},
         "A linear model of eight signalling proteins of a cell; the reward is the negated amount of Erk.",
         SURVEY,

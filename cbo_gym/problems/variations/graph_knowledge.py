@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
@@ -211,7 +211,7 @@ def _changed(
     apart = _apart(kept.nodes, kept.directed, reward)
     new = _pick(rng, added, _one_way(rng, apart) if is_whole_number(added) else apart, "graph_added", "pairs to join")
     directed = kept.directed - set(dropped) - set(reversed_) | {(b, a) for a, b in reversed_} | set(new)
-    return _built(kept.nodes, directed, kept.bidirected)
+    return CausalDiagram(kept.nodes, directed, kept.bidirected, allow_cycles=True)
 
 
 @lru_cache(maxsize=1)  # asked for in every try
@@ -251,10 +251,6 @@ def _names(given: object) -> bool:
     return isinstance(given, str) or (isinstance(given, tuple) and all(isinstance(name, str) for name in given))
 
 
-def _built(nodes: Iterable[str], directed: Iterable[Edge], bidirected: Iterable[frozenset[str]]) -> CausalDiagram:
-    return CausalDiagram(nodes, directed, [(min(p), max(p)) for p in bidirected], allow_cycles=True)
-
-
 def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
     """The reason why a diagram cannot be told, if there is one."""
     reward, scm = problem.scm.reward, problem.scm
@@ -284,7 +280,7 @@ def _as_diagram(problem: Problem, given: Any) -> CausalDiagram:
     """A candidate that the user lists, as a diagram or as its directed edges."""
     truth = problem.scm.diagram
     if not isinstance(given, CausalDiagram):
-        given = _built(truth.nodes, _edges(given), truth.bidirected)
+        given = CausalDiagram(truth.nodes, _edges(given), truth.bidirected, allow_cycles=True)
     if set(given.nodes) != set(truth.nodes):
         raise ArgumentError(f"a candidate needs the nodes {list(truth.nodes)}; given {list(given.nodes)}")
     if what := _unfit(problem, given):
@@ -314,8 +310,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _with_nodes(diagram: CausalDiagram, nodes: Sequence[str]) -> CausalDiagram:
-    pairs = [(min(pair), max(pair)) for pair in diagram.bidirected]
-    return CausalDiagram(nodes, diagram.directed, pairs, allow_cycles=not diagram.is_acyclic)
+    return CausalDiagram(nodes, diagram.directed, diagram.bidirected, allow_cycles=not diagram.is_acyclic)
 
 
 def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:

@@ -78,8 +78,7 @@ def supported_sets(
     allowed = _check(diagram, objectives, manipulable)
     together = "".join(diagram.nodes) + "+"  # a name that none has
     edges = [*diagram.directed, *((name, together) for name in objectives)]
-    confounded = [(min(pair), max(pair)) for pair in diagram.bidirected]
-    borders = pomis(CausalDiagram([*diagram.nodes, together], edges, confounded), together, allowed)
+    borders = pomis(CausalDiagram([*diagram.nodes, together], edges, diagram.bidirected), together, allowed)
     return borders & pareto_sets(diagram, objectives, allowed)
 
 

@@ -247,8 +247,7 @@ def _territories(setting: _Setting) -> set[frozenset[str]]:
 def _with_more_inputs(diagram: CausalDiagram, inputs: Mapping[str, frozenset[str]]) -> CausalDiagram:
     """``diagram`` with edges added; it may become cyclic."""
     added = {(cause, name) for name, causes in inputs.items() for cause in causes}
-    confounded = ((min(pair), max(pair)) for pair in diagram.bidirected)
-    return CausalDiagram(diagram.nodes, diagram.directed | added, confounded, allow_cycles=True)
+    return CausalDiagram(diagram.nodes, diagram.directed | added, diagram.bidirected, allow_cycles=True)
 
 
 def _takeovers(
