@@ -152,7 +152,6 @@ class AdversarialFeedback(SoftFeedback):
         return self.strategy.remember(memory, self._points(intervention), values[self._luck])
 
     def _points(self, intervention: Intervention) -> list[Floats]:
-        """The agent's action in [0, 1]."""
         own = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's come after
         return [scale.to_unit(value) for scale, value in own]
 

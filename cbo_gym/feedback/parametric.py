@@ -65,7 +65,6 @@ class ParametricFeedback(Feedback):
 
     @cached_property
     def _origin(self) -> Mapping[str, float]:
-        """The parameters' native values under the null action."""
         names = self.domains.names
         native = self.problem.to_native(self.problem.null_action).tolist()
         return dict(zip(names, native[: len(names)], strict=True))

@@ -191,7 +191,6 @@ class ConstrainedOracle(Oracle):
         return self._one(region, point)
 
     def _one(self, region: Region, point: np.ndarray) -> Action:
-        """The action of a region's point ``(dim,)``."""
         return self._unstacked(region.to_actions(point[None]))
 
     def _slack(self, region: Region, points: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:

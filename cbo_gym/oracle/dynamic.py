@@ -90,7 +90,6 @@ class DynamicOracle(Oracle):
         return past
 
     def _pasts(self, played: list[Action]) -> list[Past]:
-        """The past of every slice that was reached."""
         last = self.feedback.slice_of(len(played) - 1) if played else 0
         ends = [(place + 1) * self.feedback.trials - 1 for place in range(last)]
         return [self.past_of([played[end] for end in ends[:place]]) for place in range(last + 1)]
@@ -116,7 +115,6 @@ class DynamicOracle(Oracle):
         return np.array([self.best_after(self._past_in(whole.at(i))).value for i in places]).reshape(shape)
 
     def _past_in(self, intervention: Intervention) -> Past:
-        """The interventions implemented before one situated action."""
         place = int(intervention.soft[0])
         earlier = {f"{name}_{before}" for before in range(place) for name in self.feedback.manipulable}
         implemented = {name: pair for name, pair in intervention.hard.items() if name in earlier}
@@ -206,12 +204,10 @@ class DynamicOracle(Oracle):
                 return sequence
 
     def _is_simpler(self, one: Action, other: Action) -> bool:
-        """Whether an action sets fewer variables than another."""
         size = [len(self.feedback.codec.sets[self.feedback.codec.chosen(action)]) for action in (one, other)]
         return size[0] < size[1]
 
     def _with(self, sequence: list[Action], place: int, batch: Intervention) -> np.ndarray:
-        """Values of sequences with one of a batch of actions at a place."""
         own = self.feedback.situate(batch, Past(place * self.feedback.trials, {})).hard
         names = {f"{name}_{place}" for name in self.feedback.manipulable}
         others = {name: pair for name, pair in self._hard_of(sequence).items() if name not in names}

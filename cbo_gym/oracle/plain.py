@@ -134,7 +134,6 @@ class Oracle:
         return Estimate(*(np.broadcast_to(part, len(actions)) for part in found))
 
     def _stacked(self, actions: list[Action]) -> Actions:
-        """Actions as a batch."""
         space = self.feedback.action_space
         empty: Actions = create_empty_array(space, len(actions))
         return concatenate(space, actions, empty)
@@ -360,7 +359,6 @@ class Oracle:
         return self._unstacked(region.to_actions(point[None]))
 
     def _unstacked(self, actions: Actions) -> Action:
-        """The one action of a batch of one."""
         return next(iter(iterate(batch_space(self.feedback.action_space, 1), actions)))
 
     def _means_in(self, region: Region, count: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:

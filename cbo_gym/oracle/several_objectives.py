@@ -128,7 +128,6 @@ class SeveralObjectivesOracle(Oracle):
         return Estimate(cost, np.zeros_like(cost))
 
     def _signed(self, parts: list[Estimate], batch: Intervention) -> Estimate:
-        """The objectives' estimates as one, of the batch's shape and the objectives."""
         value, error = (
             np.stack([np.broadcast_to(part[which], batch.batch_shape) for part in parts], axis=-1) for which in (0, 1)
         )
@@ -258,7 +257,6 @@ class SeveralObjectivesOracle(Oracle):
         return np.stack([np.broadcast_to(part, (count, REPLICATES)) for part in parts], axis=-1) * self._signs
 
     def _random(self, front: Front) -> tuple[float, float]:
-        """Mean and standard error of the hypervolume of one random action."""
         space = batch_space(self.feedback.action_space, RANDOM_ACTIONS)
         space.seed(self._seed)
         batch = self.feedback.decode_batch(space.sample())
@@ -268,7 +266,6 @@ class SeveralObjectivesOracle(Oracle):
 
 
 def _rounded(numbers: Array) -> Array:
-    """To a few significant digits."""
     return np.array([float(f"{number:.{DIGITS}g}") for number in np.ravel(numbers)]).reshape(np.shape(numbers))
 
 

@@ -174,7 +174,6 @@ class CausalDiagram:
 
     @property
     def _pairs(self) -> list[Edge]:
-        """The bidirected edges as pairs, in order."""
         return sorted((min(pair), max(pair)) for pair in self.bidirected)
 
     def _check(self) -> None:

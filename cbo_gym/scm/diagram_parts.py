@@ -141,7 +141,6 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def _word(value: Any) -> str:
-    """An attribute's value in lower case."""
     return _unquoted(value).lower()
 
 

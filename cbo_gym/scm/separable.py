@@ -205,7 +205,6 @@ class SeparableSEM(System):
         return code.returning({**values, REWARD: "reward"})
 
     def _components(self, cut: Cut) -> dict[tuple[int, int], Component]:
-        """Those of the equations that hold where nodes are set."""
         return {place: part for place, part in self.arguments["components"].items() if self.nodes[place[0]] not in cut}
 
     def _prove_contraction(self, cut: Cut = UNCUT) -> tuple[float, Box]:
@@ -256,7 +255,6 @@ class SeparableSEM(System):
 
 
 def _term(code: StraightLine, effect: int, cause: int, component: Component) -> str:
-    """The contribution of a node to the equation of another."""
     if isinstance(component, Linear):  # a product is much faster than a call
         return f"{code.bind(f'component_{effect}_{cause}', component.slope)} * y{cause}"
     return f"{code.bind(f'component_{effect}_{cause}', component)}(y{cause})"

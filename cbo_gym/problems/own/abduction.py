@@ -64,7 +64,6 @@ class Abduction:
         return found
 
     def _value(self, context: str, noise: Mapping[str, Floats]) -> Floats:
-        """A context under noise of the variables that it depends on."""
         values: dict[str, Floats] = {}
         for v in self._scm.variables:
             if v.name in self._lineage[context]:

@@ -262,7 +262,6 @@ def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str,
 
 
 def _effects(reward: str, taken: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """The variables that depend on the reward."""
     graph = nx.DiGraph((cause, name) for name, arguments in taken.items() for cause in arguments.values())
     graph.add_node(reward)
     found: set[str] = nx.descendants(graph, reward)
@@ -353,7 +352,6 @@ def read_scopes(given: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
 
 
 def _usual_scopes(scm: GuardedModel, seen: Sequence[str], targets: Iterable[frozenset[str]]) -> list[Scope]:
-    """Each target set by all contexts that it does not affect."""
     return [
         frozenset((variable, frozenset(seen) - scm.diagram.descendants(target)) for variable in target)
         for target in targets

@@ -109,7 +109,6 @@ def _attempt(function: Callable[..., Any], row: Sequence[float]) -> tuple[float,
 
 
 def _number(result: Any) -> float:
-    """A result as a number, nan if it is complex."""
     if np.ndim(result) or result is None or isinstance(result, str):
         raise TypeError(f"{shown(result)} is not a number")
     return np.nan if np.iscomplexobj(result) else float(result)

@@ -1,13 +1,9 @@
 """The function networks of Sussex, Sessa, Makarova & Krause (2024), in which an adversary has parameters too.
 
-In a *penny* game the adversary's coordinate is a factor of a node, as in matching pennies: with the wrong sign, what
-was best becomes worst. In a *perturb* game it is added to the agent's. Constants are those of the authors' published
-code, in which the networks are smaller than elsewhere and some equations differ (Dropwave's wave is longer,
-Rosenbrock's terms are 10 higher in the penny game). Every coordinate takes one of four values, and the reward is scaled
-so that it runs from 0 to 1 over both players' choices. Noise is left out, as by default there. The other nodes keep
-their units; the program moves and scales each to run from -1 to 1. Agents that standardise what they see, as CBO-MW and
-MCBO do, see the same either way.
-
+In a *penny* game the adversary's coordinate is a factor of a node, as in matching pennies; in a *perturb* game it is
+added to the agent's. Constants are those of the authors' published code, in which the networks are smaller than
+elsewhere and some equations differ. Every coordinate takes one of four values, and the reward is scaled to run from 0
+to 1 over both players' choices. There is no noise. The program also scales the other nodes; here they keep their units.
 Coordinates ``x0``, ``x1``, ... are the agent's, ``z0``, ``z1``, ... the adversary's.
 """
 
@@ -146,7 +142,6 @@ def _game(
 
 
 def _range(scm: StructuralCausalModel, domains: Sequence[Interval]) -> tuple[float, float]:
-    """The least and the greatest reward over both players' choices."""
     every = Domains(domains).points_to_native(GridBox(len(domains), LEVELS).all())
     rewards = scm.propagate((), Intervention.parameters(every))[scm.reward]
     return float(np.min(rewards)), float(np.max(rewards))

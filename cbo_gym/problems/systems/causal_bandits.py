@@ -39,7 +39,6 @@ def _given_cause(without: float, with_it: float) -> Discrete:
 
 
 def _single_arms(names: list[str]) -> list[Arm]:
-    """To set one variable, or none."""
     return [{}, *({name: value} for name in names for value in (0.0, 1.0))]
 
 
@@ -140,7 +139,6 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
 
 
 def _all_arms(names: list[str]) -> list[Arm]:
-    """Every way of setting every set of variables, smaller sets first."""
     sets = [chosen for size in range(len(names) + 1) for chosen in combinations(names, size)]
     return [dict(zip(chosen, bits, strict=True)) for chosen in sets for bits in product((0.0, 1.0), repeat=len(chosen))]
 

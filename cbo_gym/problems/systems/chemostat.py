@@ -351,6 +351,5 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
 
 
 def _typical(fitted: Coefficients) -> list[float]:
-    """The action that leaves everything as on the median day."""
     yesterday = dict(fitted.yesterday)
     return [(yesterday[name] - low) / (high - low) for name, (low, high) in DOMAINS.items()]

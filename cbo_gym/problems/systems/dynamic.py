@@ -95,7 +95,6 @@ def dynamic_problem(
 
 
 def _in_slice(equation: str, names: Sequence[str], place: int) -> str:
-    """Return an equation with the variables' names in the slice at ``place``."""
     for word in set(findall(r"[A-Za-z_]\w*", equation)):
         name, before = word.removesuffix("_before"), word.endswith("_before")
         if name in names:

@@ -43,7 +43,6 @@ def _second_group(one: Floats, two: Floats, from_one: Floats, from_two: Floats, 
 
 
 def _trajectory(rates: np.ndarray) -> tuple[float, ...]:
-    """The percentages without noise, in the order of :func:`_names`."""
     state, values = (START, START), list[float]()
     for first, second in rates:
         state = (_next(state[0], state[1], first[0], first[1]), _next(state[1], state[0], second[1], second[0]))

@@ -1,15 +1,11 @@
-"""Telling: what agents are told of a problem's causal graph. All of it, names alone, something wrong, or candidates.
+"""What agents are told of a problem's causal graph: all of it, names alone, something wrong, or candidates.
 
-Rewards, optimum and regret are those of the true problem, whatever is told. What agents may do and see follows from
-what they are told, so that nothing else of the graph shows:
+Rewards, optimum and regret are those of the true problem. What agents may do and see follows from what they are told:
 
-* Variables come in a topological order of the diagram that is told; where none is, sorted by name. (In masked systems
-  they keep the order of their base arms.)
+* Variables come in a topological order of the diagram that is told; else sorted by name, or in the order of base arms.
 * Hard mode offers the minimal intervention sets of the diagram that is told, or of any candidate; where only names
-  are told, all sets; never any larger than the largest that the problem lists itself. A problem that lists other
-  than minimal sets, as one does that knows no graph, offers these sets whatever is told.
-* Which nodes soft actions enter, which scopes may be played, and the noise distributions are told as ever: they are no
-  edges. A known composition names the reward's parents, so it goes with a diagram.
+  are told, all sets; never larger ones than the problem lists itself. Sets that do not come from a graph are kept.
+* Which nodes soft actions enter, scopes and noise are told as ever. A known composition goes with a diagram.
 """
 
 from __future__ import annotations
@@ -222,7 +218,6 @@ def _apart(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str) -> Se
 
 
 def _one_way(rng: np.random.Generator, pairs: Sequence[Edge]) -> list[Edge]:
-    """One direction of each pair, a random one where both are allowed."""
     chosen = {frozenset(pairs[i]): pairs[i] for i in rng.permutation(len(pairs))}
     return sorted(chosen.values())
 
@@ -269,7 +264,6 @@ def _unfit(problem: Problem, diagram: CausalDiagram) -> str | None:
 
 
 def _is_acyclic_under(diagram: CausalDiagram, scope: Any) -> bool:
-    """Whether a policy of the scope makes no cycle in the diagram."""
     try:
         return scope_diagram(diagram, scope).is_acyclic
     except ArgumentError:

@@ -1,21 +1,12 @@
-"""Instances: the same task turned by symmetries that are known, so that nobody can know where its optimum lies.
+"""Instances: the same task turned by known symmetries, so that nobody can know where its optimum lies.
 
 As in COCO (Hansen, Auger, Ros, Mersmann, Tusar & Brockhoff 2021), an instance is drawn by its number; instance 0 is the
-problem as published. All others have
-
-* nodes by neutral names, in another topological order, and in other units: scaled, shifted, and but for the reward
-  reflected. Variables that are set are bent as well, where nothing that is told becomes false by that;
-* soft parameters in another order, in other units, reflected and bent;
-* target sets, scopes and arms in another order;
-* rewards in other units: s times the reward plus t, s above 0; but in discrete and adversarial mode, where they lie in
-  [0, 1], and where agents are told from which Gaussian process the reward function is drawn.
-
-What agents are told goes with it: the distribution of the noise of scaled nodes, known compositions, constraints and
-costs. So the greatest expected reward is s times that of the problem plus t, without an error. What a random action
-earns is so too where nothing is bent.
-
-Masked systems keep the nodes' units, as the families of their equations are told; base arms change places. In discrete
-mode values are reflected alone. In dynamic mode variables keep their order in a slice.
+problem as published. In the others nodes have neutral names, another topological order and other units (scaled,
+shifted, reflected, and bent where they are set and nothing that is told becomes false); soft parameters, target sets,
+scopes and arms have another order; rewards become s times the reward plus t, s above 0, unless they are known to lie in
+[0, 1] or to be drawn from a Gaussian process that is told. Noise, compositions, constraints and costs go with it. The
+greatest expected reward is exactly s times that of the problem plus t. Masked systems keep the nodes' units, discrete
+mode only reflects, and in dynamic mode variables keep their order in a slice.
 """
 
 from __future__ import annotations
@@ -188,7 +179,6 @@ class _Draw:
         return list(slices.names if slices and self.mode is Mode.DYNAMIC else self.problem.scm.nodes)
 
     def _of_slices(self, name: str) -> list[str]:
-        """The name of a variable in the system."""
         slices = self.problem.data(Slices)
         if slices is None or self.mode is not Mode.DYNAMIC:
             return [name]
@@ -279,7 +269,6 @@ class _Draw:
         return replace(straight, reflected=bool(self.rng.random() < 0.5), bend=bend)
 
     def _parameter_names(self, coordinates: Sequence[tuple[int, Unit]]) -> dict[str, str]:
-        """New names of soft parameters: those of their places."""
         names = self.problem.domains.names
         form = "P{}" if self.problem.action_names else "a{}"
         start = 1 if self.problem.action_names else 0
@@ -314,7 +303,6 @@ class _Turning:
         )  # fmt: skip
 
     def _placed(self, items: Sequence[Any]) -> list[Any]:
-        """Items of the soft parameters, each at its new place."""
         places = [place for place, _ in self.turn.coordinates]
         return [items[places.index(place)] for place in range(len(items))]
 

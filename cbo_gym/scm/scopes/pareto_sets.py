@@ -1,22 +1,12 @@
 """Which variables to intervene on where several variables are to be large: sets that can be Pareto-optimal.
 
-With several objectives Y1, ..., Ym a hard intervention is worth the vector E[Y1, ..., Ym | do]. Two questions have
-different answers:
+**Pareto** sets can have a vector E[Y1, ..., Ym | do] that those of no other minimal set equal or dominate.
+**Supported** sets can maximise a weighted sum of the objectives, so that they reach the part of the front that lies on
+its convex hull; Bhatija et al. (2025) take these for all. There are more Pareto sets: to only observe averages over the
+values of a variable X, and a mean of vectors may be dominated by none. With Y1 = X and Y2 = 1 - X for a coin X,
+observing gives (1/2, 1/2), which neither (0, 1) nor (1, 0) dominates.
 
-* **Pareto** sets can have a vector that those of no other minimal set equal or dominate.
-* **Supported** sets can maximise a weighted sum of the objectives, so that they reach all of the Pareto front that lies
-  on its convex hull. With a variable more, a function of all objectives, they are among its possibly-optimal minimal
-  intervention sets (Lee & Bareinboim 2018, 2019). Bhatija et al. (2025) take these for all that can be Pareto-optimal.
-
-There are more Pareto sets than supported ones. A set that is no interventional border leaves to chance some variable X
-that could be set, and E[Y | do] is then the mean of what it is for the single values of X. A mean of numbers never
-exceeds the greatest of them, but a mean of vectors may be dominated by none. With Y1 = X and Y2 = 1 - X for a coin X,
-do(X = 0) gives (0, 1), do(X = 1) gives (1, 0), and to only observe gives (1/2, 1/2), which neither dominates: the empty
-set is a Pareto set of X -> Y1, X -> Y2, and no supported one. What rules a set out holds for a variable that reaches
-one objective alone, and for no other: see :func:`pareto_sets`.
-
-All of this takes it that a variable can be set to each value that it takes by itself. Where its domain is smaller, a
-set that is out may reach what no other does.
+A variable is taken to be settable to each value that it takes by itself.
 """
 
 from __future__ import annotations

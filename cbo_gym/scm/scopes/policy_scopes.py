@@ -2,24 +2,17 @@
 
 A scope is a set of pairs (X; C_X): the variable X is set by a policy that sees the contexts C_X. Its diagram G_S has
 the edges from C_X to X in place of all that entered X. The value of a scope is the best E[Y] that its policies reach.
-
 :func:`pomps` rests on steps from a scope to another one that is *at least as good in every SCM* on the diagram:
 
-Recall
-    More contexts never hurt. Policies that do not form a cycle act in some order, and each may see what the earlier
-    ones saw. So every scope is at most as good as a *complete* one: a set of variables X in an order of action, each
-    of which sees all contexts that neither it nor a later one affects. In a complete scope policies may
-    moreover see the earlier actions, which are functions of what they see anyway.
-Reduction
-    With the actions in reverse order, contexts without which Y is independent of them given the action and the other
-    contexts are dropped (requisite contexts; Nielsen & Jensen 1999, Shachter 1998), and policies that no longer
-    affect Y too. Optimal policies are deterministic, so that an earlier action that is still seen can be computed
-    from its own contexts. Nothing is lost: the value stays the same.
-Takeover
-    Let X be natural, and W be observed, not affected by X, with Y independent of X given W once the edges that leave
-    X are cut (the second rule of do-calculus). Then the policy P(x | w) of the natural mechanism yields the same
-    E[Y], and (X; W) is at least as good. W may hold variables that are taken over too, earlier in causal order: they
-    become functions of contexts.
+* **Recall.** More contexts never hurt. Policies act in some order, and each may see what the earlier ones saw. So every
+  scope is at most as good as a *complete* one: each variable sees all contexts that neither it nor a later one affects,
+  and the earlier actions, which are functions of these.
+* **Reduction.** With the actions in reverse order, contexts that are not requisite (Nielsen & Jensen 1999, Shachter
+  1998) are dropped, and policies that no longer affect Y. Optimal policies are deterministic, so an earlier action that
+  is still seen can be computed from its own contexts: the value stays the same.
+* **Takeover.** Let X be natural, and W be observed, not affected by X, with Y independent of X given W once the edges
+  that leave X are cut (second rule of do-calculus). Then the policy P(x | w) of the natural mechanism yields the same
+  E[Y]. W may hold variables that are taken over too, earlier in causal order.
 """
 
 from __future__ import annotations
