@@ -12,6 +12,7 @@ from scipy import optimize
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.binary_tree import binary_tree
 from cbo_gym.scm import Intervention
+from tests.problems.checks import nodes_follow
 
 GOLDEN = 0.6180339887498949
 
@@ -36,16 +37,12 @@ def rewards_of(problem: Problem, points: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("depth", [1, 2, 4])
 @pytest.mark.parametrize("noise_std", [0.0, 1.0])
 def test_every_node_equals_the_recursion(depth: int, noise_std: float) -> None:
+    def by_hand(action: list[float], u: dict[str, float]) -> dict[str, float]:
+        places = range(1, 2 ** (depth + 1))
+        return {"Y" if place == 1 else f"X{place - 2}": value_at(place, depth, action, u) for place in places}
+
     problem = binary_tree(depth, noise_std)
-    scm, rng = problem.scm, np.random.default_rng(depth)
-    points = rng.random((20, scm.action_dim))
-    noise = scm.draw_noise(rng, 20)
-    values = scm.propagate(noise, Intervention.parameters(problem.to_native(points)))
-    for i, point in enumerate(points.tolist()):
-        draw = {v.name: float(column[i]) for v, column in zip(scm.noisy, noise, strict=True)}
-        for heap in range(1, 2 ** (depth + 1)):
-            name = "Y" if heap == 1 else f"X{heap - 2}"
-            assert values[name][i] == pytest.approx(value_at(heap, depth, point, draw), rel=1e-11, abs=1e-11)
+    nodes_follow(problem, np.random.default_rng(depth).random((20, problem.scm.action_dim)), by_hand)
 
 
 @pytest.mark.parametrize("depth", range(1, 7))
@@ -85,14 +82,3 @@ def test_no_search_beats_the_closed_form(depth: int) -> None:
         bounds = [(0.0, 1.0)] * len(start)
         found = optimize.minimize(lambda a: -float(rewards_of(problem, a)), start, bounds=bounds)
         assert -found.fun <= best + 1e-9
-
-
-@pytest.mark.parametrize("depth", [0, 7, -1, 2.5])
-def test_depth_out_of_range(depth: float) -> None:
-    with pytest.raises(ValueError, match=f"depth must be a whole number from 1 to 6; given {depth}"):
-        binary_tree(depth=depth)
-
-
-def test_negative_noise() -> None:
-    with pytest.raises(ValueError, match="noise_std"):
-        binary_tree(noise_std=-1.0)

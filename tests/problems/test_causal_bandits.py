@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -148,23 +147,6 @@ def test_causes_are_as_frequent_as_they_should_be() -> None:
     assert [drawn["Y"][chosen].mean(), drawn["Y"].mean()] == pytest.approx([0.8, 0.5], abs=0.03)
     drawn = confounded_bandit(causes=4).scm.sample(40_000, rng)
     assert [drawn["X3"][drawn["Z"] == z].mean() for z in (0.0, 1.0)] == pytest.approx([0.4, 0.65], abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"causes": 1}, "causes must be .*from 2 to 200"),
-        ({"rare": 0}, "rare must be .*at least 1"),
-        ({"causes": 3, "rare": 3}, "rare must be less than the number of causes, 3; given 3"),
-        ({"epsilon": 0.6}, "epsilon must be a number above 0 and at most 0.5; given 0.6"),
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"q": 0.7}, "q must be a number from 0 to 0.5; given 0.7"),
-        ({"q": float("nan")}, "q must be"),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict[str, float], message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
-        gym.make("CBO/ParallelBandit-v0", **arguments)
 
 
 def system(noise: Discrete | Normal) -> StructuralCausalModel:

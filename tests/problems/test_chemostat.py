@@ -14,11 +14,11 @@ import yaml
 from scipy.integrate import solve_ivp
 
 import cbo_gym
-from cbo_gym import make_task
 from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.problems.systems.chemostat import FILE_NAME, chemostat, chemostat_days, load_coefficients
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
+from tests.problems.checks import monte_carlo_agrees, nodes_follow
 
 ENTRY = find_entry("CBO/Chemostat-v0")
 DAYS = find_entry("CBO/Chemostat-v1")
@@ -77,16 +77,13 @@ def simulate(
 
 
 def test_every_node_solves_its_equation() -> None:
-    problem = chemostat()
-    rng = np.random.default_rng(0)
-    actions = rng.random((40, 3))
+    actions = np.random.default_rng(0).random((40, 3))
     actions[:5, 1:] = 0.0
-    noise = problem.scm.draw_noise(rng, 40)
-    values = problem.scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
-    for k, (n_in, j, a) in enumerate(actions):
-        u = {v.name: float(column[k]) for v, column in zip(problem.scm.noisy, noise, strict=True)}
-        for node, expected in simulate(60 + 40 * n_in, 36 * j, 180 * a, u).items():
-            assert values[node][k] == pytest.approx(expected, rel=1e-7, abs=1e-9), node
+
+    def by_hand(action: list[float], u: dict[str, float]) -> dict[str, float]:
+        return simulate(60 + 40 * action[0], 36 * action[1], 180 * action[2], u)
+
+    nodes_follow(chemostat(), actions, by_hand, rel=1e-7)
 
 
 def test_the_diagram_is_that_of_the_paper() -> None:
@@ -96,7 +93,7 @@ def test_the_diagram_is_that_of_the_paper() -> None:
     assert {v.name: v.actions for v in scm.variables if v.actions} == {"N": (0,), "J": (1, 2), "A": (2,)}
 
 
-def test_the_noise_is_the_fitted_mixture_and_agents_are_not_told() -> None:
+def test_the_noise_is_the_fitted_mixture() -> None:
     scm, fitted = chemostat().scm, load_coefficients()
     assert len(scm.noisy) == 6
     for variable in scm.noisy:
@@ -105,7 +102,6 @@ def test_the_noise_is_the_fitted_mixture_and_agents_are_not_told() -> None:
         assert variable.noise.stds == tuple(mixture.stds)
         assert abs(variable.noise.mean) < 0.2 * variable.noise.std
     assert max(len(mixture.weights) for _, mixture in fitted.noise) >= 2
-    assert make_task(gym.make(ENTRY.id), seed=0).noise is None
 
 
 def test_no_intervention_is_the_typical_day() -> None:
@@ -130,23 +126,19 @@ def test_the_optimum_is_the_edge_without_rotifers_where_nitrogen_does_not_matter
 
 
 def test_every_day_begins_where_the_day_before_ended() -> None:
-    problem, rng = chemostat_days(3), np.random.default_rng(0)
-    actions = rng.random((10, 9))
+    actions = np.random.default_rng(0).random((10, 9))
     actions[:3, 1:3] = 0.0
-    noise = problem.scm.draw_noise(rng, 10)
-    values = problem.scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
-    drawn = {v.name: column for v, column in zip(problem.scm.noisy, noise, strict=True)}
-    for k in range(10):
-        before, deaths = None, []
-        for day, (n_in, j, a) in enumerate(actions[k].reshape(3, 3), start=1):
-            u = {"Y" if node == "D" else node: float(drawn[f"{node}{day}"][k]) for node in "NPJAED"}
-            found = simulate(60 + 40 * n_in, 36 * j, 180 * a, u, before)
-            found["D"] = -found.pop("Y")
-            before = found
-            deaths.append(before["D"])
-            for node, expected in before.items():
-                assert values[f"{node}{day}"][k] == pytest.approx(expected, rel=1e-7, abs=1e-9), (node, day)
-        assert values["Y"][k] == pytest.approx(-np.mean(deaths), rel=1e-7)
+
+    def by_hand(action: list[float], drawn: dict[str, float]) -> dict[str, float]:
+        values, before = {}, None
+        for day, (n_in, j, a) in enumerate(np.reshape(action, (3, 3)), start=1):
+            u = {"Y" if node == "D" else node: drawn[f"{node}{day}"] for node in "NPJAED"}
+            before = simulate(60 + 40 * n_in, 36 * j, 180 * a, u, before)
+            before["D"] = -before.pop("Y")
+            values |= {f"{node}{day}": value for node, value in before.items()}
+        return {**values, "Y": -np.mean([values[f"D{day}"] for day in (1, 2, 3)])}
+
+    nodes_follow(chemostat_days(3), actions, by_hand, rel=1e-7)
 
 
 def test_one_day_of_days_is_the_daily_map() -> None:
@@ -199,31 +191,12 @@ def test_a_few_random_actions_are_far_from_the_optimum_in_version_1_alone(entry,
     assert share < 0.5 if separates else share > 0.8
 
 
-def test_agents_are_told_how_the_reward_of_days_depends_on_deaths() -> None:
-    task = make_task(gym.make(DAYS.id), seed=0)
-    assert task.noise is None
-    for _, observation, reward in task.initial_data:
-        nodes = dict(zip(task.nodes, observation["nodes"], strict=True))
-        del nodes["Y"]
-        assert task.composition(nodes) == pytest.approx(reward, rel=1e-12)
-
-
-@pytest.mark.parametrize("days", [0, -1, 2.0, True, "five", 101])
-def test_a_bad_number_of_days_is_named(days: object) -> None:
-    with pytest.raises(ValueError, match="days must be a whole number from 1 to 100; given"):
-        chemostat_days(days)
-
-
 @pytest.mark.parametrize("entry", [ENTRY, DAYS], ids=lambda entry: entry.id)
 def test_plain_monte_carlo_agrees_with_the_oracle(entry) -> None:
     env = gym.make(entry.id).unwrapped
     dim = len(env.problem.null_action)
     actions = [np.array(oracle_of(env).optimum.action), *np.random.default_rng(0).random((3, dim))]
-    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
-    for i, action in enumerate(actions):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]
-        error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
-        assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
+    monte_carlo_agrees(env, actions)
 
 
 def test_the_recorded_errors_are_as_stated_in_the_readme() -> None:

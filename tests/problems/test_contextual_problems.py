@@ -236,24 +236,6 @@ def test_a_variable_has_one_policy_in_a_scope() -> None:
         )
 
 
-@pytest.mark.parametrize("contexts", [(), (0, 1, 2, 3, 4), (5,), (-1,)])
-def test_coordinates_that_cannot_be_contexts(contexts: tuple) -> None:
-    with pytest.raises(ValueError, match="some, not all, of the coordinates 0 to 4"):
-        contextual_network(f"{NETWORKS}rosenbrock", contexts=contexts)
-
-
-def test_a_network_without_a_noisy_version() -> None:
-    with pytest.raises(ValueError, match="noise_std"):
-        contextual_network(f"{NETWORKS}ackley", noise_std=1.0)
-
-
 def test_coca_large_offers_other_scopes_on_request() -> None:
     problem = coca_large(scopes=[{"X2": ["C1", "C2"]}])
     assert problem.data(Contexts).scopes == [frozenset({("X2", frozenset({"C1", "C2"}))})]
-    with pytest.raises(ValueError, match="cycle"):
-        coca_large(scopes=[{"Xt1": ["C5"]}])
-
-
-def test_an_empty_list_of_scopes_is_not_the_default():
-    with pytest.raises(ValueError, match="at least one scope"):
-        coca_large(scopes=[])

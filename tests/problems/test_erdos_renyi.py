@@ -4,7 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.errors import ArgumentError
 from cbo_gym.problems.systems.erdos_renyi import erdos_renyi
 from cbo_gym.registry import find_entry
 from cbo_gym.scm.components import Linear
@@ -49,20 +48,3 @@ def test_what_may_be_set_does_not_depend_on_what_is_told():
     assert list(known.targets) == list(hidden.targets)
     names = [f"X{i}" for i in range(1, 10)]
     assert hidden.told.nodes == (*names, "Y")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"nodes": 1}, "nodes must be a whole number from 2 to 200; given 1"),
-        ({"nodes": 201}, "nodes must be a whole number from 2 to 200; given 201"),
-        ({"nodes": 200, "density": 26}, "at most 25; given 26"),
-        ({"density": 0.0}, "density must lie above 0 and be at most 4.5"),
-        ({"density": 5.0}, "density must lie above 0 and be at most 4.5"),
-        ({"nonlinear": 1}, "nonlinear must be True or False"),
-        ({"instance_seed": -1}, "instance_seed must be at least 0"),
-    ],
-)
-def test_bad_arguments_are_errors(arguments, message):
-    with pytest.raises(ArgumentError, match=message):
-        erdos_renyi(**arguments)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import pickle
 from collections.abc import Callable
 
 import gymnasium as gym
@@ -12,12 +11,10 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from cbo_gym import make_task
 from cbo_gym.oracle import Oracle
 from cbo_gym.problems import build_problem
-from cbo_gym.problems.base import mixture_noise
 from cbo_gym.registry import find_entry
-from cbo_gym.scm import Intervention
+from tests.problems.checks import monte_carlo_agrees, nodes_follow
 
 TWO = [[0.5, -0.5, 0.05], [0.5, 0.5, 0.1]]
 THREE = [[1, -0.5, 0.05], [1, 0.0, 0.1], [1, 0.5, 0.05]]
@@ -82,16 +79,10 @@ def test_every_node_equals_its_formula(
     env_id: str, changed: dict[str, float], by_hand: Callable[[list[float], Values], Values]
 ) -> None:
     problem = problem_of(env_id, **changed)
-    scm, rng = problem.scm, np.random.default_rng(0)
-    actions = rng.random((300, scm.action_dim))
+    actions = np.random.default_rng(1).random((300, problem.scm.action_dim))
     actions[:20] *= 0.03  # near the edge, where a shift can leave the square root's domain
-    noise = scm.draw_noise(rng, 300)
-    assert len(noise) == len(scm.nodes)
-    values = scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
-    for i, action in enumerate(actions.tolist()):
-        draw = {name: float(column[i]) for name, column in zip(scm.nodes, noise, strict=True)}
-        for name, expected in by_hand(action, draw).items():
-            assert values[name][i] == pytest.approx(expected, rel=1e-11, abs=1e-11), (name, action)
+    assert [v.name for v in problem.scm.noisy] == list(problem.scm.nodes)
+    nodes_follow(problem, actions, by_hand)
 
 
 def mixture_cdf(components: list[list[float]], sigma: float, scale: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -141,12 +132,7 @@ def test_the_expectation_is_finite_and_plain_monte_carlo_agrees(env_id: str, cha
     """At the recorded maximiser, where the tails are heaviest, and at random actions; for all settings of the paper."""
     env = gym.make(env_id, **changed).unwrapped
     actions = [np.array(find_entry(env_id).optimum.action), *np.random.default_rng(0).random((3, env.scm.action_dim))]
-    estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
-    for i, action in enumerate(actions):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]
-        error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
-        assert np.isfinite(estimate.value[i])
-        assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
+    estimate = monte_carlo_agrees(env, actions)
     everywhere = env.feedback.decode_batch(np.random.default_rng(1).random((20_000, env.scm.action_dim)))
     random = env.scm.sample(20_000, np.random.default_rng(9), everywhere)["Y"]
     assert estimate.value[0] > random.mean() + 20 * random.std() / np.sqrt(20_000)
@@ -203,42 +189,3 @@ def test_dgm_optimum_beats_every_combination_of_peaks_and_troughs(env_id: str) -
     assert values.max() == pytest.approx(recorded.value, rel=1e-2)
     assert values.max() <= recorded.value
     assert np.abs(corners[int(values.argmax())] - recorded.action).max() < 0.01
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_agents_are_not_told_the_noise(env_id: str) -> None:
-    assert make_task(gym.make(env_id), seed=0).noise is None
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_problems_survive_pickling(env_id: str) -> None:
-    problem = problem_of(env_id)
-    again = pickle.loads(pickle.dumps(problem))
-    action = Intervention.parameters(np.full(problem.scm.action_dim, 3.0))
-    first, second = (one.scm.sample(50, np.random.default_rng(0), action)["Y"] for one in (problem, again))
-    np.testing.assert_array_equal(first, second)
-
-
-@pytest.mark.parametrize(
-    ("components", "std", "scale", "message"),
-    [
-        (TWO, 0.0, 1.0, "noise_std must be a finite number above 0; given 0.0"),
-        (TWO, math.nan, 1.0, "noise_std must be"),
-        (TWO, 0.1, -1.0, "noise_scale must be a finite number above 0; given -1.0"),
-        ([], 0.1, 1.0, "at least one"),
-        ([[0.5, 1.0]], 0.1, 1.0, "triples"),
-        ([[0.5, 1.0, 0.1], [0.5, 1.0]], 0.1, 1.0, "triples"),
-        ([[0.0, 1.0, 0.1]], 0.1, 1.0, "weight and c above 0"),
-        ([[1.0, 1.0, -0.1]], 0.1, 1.0, "weight and c above 0"),
-        ([[1.0, math.inf, 0.1]], 0.1, 1.0, "finite numbers"),
-    ],
-)
-def test_invalid_mixtures_say_what_is_wrong(components: list, std: float, scale: float, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        mixture_noise(components, std, scale)
-
-
-@pytest.mark.parametrize("noise_scale", [0.0, math.inf])
-def test_alpine2_dgm_checks_lambda(noise_scale: float) -> None:
-    with pytest.raises(ValueError, match="noise_scale must be a finite number above 0"):
-        problem_of("CBO/Alpine2-DGM-v0", noise_scale=noise_scale)

@@ -8,11 +8,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym import make_task
 from cbo_gym.oracle import Oracle
 from cbo_gym.problems import build_problem
 from cbo_gym.registry import find_entry
 from cbo_gym.scm import Intervention
+from tests.problems.checks import monte_carlo_agrees, nodes_follow
 
 ENTRY = find_entry("CBO/PooledTesting-v0")
 
@@ -54,20 +54,13 @@ def simulate(sizes: list[float], u: dict[str, float]) -> dict[str, float]:
 def test_every_node_equals_its_formula(noise_std: float) -> None:
     """With absurd noise too, so that shares leave [0, 1] on both sides."""
     problem = problem_with(noise_std=noise_std)
-    rng = np.random.default_rng(0)
-    actions = rng.random((300, 3)) ** 3
-    noise = problem.scm.draw_noise(rng, 300)
-    values = problem.scm.propagate(noise, Intervention.parameters(problem.to_native(actions)))
-    for k, action in enumerate(actions):
-        u = {v.name: float(column[k]) for v, column in zip(problem.scm.noisy, noise, strict=True)}
-        for name, expected in simulate([1 + 199 * a for a in action], u).items():
-            assert values[name][k] == pytest.approx(expected, rel=1e-9, abs=1e-9), name
-        scalar = problem.scm.propagate(
-            tuple(float(c[k]) for c in noise), Intervention.parameters(problem.to_native(action))
-        )
-        assert isinstance(scalar["Y"], float)  # never complex, whatever the noise
+    actions = np.random.default_rng(1).random((300, 3)) ** 3
+    values = nodes_follow(problem, actions, lambda action, u: simulate([1 + 199 * a for a in action], u), rel=1e-9)
     outside = np.concatenate([values["I2"], values["R2"]])
     assert (outside.min() < 0 and outside.max() > 100) or noise_std < 1
+    for action, *noise in zip(actions, *problem.scm.draw_noise(np.random.default_rng(0), 300), strict=True):
+        single = problem.scm.propagate(tuple(map(float, noise)), Intervention.parameters(problem.to_native(action)))
+        assert isinstance(single["Y"], float)  # never complex, whatever the noise
 
 
 def test_the_diagram() -> None:
@@ -109,33 +102,4 @@ def test_with_noise_it_still_is_and_plain_monte_carlo_agrees_with_the_oracle(noi
     actions += list(np.where(np.eye(3), upper, best))
     estimate = Oracle(env.feedback).expected_rewards(actions, tolerance=1e-3)
     assert (estimate.value[0] > estimate.value[1:] + 5 * estimate.standard_error[1:]).all()
-    for i, action in enumerate(actions[:4]):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.feedback.decode(action))["Y"]
-        error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
-        assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
-
-
-def test_agents_are_told_the_composition_but_not_the_noise() -> None:
-    task = make_task(gym.make(ENTRY.id), seed=0)
-    assert task.noise is None
-    for _, observation, reward in task.initial_data:
-        nodes = dict(zip(task.nodes, observation["nodes"], strict=True))
-        del nodes["Y"]
-        assert task.composition(nodes) == pytest.approx(reward, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"sensitivity": 0.0}, r"sensitivity must be a finite number in \(0, 1\]; given 0.0"),
-        ({"sensitivity": 1.1}, "sensitivity must be"),
-        ({"dilution": 0.0}, "dilution must be a finite number above 0; given 0.0"),
-        ({"dilution": math.inf}, "dilution must be"),
-        ({"false_positive_rate": 1.0}, r"false_positive_rate must be a finite number in \[0, 1\); given 1.0"),
-        ({"test_cost": -0.1}, "test_cost must be a finite number at least 0"),
-        ({"isolation_cost": math.nan}, "isolation_cost must be"),
-    ],
-)
-def test_constants_out_of_range_are_named(changed: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        problem_with(**changed)
+    monte_carlo_agrees(env, actions[:4])

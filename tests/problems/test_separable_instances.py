@@ -130,25 +130,6 @@ def test_errors_of_observation():
     assert of_nodes == pytest.approx(0.02 * rewards.mean(), rel=0.03)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "0", None, True])
-def test_instance_seeds_are_whole_numbers(seed):
-    with pytest.raises(ValueError, match=r"instance_seed must be .*at least 0; given"):
-        ssem_periodic(instance_seed=seed)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"payoff": "square"}, "payoff must be None or a Component"),
-        ({"activation": np.tanh}, "activation must be None or a Component"),
-        ({"model_noise_std": -1.0}, "model_noise_std must be a finite number"),
-    ],
-)
-def test_extensions_are_checked_before_a_round_is_played(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        ssem_periodic(**parameters)
-
-
 @each
 def test_instances_that_are_nonlinear_about_the_masked_means(name):
     """Each super arm's payoff against its own tangent plane, where only its signals move."""
@@ -172,8 +153,3 @@ def test_instances_that_are_nonlinear_about_the_masked_means(name):
         remainders.append(np.abs(payoff(z) - plane).mean())
         rewards.append(payoff(z).mean())
     assert np.mean(remainders) > 0.085 * max(rewards)
-
-
-def test_the_centre_is_one_of_two():
-    with pytest.raises(ValueError, match=r"nonlinear_about must be one of \['masked means', 'means'\]; given 'zero'"):
-        ssem_periodic(nonlinear_about="zero")

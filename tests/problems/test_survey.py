@@ -140,12 +140,6 @@ def test_rosenbrock_of_other_dimensions(dim: int) -> None:
     assert problem.scm.propagate((), Intervention((1.0,) * dim))["Y"] == 0.0
 
 
-@pytest.mark.parametrize("dim", [1, 2.5, "3"])
-def test_a_rosenbrock_needs_two_actions(dim: object) -> None:
-    with pytest.raises(ArgumentError, match="dim must be"):
-        rosenbrock(dim=dim)
-
-
 @pytest.mark.parametrize("best", [{"W": 2.0}, {"X": 0.0}, {"W": 1.0, "Z": float("nan")}])
 def test_an_optimum_of_theory_must_be_an_intervention(best: dict[str, float]) -> None:
     with pytest.raises(ArgumentError, match="optimal_do must set one of the targets"):
