@@ -19,7 +19,20 @@ Space = spaces.Space[Any]
 ON_GRID = 1e-9  # how far from a multiple a coordinate of a grid may lie, since 3 / 7 is not 3 times 1 / 7
 
 
-class SparseBox(spaces.Box):
+class _Parametrised:
+    """What the spaces here have in common.
+
+    Attributes:
+        parameters: all arguments of the constructor but ``seed`` and ``batch``.
+    """
+
+    parameters: tuple[Any, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and super().__eq__(other) and self.parameters == other.parameters
+
+
+class SparseBox(_Parametrised, spaces.Box):
     """The unit box, limited to points that differ from ``null`` in at most ``max_interventions`` coordinates.
 
     Args:
@@ -41,6 +54,7 @@ class SparseBox(spaces.Box):
         self.null = np.asarray(null, dtype=np.float64)
         q = len(self.null)
         self.max_interventions = whole_number("max_interventions", max_interventions, at_least=1, at_most=q)
+        self.parameters = tuple(self.null.tolist()), self.max_interventions
         shape = (q,) if batch is None else (batch, q)
         super().__init__(0.0, 1.0, shape, np.float64, seed=seed)
 
@@ -60,24 +74,11 @@ class SparseBox(spaces.Box):
         rank = (-distance).argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
         return np.where(rank < self.max_interventions, points, self.null)
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, SparseBox)
-            and super().__eq__(other)
-            and self.max_interventions == other.max_interventions
-            and np.array_equal(self.null, other.null)
-        )
-
     def __repr__(self) -> str:
         return f"SparseBox(0.0, 1.0, {self.shape}, max_interventions={self.max_interventions})"
 
 
-@batch_space.register(SparseBox)
-def _batch_sparse_box(space: SparseBox, n: int = 1) -> SparseBox:
-    return SparseBox(space.null, space.max_interventions, seed=deepcopy(space.np_random), batch=n)
-
-
-class GridBox(spaces.Box):
+class GridBox(_Parametrised, spaces.Box):
     """The points of the unit box whose coordinates are multiples of ``1 / (levels - 1)``.
 
     Args:
@@ -94,6 +95,7 @@ class GridBox(spaces.Box):
     ) -> None:
         self.levels = whole_number("levels", levels, at_least=2)
         self.dim = dim
+        self.parameters = dim, self.levels
         super().__init__(0.0, 1.0, (dim,) if batch is None else (batch, dim), np.float64, seed=seed)
 
     def all(self) -> np.ndarray:
@@ -119,19 +121,11 @@ class GridBox(spaces.Box):
         points = np.asarray(x, dtype=np.float64)
         return bool((np.abs(points - self.nearest(points)) <= ON_GRID).all())
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GridBox) and super().__eq__(other) and self.levels == other.levels
-
     def __repr__(self) -> str:
         return f"GridBox(0.0, 1.0, {self.shape}, levels={self.levels})"
 
 
-@batch_space.register(GridBox)
-def _batch_grid_box(space: GridBox, n: int = 1) -> GridBox:
-    return GridBox(space.dim, space.levels, seed=deepcopy(space.np_random), batch=n)
-
-
-class CellBox(spaces.Box):
+class CellBox(_Parametrised, spaces.Box):
     """Non-empty cells of the unit box: a lower and an upper corner, lower < upper in every coordinate.
 
     Args:
@@ -146,6 +140,7 @@ class CellBox(spaces.Box):
         if dim < 1:
             raise ArgumentError(f"a cell needs at least one coordinate; given dim={dim}")
         self.dim = dim
+        self.parameters = (dim,)
         super().__init__(0.0, 1.0, (2, dim) if batch is None else (batch, 2, dim), np.float64, seed=seed)
 
     def sample(self, mask: None = None, probability: None = None) -> np.ndarray:
@@ -161,19 +156,11 @@ class CellBox(spaces.Box):
         corners = np.asarray(x)
         return bool((corners[..., 0, :] < corners[..., 1, :]).all())
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CellBox) and super().__eq__(other)
-
     def __repr__(self) -> str:
         return f"CellBox(0.0, 1.0, {self.shape})"
 
 
-@batch_space.register(CellBox)
-def _batch_cell_box(space: CellBox, n: int = 1) -> CellBox:
-    return CellBox(space.dim, seed=deepcopy(space.np_random), batch=n)
-
-
-class SuperArmSpace(spaces.MultiBinary):
+class SuperArmSpace(_Parametrised, spaces.MultiBinary):
     """Subsets of N base arms as 0/1 vectors with at most ``size`` ones.
 
     Args:
@@ -190,6 +177,7 @@ class SuperArmSpace(spaces.MultiBinary):
     ) -> None:
         self.arms = arms
         self.size = whole_number("super_arm_size", size, at_least=1, at_most=arms)
+        self.parameters = arms, self.size
         super().__init__(arms if batch is None else (batch, arms), seed=seed)
 
     @property
@@ -222,13 +210,13 @@ class SuperArmSpace(spaces.MultiBinary):
         rank = (-scores).argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
         return ((rank < self.size) & (scores > 0.5)).astype(self.dtype)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SuperArmSpace) and super().__eq__(other) and self.size == other.size
-
     def __repr__(self) -> str:
         return f"SuperArmSpace({self.shape}, size={self.size})"
 
 
+@batch_space.register(SparseBox)
+@batch_space.register(GridBox)
+@batch_space.register(CellBox)
 @batch_space.register(SuperArmSpace)
-def _batch_super_arms(space: SuperArmSpace, n: int = 1) -> SuperArmSpace:
-    return SuperArmSpace(space.arms, space.size, seed=deepcopy(space.np_random), batch=n)
+def _batch(space: Any, n: int = 1) -> Space:
+    return type(space)(*space.parameters, seed=deepcopy(space.np_random), batch=n)

@@ -73,9 +73,9 @@ class ChoiceFeedback(SettingFeedback):
     def variable_sets(self) -> Sequence[frozenset[str]]:
         """The sets of variables that can be chosen."""
 
-    @abstractmethod
     def set_names(self) -> Sequence[str]:
         """Short names of these sets."""
+        return list(map(set_name, self.variable_sets()))
 
     @property
     def manipulable(self) -> Mapping[str, Interval]:

@@ -13,7 +13,7 @@ from cbo_gym.actions.costs import Changed
 from cbo_gym.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 from cbo_gym.feedback.base import Description, Memory
-from cbo_gym.feedback.choice import ChoiceFeedback, set_name
+from cbo_gym.feedback.choice import ChoiceFeedback
 from cbo_gym.problems import Problem
 from cbo_gym.problems.modes.dynamic import Slices
 from cbo_gym.scm import Distribution, Floats, Intervention
@@ -114,9 +114,6 @@ class DynamicFeedback(ChoiceFeedback):
 
     def variable_sets(self) -> Sequence[frozenset[str]]:
         return self.slices.targets
-
-    def set_names(self) -> Sequence[str]:
-        return list(map(set_name, self.slices.targets))
 
     def slice_of(self, rounds: int) -> int:
         """The slice of a round, by the number of those before it."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
-from cbo_gym.feedback.choice import ChoiceFeedback, set_name
+from cbo_gym.feedback.choice import ChoiceFeedback
 from cbo_gym.task import Action, HardTask, Mode
 
 
@@ -47,9 +47,6 @@ class HardFeedback(ChoiceFeedback):
         if frozenset() not in self.problem.targets:
             raise ArgumentError(f"{self.problem.name}: add the empty set, which is to only observe, to the targets: []")
         return self.problem.targets
-
-    def set_names(self) -> Sequence[str]:
-        return list(map(set_name, self.problem.targets))
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """By default 2 random interventions on each target set; where only names are told, of single variables."""

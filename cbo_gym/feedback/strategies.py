@@ -177,8 +177,8 @@ class Listed(Strategy):
     def __init__(self, game: Game, moves: Any) -> None:
         super().__init__(game)
         count = game.moves.shape[1]
-        found = _as_floats(moves)
-        if found is None or found.ndim != 2 or found.shape[1] != count or not len(found) or not _in_box(found):
+        found = _in_box(moves)
+        if found is None or found.ndim != 2 or found.shape[1] != count or not len(found):
             raise ArgumentError(
                 f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; "
                 f"given {shown(moves)}"
@@ -217,8 +217,8 @@ class Asked(Strategy):
             raise ArgumentError(
                 f"the adversary's function failed in round {len(past) + 1}: {type(error).__name__}: {error}"
             ) from error
-        found, count = _as_floats(given), self.game.moves.shape[1]
-        if found is None or found.shape != (count,) or not _in_box(found):
+        found, count = _in_box(given), self.game.moves.shape[1]
+        if found is None or found.shape != (count,):
             raise ArgumentError(
                 f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given {shown(given)}"
             )
@@ -261,12 +261,10 @@ def _worst(rewards: np.ndarray) -> np.ndarray:
     return rewards.round(TIE_DECIMALS).argmin(axis=-1)
 
 
-def _as_floats(given: Any) -> np.ndarray | None:
+def _in_box(given: Any) -> np.ndarray | None:
+    """The numbers as an array if they lie in [0, 1]; else None."""
     try:
-        return given_numbers("moves", given)
+        points = given_numbers("moves", given)
     except ArgumentError:
         return None
-
-
-def _in_box(points: np.ndarray) -> bool:
-    return bool(((points >= 0.0) & (points <= 1.0)).all())
+    return points if ((points >= 0.0) & (points <= 1.0)).all() else None

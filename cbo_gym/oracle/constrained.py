@@ -153,7 +153,8 @@ class ConstrainedOracle(Oracle):
             doubtful &= error > self._least[place]
             if not doubtful.any():
                 break
-            value[doubtful], error[doubtful] = oracle.estimate(_rows_of(batch, doubtful), points)
+            doubted = batch.rows(doubtful)
+            value[doubtful], error[doubtful] = oracle.estimate(doubted, points)
         return constraint.excess(value)
 
     def _amounts(self, excess: np.ndarray) -> np.ndarray:
@@ -254,10 +255,6 @@ class ConstrainedOracle(Oracle):
         for oracle, constraint in zip(self._nodes, self.constraints, strict=True):
             columns.append(np.broadcast_to(constraint.excess(oracle.estimate(batch, SEARCH_POINTS).value), count))
         return np.stack(columns, axis=-1)
-
-
-def _rows_of(batch: Intervention, chosen: np.ndarray) -> Intervention:
-    return batch.rows(chosen)  # type: ignore[arg-type]  # NumPy takes a mask where it takes a slice
 
 
 def _climb_along(

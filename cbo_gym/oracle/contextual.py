@@ -90,12 +90,10 @@ class ContextualOracle(Oracle):
         # contexts of one replicate meet the noise of that replicate, so the replicates are independent
         values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
-        policy = known.policy if self._has_known_response else self._policy_found()
-        return Optimum(float(values.mean()), policy, float(error), *random)
-
-    def _policy_found(self) -> str:
         sets = [", ".join(sorted(chosen)) for chosen in self.feedback.variable_sets() if chosen]
-        return f"the best values of {' or '.join(sets)} in each context, by search"
+        found = f"the best values of {' or '.join(sets)} in each context, by search"
+        policy = known.policy if self._has_known_response else found
+        return Optimum(float(values.mean()), policy, float(error), *random)
 
     def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
         """Means of the reward over each replicate's noise given the contexts, shape ``(n, REPLICATES)``."""

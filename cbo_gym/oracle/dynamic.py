@@ -63,8 +63,8 @@ class DynamicOracle(Oracle):
         for place, rounds in groupby(range(len(played)), key=self.feedback.slice_of):
             members = list(rounds)
             past = pasts[place]
-            rows["of_played"].append(self._expected([played[i] for i in members], past))
-            rows["of_recommended"].append(self._expected([recommended[i] for i in members], past))
+            rows["of_played"].append(np.stack(self.expected_after([played[i] for i in members], past)))
+            rows["of_recommended"].append(np.stack(self.expected_after([recommended[i] for i in members], past)))
             rows["best"].append(np.full(len(members), self.best_after(past).value))
             rows["random"].append(np.full(len(members), self.random_after(past)))
         of_played, of_recommended = (
@@ -75,11 +75,8 @@ class DynamicOracle(Oracle):
 
     def expected_after(self, actions: list[Action], past: Past) -> Estimate:
         """E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""
-        return Estimate(*self._expected(actions, past))
-
-    def _expected(self, actions: list[Action], past: Past) -> np.ndarray:
         batch = self.feedback.situate(self.feedback.decode_batch(self._stacked(actions)), past)
-        return np.stack([np.broadcast_to(part, len(actions)) for part in self.mean_of(batch)])
+        return Estimate(*(np.broadcast_to(part, len(actions)) for part in self.mean_of(batch)))
 
     def past_of(self, implemented: Sequence[Action]) -> Past:
         """The past that the rounds of a slice depend on, once these actions were implemented in the slices before."""
@@ -147,6 +144,14 @@ class DynamicOracle(Oracle):
     def _hard_of(self, sequence: Sequence[Action]) -> Any:
         return self.past_of(sequence).implemented
 
+    def _all_done(self, batches: list[Any]) -> dict[str, Any]:
+        """Return what batches of actions set, the first of them in the first slice and so on."""
+        hard: dict[str, Any] = {}
+        for place, batch in enumerate(batches):
+            past = Past(place * self.feedback.trials, {})
+            hard |= self.feedback.situate(self.feedback.decode_batch(batch), past).hard
+        return hard
+
     def _in_each_slice(self, hard: Any) -> list[Intervention]:
         return [Intervention((float(place),), hard) for place in range(self.feedback.slices.count)]
 
@@ -179,12 +184,7 @@ class DynamicOracle(Oracle):
         """The best of many random sequences."""
         count, slices = TRIED, self.feedback.slices.count
         batches = [self._random_actions(count, self._seed + place) for place in range(slices)]
-        hard: dict[str, Any] = {}
-        for place, batch in enumerate(batches):
-            hard |= self.feedback.situate(
-                self.feedback.decode_batch(batch), Past(place * self.feedback.trials, {})
-            ).hard
-        values = np.broadcast_to(self._mean_over_slices(hard), count)
+        values = np.broadcast_to(self._mean_over_slices(self._all_done(batches)), count)
         best = np.argsort(-values)[:STARTS]
         return [[{key: part[i] for key, part in batch.items()} for batch in batches] for i in best]
 
@@ -224,11 +224,9 @@ class DynamicOracle(Oracle):
 
     def _random_value(self, count: int = SEQUENCES) -> tuple[float, float]:
         """Mean and standard error, over random sequences, of the mean over slices."""
-        hard: dict[str, Any] = {}
-        for place in range(self.feedback.slices.count):
-            batch = self.feedback.decode_batch(self._random_actions(count, self._seed + place))
-            hard |= self.feedback.situate(batch, Past(place * self.feedback.trials, {})).hard
-        values = np.mean([self._met_once(one, count) for one in self._in_each_slice(hard)], axis=0)
+        batches = [self._random_actions(count, self._seed + place) for place in range(self.feedback.slices.count)]
+        parts = self._in_each_slice(self._all_done(batches))
+        values = np.mean([self._met_once(one, count) for one in parts], axis=0)
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(count))
 
     def _met_once(self, batch: Intervention, count: int) -> np.ndarray:

@@ -316,13 +316,10 @@ class Oracle:
         return Optimum(float(value[0]), best, float(error[0]), *random)
 
     def _find_maximiser(self) -> Action:
-        best = self.feedback.known_maximiser()
-        every = self.feedback.all_actions() if best is None else None
-        if every is not None:
-            best = self._best_of(every)
-        elif best is None:
-            best = self._search_box(list(self.feedback.regions()))
-        return best
+        if (best := self.feedback.known_maximiser()) is not None:
+            return best
+        every = self.feedback.all_actions()
+        return self._search_box(list(self.feedback.regions())) if every is None else self._best_of(every)
 
     def _best_of(self, actions: np.ndarray) -> Action:
         """The best of an array of actions: the first with the greatest E[Y | a], where that is known exactly.

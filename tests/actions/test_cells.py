@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gymnasium.vector.utils import batch_space
 
 from cbo_gym.actions import CellBox
 from cbo_gym.actions.cells import representative_points, split, unit_cell, unit_points
@@ -81,13 +80,3 @@ def test_the_space_samples_non_empty_cells_and_tells_the_others() -> None:
     assert good[:, :2] not in space
     with pytest.raises(ValueError, match="at least one coordinate"):
         CellBox(0)
-
-
-def test_batches_of_the_space() -> None:
-    space = CellBox(2, seed=0)
-    batch = batch_space(space, 5)
-    assert batch.shape == (5, 2, 2)
-    assert batch.sample() in batch
-    assert space == CellBox(2)
-    assert space != CellBox(3)
-    assert space != batch

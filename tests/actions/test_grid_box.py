@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
-from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.actions import GridBox
 
@@ -34,17 +32,6 @@ def test_samples_are_points_and_all_of_them_come():
     assert {int(space.places(point)) for point in drawn} == set(range(9))
 
 
-def test_a_batch_holds_points():
-    batch = batch_space(GridBox(2, 3), 5)
-    assert batch.shape == (5, 2)
-    assert all(GridBox(2, 3).contains(point) for point in iterate(batch, batch.sample()))
-    assert batch_space(GridBox(2, 3)).shape == (1, 2)
-
-
-def test_equality_and_text():
-    space = GridBox(2, 3)
-    assert space == GridBox(2, 3)
-    assert space not in (GridBox(2, 4), GridBox(3, 3), Box(0.0, 1.0, (2,), np.float64))
-    assert repr(space) == "GridBox(0.0, 1.0, (2,), levels=3)"
+def test_a_coordinate_has_two_values_at_least():
     with pytest.raises(ValueError, match="levels must be at least 2; given 1"):
         GridBox(2, 1)

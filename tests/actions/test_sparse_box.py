@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-import pickle
 
 import numpy as np
 import pytest
-from gymnasium.vector.utils import batch_space, create_empty_array, iterate
 
 from cbo_gym.actions import SparseBox
 
@@ -28,13 +25,6 @@ def test_samples_change_exactly_the_limit_and_every_choice_is_equally_likely() -
     assert abs(values.mean() - 0.5) < 4.5 * np.sqrt(1 / 12 / values.size)
     assert values.min() < 0.01
     assert values.max() > 0.99
-
-
-def test_sampling_is_seeded() -> None:
-    one, two = SparseBox(NULL, 3, seed=4), SparseBox(NULL, 3)
-    two.seed(4)
-    for _ in range(5):
-        np.testing.assert_array_equal(one.sample(), two.sample())
 
 
 def away(*differences: float) -> np.ndarray:
@@ -80,39 +70,6 @@ def test_keep_largest_is_the_nearest_point_of_the_space() -> None:
 def test_ties_never_keep_too_many() -> None:
     space = SparseBox(np.zeros(4), 2)
     assert space.contains(space.keep_largest(np.full(4, 0.7)))
-
-
-def test_batched_space() -> None:
-    space = SparseBox(NULL, 2, seed=0)
-    batch = batch_space(space, 6)
-    assert isinstance(batch, SparseBox)
-    assert batch.shape == (6, 5)
-    samples = batch.sample()
-    assert batch.contains(samples)
-    assert ((samples != NULL).sum(axis=1) == 2).all()
-    assert len(np.unique(samples, axis=0)) == 6
-    assert all(space.contains(row) for row in iterate(batch, samples))
-    samples[4] = 0.1
-    assert not batch.contains(samples)
-    assert create_empty_array(space, 3).shape == (3, 5)
-
-
-def test_a_batched_space_has_a_random_stream_of_its_own() -> None:
-    space, twin = SparseBox(NULL, 2, seed=0), SparseBox(NULL, 2, seed=0)
-    batch_space(space, 3).sample()
-    np.testing.assert_array_equal(space.sample(), twin.sample())
-
-
-def test_equality_and_copies() -> None:
-    space = SparseBox(NULL, 2, seed=1)
-    assert space == SparseBox(NULL, 2)
-    assert space != SparseBox(NULL, 3)
-    assert space != SparseBox(np.zeros(5), 2)
-    for again in (pickle.loads(pickle.dumps(space)), copy.deepcopy(space)):
-        assert again == space
-        assert again.contains(NULL)
-        np.testing.assert_array_equal(again.sample(), copy.deepcopy(space).sample())
-    assert "max_interventions=2" in repr(space)
 
 
 @pytest.mark.parametrize("limit", [0, 6, -1, 1.5])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-import pickle
 
 import numpy as np
 import pytest
-from gymnasium.vector.utils import batch_space, iterate
 
 from cbo_gym.actions import SuperArmSpace
 
@@ -49,28 +46,6 @@ def test_what_a_space_of_super_arms_contains() -> None:
         ("arms", False),
     ]:
         assert space.contains(arm) is inside
-
-
-def test_batches_of_super_arms() -> None:
-    space = SuperArmSpace(5, 2, seed=3)
-    batch = batch_space(space, 300)
-    arms = batch.sample()
-    assert arms.shape == (300, 5)
-    assert batch.contains(arms)
-    assert all(space.contains(arm) for arm in iterate(batch, arms))
-    assert len(np.unique(arms, axis=0)) == 16
-    arms[7] = 1
-    assert not batch.contains(arms)
-
-
-def test_spaces_are_seeded_compared_and_copied() -> None:
-    space = SuperArmSpace(5, 2, seed=1)
-    again = pickle.loads(pickle.dumps(space))
-    assert space == again == copy.deepcopy(space)
-    assert space != SuperArmSpace(5, 3)
-    assert space != SuperArmSpace(6, 2)
-    np.testing.assert_array_equal([space.sample() for _ in range(9)], [again.sample() for _ in range(9)])
-    assert repr(space) == "SuperArmSpace((5,), size=2)"
 
 
 def test_scores_become_the_best_super_arm() -> None:

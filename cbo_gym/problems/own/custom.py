@@ -281,31 +281,24 @@ def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], giv
     positional = [p.name for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
     indices = tuple(map(given.index, arguments.values()))
     if list(arguments) != positional[: len(arguments)]:
-        return _ByName(function, tuple(arguments), indices)
-    return function if list(arguments.values()) == given else _InOrder(function, indices)
+        return _Rearranged(function, indices, tuple(arguments))
+    return function if list(arguments.values()) == given else _Rearranged(function, indices)
 
 
 @dataclass(frozen=True)
-class _InOrder:
-    """A function that takes the values at some indices of those given; it can be pickled if the function can."""
+class _Rearranged:
+    """A function called with the values at some indices of those given; it can be pickled if the function can.
+
+    With ``names`` it takes them by the names of its parameters; others keep their defaults.
+    """
 
     function: Callable[..., Floats]
     indices: tuple[int, ...]
+    names: tuple[str, ...] = ()
 
     def __call__(self, *values: Floats) -> Floats:
-        return self.function(*[values[index] for index in self.indices])
-
-
-@dataclass(frozen=True)
-class _ByName:
-    """A function that takes values by the names of its parameters; other parameters keep their defaults."""
-
-    function: Callable[..., Floats]
-    names: tuple[str, ...]
-    indices: tuple[int, ...]
-
-    def __call__(self, *values: Floats) -> Floats:
-        return self.function(**{name: values[index] for name, index in zip(self.names, self.indices, strict=True)})
+        chosen = [values[index] for index in self.indices]
+        return self.function(**dict(zip(self.names, chosen, strict=True))) if self.names else self.function(*chosen)
 
 
 # Contexts ---------------------------------------------------------------------------------------------------

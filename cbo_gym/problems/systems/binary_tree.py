@@ -50,9 +50,6 @@ def binary_tree(depth: int = 2, noise_std: float = 0.0) -> Problem:
     Args:
         depth: levels above the root, 1 to 6; the tree has ``2^(depth+1) - 1`` nodes (7 by default, 127 at most).
         noise_std: standard deviation of the noise on each node (1 in the noisy version).
-
-    Raises:
-        ArgumentError: if ``depth`` is out of range.
     """
     depth = whole_number("depth", depth, at_least=1, at_most=MAX_DEPTH)
     noise = gaussian_noise(noise_std)

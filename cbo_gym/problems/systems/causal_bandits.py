@@ -74,9 +74,6 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
         rare: number of rare causes, at least 1 and less than ``causes``.
         q: P(X = 1) of each of them, from 0 to 1/2.
         epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
     names = _check_causes(causes, rare, epsilon)
     if not (is_finite_number(q) and 0.0 <= q <= 0.5):
@@ -111,9 +108,6 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
         causes: number N, 2 to 200.
         rare: number of rare causes, at least 1 and less than ``causes``.
         epsilon: what the best arm earns above 1/2; above 0, at most 1/2.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
     names = _check_causes(causes, rare, epsilon)
     chances = [(RARELY, RARELY)] * rare + [COMMON] * (causes - rare)

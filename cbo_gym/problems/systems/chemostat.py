@@ -296,9 +296,6 @@ def chemostat(coefficients: str | None = None) -> Problem:
 
     Args:
         coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
-
-    Raises:
-        ArgumentError: if the file cannot be read or is invalid.
     """
     fitted = load_coefficients(coefficients)
     return Problem(
@@ -329,9 +326,6 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
     Args:
         days: their number, 1 to 100.
         coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
-
-    Raises:
-        ArgumentError: if the number of days is no whole number from 1 to 100, or the file cannot be read or is invalid.
     """
     days = whole_number("days", days, at_least=1, at_most=MOST_DAYS)
     fitted = load_coefficients(coefficients)

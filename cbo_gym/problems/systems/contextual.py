@@ -308,9 +308,6 @@ def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: 
         network: import path ``"package.module:function"`` of the soft problem's builder.
         contexts: coordinates that are contexts; at least one, and at least one must be left.
         noise_std: standard deviation of the noise on each node, for networks that have a noisy version.
-
-    Raises:
-        ArgumentError: if the coordinates are not of that kind, or the network has no noisy version.
     """
     require_not_negative("noise_std", noise_std)
     soft = build_problem(network, **({"noise_std": noise_std} if noise_std else {}))

@@ -57,9 +57,6 @@ def dynamic_problem(
         trial_noise: factor of the noise in trials, finite and at least 0.
         noise: variable of a slice -> its noise, where that is not standard normal; of standard deviation 0 for none.
         measured: in how many slices, the first ones, there are observational data; None for all.
-
-    Raises:
-        ArgumentError: if ``slices`` or ``trial_noise`` is out of range.
     """
     count = whole_number("slices", slices, at_least=1, at_most=MAX_SLICES)
     require_not_negative("trial_noise", trial_noise)

@@ -19,6 +19,7 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 GROUPS = 2
 PERIODS = 3
 STILL_INFECTIOUS = 0.5  # 1 - gamma: the share of a period's infectious who are so in the next
+NODES = tuple(f"I{group}_{period}" for period in range(1, PERIODS + 1) for group in range(1, GROUPS + 1))
 START = 1.0  # percent infectious in each group
 
 Rates = Sequence[Sequence[Sequence[float]]]  # beta[t][i][j]
@@ -50,10 +51,6 @@ def _trajectory(rates: np.ndarray) -> tuple[float, ...]:
     return tuple(map(float, values))
 
 
-def _names() -> list[str]:
-    return [f"I{group}_{period}" for period in range(1, PERIODS + 1) for group in range(1, GROUPS + 1)]
-
-
 def _misfit(reference: tuple[float, ...], *args: Number) -> Number:
     *percentages, u = args
     return u - compositions.mean_squared_error(percentages, reference)
@@ -81,9 +78,6 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
         noise: ``(weight, mean, c)`` of each component of every node's noise, see
             :func:`~cbo_gym.problems.base.mixture_noise`.
         noise_std: sigma, in percent; 0.1 and 0.3 in the paper.
-
-    Raises:
-        ArgumentError: if the rates or the noise are invalid.
     """
     rates = given_numbers("reference", reference)
     if rates.shape != (PERIODS, GROUPS, GROUPS) or not ((rates >= 0) & (rates <= 1)).all():
@@ -92,20 +86,19 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
             f"from {rates.min(initial=0.0)} to {rates.max(initial=0.0)}"
         )
     u = mixture_noise(noise, noise_std)
-    names = _names()
     target = _trajectory(rates)
-    variables = [Variable(names[i], _first, (), (2 * i, 2 * i + 1) if i == 0 else (3, 2), u) for i in range(GROUPS)]
-    for i, name in enumerate(names[GROUPS:], start=GROUPS):
+    variables = [Variable(NODES[i], _first, (), (2 * i, 2 * i + 1) if i == 0 else (3, 2), u) for i in range(GROUPS)]
+    for i, name in enumerate(NODES[GROUPS:], start=GROUPS):
         before = i - i % GROUPS - GROUPS
-        parents = tuple(names[before : before + GROUPS])
+        parents = tuple(NODES[before : before + GROUPS])
         variables.append(Variable(name, _second_group if i % GROUPS else _first_group, parents, (2 * i, 2 * i + 1), u))
-    variables.append(Variable("Y", partial(_misfit, target), tuple(names)))
+    variables.append(Variable("Y", partial(_misfit, target), NODES))
     return Problem(
         name="Epidemic",
         scm=StructuralCausalModel(variables, reward="Y"),
         description="Contact rates of two groups; the reward is minus the squared distance from a reference epidemic.",
         citation=f"{PAPER}, sec. 7.4 and 11.5",
         action_domains=[(0.0, 1.0)] * (PERIODS * GROUPS * GROUPS),
-        composition=partial(compositions.misfit, target, tuple(_names())),
+        composition=partial(compositions.misfit, target, NODES),
         noise_known=False,
     )

@@ -52,9 +52,6 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
             5,000 / nodes.
         nonlinear: sines and tanh in place of linear functions.
         instance_seed: of the graph and the functions, at least 0.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
     count = whole_number("nodes", nodes, at_least=2, at_most=MOST_NODES)
     densest = min((count - 1) / 2, MOST_EDGES / count)

@@ -33,9 +33,6 @@ def dropwave_gmm(
         reward_noise: the same for the reward's noise.
         noise_std: sigma; 0.1 and 0.3 in the paper.
         noise_scale: lambda; 1, 2 and 3 in the paper.
-
-    Raises:
-        ArgumentError: if the noise is invalid.
     """
     noise = {
         "X0": mixture_noise(radius_noise, noise_std, noise_scale),
@@ -82,9 +79,6 @@ def alpine2_dgm(*, noise: MixtureComponents, noise_std: float, noise_scale: floa
         noise: ``(weight, mean, c)`` of each component of every Ui.
         noise_std: sigma; 0.05, 0.2 and 0.4 in the paper.
         noise_scale: lambda, which multiplies U^4; 0.3 and 1 in the paper.
-
-    Raises:
-        ArgumentError: if the noise is invalid.
     """
     require_positive("noise_scale", noise_scale)
     return _alpine2(
@@ -105,9 +99,6 @@ def alpine2_nondgm(*, noise: MixtureComponents, noise_std: float) -> Problem:
     Args:
         noise: ``(weight, mean, c)`` of each component of every Ui.
         noise_std: sigma; 0.05, 0.1 and 0.2 in the paper.
-
-    Raises:
-        ArgumentError: if the noise is invalid.
     """
     return _alpine2(
         "Alpine2-NonDGM",

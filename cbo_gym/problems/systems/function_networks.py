@@ -97,9 +97,6 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
     Args:
         noise_std: standard deviation of the noise on each node (1 in the paper's noisy version).
         dim: number of actions, 2 to 50 (5 in the paper; Huang et al. 2026 have 3 and 7 as well).
-
-    Raises:
-        ArgumentError: if ``dim`` is no whole number from 2 to 50.
     """
     dim = whole_number("dim", dim, at_least=2, at_most=MAX_ACTIONS)
     noise = gaussian_noise(noise_std)

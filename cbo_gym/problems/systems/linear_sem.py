@@ -81,11 +81,9 @@ def hierarchical(degree: int = 3, layers: int = 3, instance_seed: int = 0) -> Pr
         degree: nodes a layer, at least 1; the paper has 2 to 4.
         layers: at least 1; the paper has 1 to 4. With the reward there are at most 17 nodes.
         instance_seed: of the weights, at least 0.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
-    causes, rng = _layered(degree, layers), np.random.default_rng(_seed(instance_seed))
+    causes = _layered(degree, layers)
+    rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     return _random_problem("LinearSEMHierarchical", f"{layers} layers of {degree} nodes", causes, rng)
 
 
@@ -98,12 +96,9 @@ def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
     Args:
         nodes: their number with the reward, 3 to 17; the paper has 5 to 9.
         instance_seed: of the graph and the weights, at least 0.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
     count = whole_number("nodes", nodes, at_least=3, at_most=MOST_NODES)
-    rng = np.random.default_rng(_seed(instance_seed))
+    rng = np.random.default_rng(whole_number("instance_seed", instance_seed, at_least=0))
     tree = [[int(rng.integers(i))] if i else [] for i in range(count - 1)]
     causes = [*tree, list(range(count - 1))]
     return _random_problem("LinearSEMParallel", f"{count - 1} causes of the reward in a tree", causes, rng)
@@ -122,9 +117,6 @@ def halved(degree: int = 3, layers: int = 2) -> Problem:
     Args:
         degree: nodes a layer, at least 1; the paper has 3.
         layers: at least 1; the paper has 2. With the reward there are at most 17 nodes.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
     causes = _layered(degree, layers)
     ones, halves = ([(MEAN_NOISE, *[weight] * len(own)) for own in causes] for weight in (1.0, 0.5))
@@ -132,10 +124,6 @@ def halved(degree: int = 3, layers: int = 2) -> Problem:
     what = f"{layers} layers of {degree} nodes, weights of 1 and 0.5"
     pairs = list(zip(ones, halves, strict=True))
     return _problem("LinearSEMHalved", what, YAN, causes, pairs, Uniform(-MEAN_NOISE, MEAN_NOISE))
-
-
-def _seed(instance_seed: int) -> int:
-    return whole_number("instance_seed", instance_seed, at_least=0)
 
 
 def _layered(degree: int, layers: int) -> list[list[int]]:

@@ -38,9 +38,6 @@ class PooledTest:
         false_positive_rate: share of pools without an infected person that are positive, in [0, 1).
         test_cost: of a test a person, in units of the loss of one infection; at least 0.
         isolation_cost: of a person isolated, in the same units; at least 0.
-
-    Raises:
-        ArgumentError: if an argument is out of range.
     """
 
     sensitivity: float
@@ -126,9 +123,6 @@ def pooled_testing(
         false_positive_rate: of a pool.
         test_cost: of a test a person.
         isolation_cost: of a person isolated.
-
-    Raises:
-        ArgumentError: if a constant is out of range or the noise is invalid.
     """
     test = PooledTest(sensitivity, dilution, false_positive_rate, test_cost, isolation_cost)
     u = mixture_noise(noise, noise_std)

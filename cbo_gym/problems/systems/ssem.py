@@ -221,9 +221,6 @@ def ssem_periodic(
         nonlinear_about: where the payoff of an accepted instance is far from its tangent plane, by a tenth of the
             largest mean reward: at the ``"means"`` of all signals, or at the ``"masked means"`` of each super arm, for
             which SSEMTanh has c in [-2, 2] and SSEMArcsine c in [-1.2, 1.2].
-
-    Raises:
-        ArgumentError: if an argument is out of range, or no instance of the seed is nonlinear enough.
     """
     return _problem("SSEMPeriodic", instance_seed, nonlinear_about, activation, payoff, mask, feedback, model_noise_std)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
@@ -75,7 +75,11 @@ def tell(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
     if graph == "known":
         return problem
     rng = np.random.default_rng(whole_number("graph_seed", keywords.pop("graph_seed", 0), at_least=0))
-    told = _TELLERS[graph](problem, rng, **keywords)
+    if graph == "wrong":
+        diagram = wrong_diagram(problem, rng, **(keywords or {"graph_missing": 1}))
+        told = ToldGraph(diagram.nodes, diagram)
+    else:
+        told = ToldGraph(_listed(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
     composition = problem.composition if _keeps_composition(problem, told) else None
     return replace(problem, told=told, targets=_targets(problem, told), composition=composition)
 
@@ -91,15 +95,6 @@ def told_in_words(problem: Problem) -> str:
         return "the names of the variables"
     without = "" if truth in told.candidates else ", without the true one"
     return f"candidates: {len(told.candidates)}{without}"
-
-
-def _hidden(problem: Problem, rng: np.random.Generator) -> ToldGraph:
-    return ToldGraph(_listed(problem))
-
-
-def _wrong(problem: Problem, rng: np.random.Generator, **changes: Change) -> ToldGraph:
-    diagram = wrong_diagram(problem, rng, **(changes or {"graph_missing": 1}))
-    return ToldGraph(diagram.nodes, diagram)
 
 
 def _partial(
@@ -123,9 +118,6 @@ def _partial(
         )
     candidates = dict.fromkeys(_with_nodes(diagram, nodes) for diagram in found)
     return ToldGraph(nodes, candidates=tuple(sorted(candidates, key=repr)))
-
-
-_TELLERS: dict[str, Callable[..., ToldGraph]] = {"hidden": _hidden, "wrong": _wrong, "partial": _partial}
 
 
 def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:

@@ -163,6 +163,7 @@ class _Draw:
         self.problem, self.mode, self.rng = problem, mode, rng
         self.priced = problem.outcomes.costs is not None
         self.masked = problem.data(SuperArms) is not None
+        self.slices = problem.data(Slices) if mode is Mode.DYNAMIC else None
 
     def turn(self) -> Turn:
         names = self._names()
@@ -170,22 +171,15 @@ class _Draw:
         coordinates = self._coordinates()
         names |= self._parameter_names(coordinates)
         reward = self._straight((0.0, 1.0)) if self._reward_turns() else SAME
-        units |= {name: reward for name in self._rewards() if reward is not SAME}
+        units |= {name: reward for name in self._of_slices(self._bare()[-1]) if reward is not SAME}
         return Turn(names, units, reward, coordinates, self.masked)
 
     def _bare(self) -> list[str]:
         """The observed variables, those of a slice once, the reward last."""
-        slices = self.problem.data(Slices)
-        return list(slices.names if slices and self.mode is Mode.DYNAMIC else self.problem.scm.nodes)
+        return list(self.slices.names if self.slices else self.problem.scm.nodes)
 
     def _of_slices(self, name: str) -> list[str]:
-        slices = self.problem.data(Slices)
-        if slices is None or self.mode is not Mode.DYNAMIC:
-            return [name]
-        return [name, *(f"{name}_{place}" for place in range(slices.count))]
-
-    def _rewards(self) -> list[str]:
-        return self._of_slices(self._bare()[-1])
+        return [name, *(f"{name}_{place}" for place in range(self.slices.count if self.slices else 0))]
 
     def _names(self) -> dict[str, str]:
         *others, reward = self._bare()
@@ -217,8 +211,7 @@ class _Draw:
         return units
 
     def _domain(self, name: str) -> tuple[float, float] | None:
-        slices = self.problem.data(Slices)
-        domains = slices.manipulable if slices and self.mode is Mode.DYNAMIC else self.problem.manipulable
+        domains = (self.slices or self.problem).manipulable
         return tuple(domains[name]) if name in domains else None  # type: ignore[return-value]
 
     def _may_bend(self, name: str) -> bool:
@@ -359,24 +352,15 @@ class _Turning:
     def _data(self, data: ModeData) -> ModeData:
         """A mode's data of the problem, turned; how to turn data of an outside mode is not known."""
         turners: dict[type, Callable[[Any], ModeData]] = {
-            SuperArms: self._super_arms,
+            SuperArms: lambda arms: replace(arms, exogenous=self._placed([self.names[one] for one in arms.exogenous])),
             Contexts: self._contexts,
-            Arms: self._arms,
-            Adversary: self._adversary,
+            Arms: lambda arms: Arms(self._shuffled([self.turn.assigned(arm) for arm in arms.interventions], ARMS)),
+            Adversary: lambda adversary: replace(adversary, luck=self.names[adversary.luck]),
             Slices: self._slices,
         }
         if type(data) not in turners:
             raise ArgumentError(f"{self.old.name} has no instances: it is not known how to turn {type(data).__name__}")
         return turners[type(data)](data)
-
-    def _arms(self, arms: Arms) -> Arms:
-        return Arms(self._shuffled([self.turn.assigned(arm) for arm in arms.interventions], ARMS))
-
-    def _super_arms(self, arms: SuperArms) -> SuperArms:
-        return replace(arms, exogenous=self._placed([self.names[name] for name in arms.exogenous]))
-
-    def _adversary(self, adversary: Adversary) -> Adversary:
-        return replace(adversary, luck=self.names[adversary.luck])
 
     def _scope(self, scope: Scope) -> Scope:
         return frozenset((self.names[variable], self._set(given)) for variable, given in scope)
