@@ -130,8 +130,15 @@ class Problem:
         self.require_settable([*self.manipulable, *frozenset().union(*self.targets)])
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
-        if self.optimal_do is not None:
-            self._check_optimal_do(self.optimal_do)
+        best = self.optimal_do
+        if best is not None and not (
+            frozenset(best) in self.targets
+            and all(map(is_finite_number, best.values()))
+            and all(self.manipulable[name][0] <= value <= self.manipulable[name][1] for name, value in best.items())
+        ):
+            raise ArgumentError(
+                f"{self.name}: optimal_do must set one of the targets to values in their domains; given {dict(best)}"
+            )
         kinds = [type(data) for data in self.modes]
         if len(set(kinds)) < len(kinds):
             raise ArgumentError(f"{self.name}: modes may hold one of a kind; given {[kind.__name__ for kind in kinds]}")
@@ -153,14 +160,6 @@ class Problem:
             if name not in settable:
                 raise ArgumentError(f"{self.name}: {name!r} cannot be set; choose from {sorted(settable)}")
 
-    def _check_optimal_do(self, best: Mapping[str, float]) -> None:
-        if frozenset(best) not in self.targets or not all(
-            _within(value, self.manipulable[name]) for name, value in best.items()
-        ):
-            raise ArgumentError(
-                f"{self.name}: optimal_do must set one of the targets to values in their domains; given {dict(best)}"
-            )
-
     @cached_property
     def domains(self) -> Domains:
         """Native units of the soft action coordinates, with their own names where they have any."""
@@ -181,10 +180,6 @@ def _require_name(name: object) -> None:
             f"a problem's name must be one line of 1 to {LONGEST_NAME} characters that can be shown, without < and >; "
             f"given {shown(name)}"
         )
-
-
-def _within(value: Any, interval: Interval) -> bool:
-    return is_finite_number(value) and interval[0] <= value <= interval[1]
 
 
 def require_interval(what: str, given: object) -> None:
@@ -239,7 +234,8 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
         require_positive(name, value)
     rows = components.tolist() if isinstance(components, np.ndarray) else components
-    if not (isinstance(rows, list | tuple) and 1 <= len(rows) <= MOST_COMPONENTS and all(map(_is_triple, rows))):
+    listed = isinstance(rows, list | tuple) and 1 <= len(rows) <= MOST_COMPONENTS
+    if not listed or not all(isinstance(row, list | tuple) and len(row) == 3 for row in rows):
         raise ArgumentError(
             f"components must be triples (weight, mean, c), at least one and at most {MOST_COMPONENTS}; "
             f"given {shown(components)}"
@@ -249,10 +245,6 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     weights, means, variances = np.array(rows, dtype=float).T
     stds = noise_scale * noise_std * np.sqrt(variances)
     return GaussianMixture(weights / weights.sum(), noise_scale * means, stds)
-
-
-def _is_triple(given: object) -> bool:
-    return isinstance(given, list | tuple) and len(given) == 3
 
 
 def clip_fraction(x: Any) -> Floats:

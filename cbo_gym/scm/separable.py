@@ -105,7 +105,16 @@ class SeparableSEM(System):
         node_noise: Distribution = NO_NOISE,
     ) -> None:
         count = len(signals)
-        _check(count, components, names, activations, mask, feedback)
+        if count == 0:
+            raise ArgumentError("a separable SEM needs at least one signal")
+        for i, j in components:
+            if i == j or not (0 <= i < count and 0 <= j < count):
+                raise ArgumentError(f"components go between two different nodes from 0 to {count - 1}; given {(i, j)}")
+        for what, given in (("name", names), ("activation", activations)):
+            if given is not None and len(given) != count:
+                raise ArgumentError(f"give one {what} for each of {count} nodes; given {len(given)}")
+        require_word("mask", mask, ("exogenous", "endogenous"))
+        require_word("feedback", feedback, ("all", "selected"))
         self.arguments: dict[str, Any] = {
             "signals": tuple(signals),
             "components": dict(components),
@@ -258,27 +267,6 @@ def _term(code: StraightLine, effect: int, cause: int, component: Component) -> 
     if isinstance(component, Linear):  # a product is much faster than a call
         return f"{code.bind(f'component_{effect}_{cause}', component.slope)} * y{cause}"
     return f"{code.bind(f'component_{effect}_{cause}', component)}(y{cause})"
-
-
-def _check(
-    count: int,
-    components: Mapping[tuple[int, int], Component],
-    names: Sequence[str] | None,
-    activations: Sequence[Component] | None,
-    mask: str,
-    feedback: str,
-) -> None:
-    if count == 0:
-        raise ArgumentError("a separable SEM needs at least one signal")
-    for i, j in components:
-        if i == j or not (0 <= i < count and 0 <= j < count):
-            raise ArgumentError(f"components go between two different nodes from 0 to {count - 1}; given {(i, j)}")
-    if names is not None and len(names) != count:
-        raise ArgumentError(f"give one name for each of {count} nodes; given {len(names)}")
-    if activations is not None and len(activations) != count:
-        raise ArgumentError(f"give one activation for each of {count} nodes; given {len(activations)}")
-    require_word("mask", mask, ("exogenous", "endogenous"))
-    require_word("feedback", feedback, ("all", "selected"))
 
 
 class _Functions:

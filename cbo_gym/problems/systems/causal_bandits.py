@@ -22,6 +22,11 @@ Arm = dict[str, float]
 MOST_CAUSES = 200
 
 
+def _problem(name: str, variables: list[Variable], arms: list[Arm], description: str, citation: str) -> Problem:
+    scm = StructuralCausalModel(variables, reward="Y")
+    return Problem(name, scm, description, citation, modes=[Arms(arms)], noise_known=False)
+
+
 def _bernoulli(probability: float) -> Discrete:
     return Discrete([0.0, 1.0], [1.0 - probability, probability])
 
@@ -83,14 +88,8 @@ def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: fl
         *(Variable(name, own_noise, noise=_bernoulli(share)) for name, share in zip(names, shares, strict=True)),
         _reward_of_first(names, q, epsilon),
     ]
-    return Problem(
-        name="ParallelBandit",
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description=f"{causes} independent binary causes of one reward, {rare} of them seldom 1; one matters.",
-        citation=f"{LATTIMORE}, sec. 3 and 5",
-        modes=[Arms(_single_arms(names))],
-        noise_known=False,
-    )
+    description = f"{causes} independent binary causes of one reward, {rare} of them seldom 1; one matters."
+    return _problem("ParallelBandit", variables, _single_arms(names), description, f"{LATTIMORE}, sec. 3 and 5")
 
 
 RARELY = 1e-5
@@ -119,14 +118,9 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
         ),
         _reward_of_first(names, RARELY, epsilon),
     ]
-    return Problem(
-        name="ConfoundedBandit",
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description=f"{causes} binary causes of one reward with a common cause, {rare} of them seldom 1; one matters.",
-        citation=f"{LATTIMORE}, sec. 5; constants: the published program's experiment 6",
-        modes=[Arms(_single_arms(["Z", *names]))],
-        noise_known=False,
-    )
+    description = f"{causes} binary causes of one reward with a common cause, {rare} of them seldom 1; one matters."
+    citation = f"{LATTIMORE}, sec. 5; constants: the published program's experiment 6"
+    return _problem("ConfoundedBandit", variables, _single_arms(["Z", *names]), description, citation)
 
 
 # Lee & Bareinboim -------------------------------------------------------------------------------------------
@@ -137,21 +131,15 @@ def _all_arms(names: list[str]) -> list[Arm]:
     return [dict(zip(chosen, bits, strict=True)) for chosen in sets for bits in product((0.0, 1.0), repeat=len(chosen))]
 
 
-def _problem(
+def _graph(
     name: str, equations: Mapping[str, tuple[str, float]], description: str, section: str, latent: str = ""
 ) -> Problem:
     """A problem from the equation of each variable and the probability that its noise is 1."""
     noise = {variable: _bernoulli(probability) for variable, (_, probability) in equations.items()}
     written = {variable: equation for variable, (equation, _) in equations.items()}
-    scm = StructuralCausalModel(read_equations(written, noise, latent=latent), reward="Y")
-    return Problem(
-        name=name,
-        scm=scm,
-        description=description,
-        citation=f"{LEE}, {section}; constants: the published program, seed 0",
-        modes=[Arms(_all_arms(list(scm.nodes[:-1])))],
-        noise_known=False,
-    )
+    variables = read_equations(written, noise, latent=latent)
+    arms = _all_arms([variable.name for variable in variables[:-1] if variable.observed])
+    return _problem(name, variables, arms, description, f"{LEE}, {section}; constants: the published program, seed 0")
 
 
 def markovian_bandit() -> Problem:
@@ -166,7 +154,7 @@ def markovian_bandit() -> Problem:
         "X2": ("(1.0 + Z1 + Z2 + u) % 2.0", 0.67),
         "Y": ("1.0 - (1.0 - u) * (1.0 - X1 * X2)", 0.58),
     }
-    return _problem("MarkovianBandit", equations, "Five binary variables without confounding.", "sec. 5, task 1")
+    return _graph("MarkovianBandit", equations, "Five binary variables without confounding.", "sec. 5, task 1")
 
 
 def iv_bandit() -> Problem:
@@ -177,7 +165,7 @@ def iv_bandit() -> Problem:
         "X": ("(U + Z + u) % 2.0", 0.11),
         "Y": ("(1.0 + U + X + u) % 2.0", 0.15),
     }
-    return _problem("IVBandit", equations, "An instrument, a treatment and a confounded reward.", "sec. 5, task 2", "U")
+    return _graph("IVBandit", equations, "An instrument, a treatment and a confounded reward.", "sec. 5, task 2", "U")
 
 
 def xyzw_bandit() -> Problem:
@@ -190,9 +178,7 @@ def xyzw_bandit() -> Problem:
         "X": ("(1.0 + Z + UWX + u) % 2.0", 0.06),
         "Y": ("(UYZ + X + W + u) % 2.0", 0.06),
     }
-    return _problem(
-        "XYZWBandit", equations, "Four binary variables, two pairs of them confounded.", "Fig. 3", "UWX UYZ"
-    )
+    return _graph("XYZWBandit", equations, "Four binary variables, two pairs of them confounded.", "Fig. 3", "UWX UYZ")
 
 
 def xyzwst_bandit() -> Problem:
@@ -207,6 +193,6 @@ def xyzwst_bandit() -> Problem:
         "X": ("(1.0 + Z + UWX + T + u) % 2.0", 0.06),
         "Y": ("(UYZ + X + W + T + u) % 2.0", 0.06),
     }
-    return _problem(
+    return _graph(
         "XYZWSTBandit", equations, "Six binary variables, two pairs of them confounded.", "sec. 5, task 3", "UWX UYZ"
     )

@@ -106,32 +106,20 @@ THIRD = Design(
 )
 
 
-def _bandit(design: Design, lengthscale: float, noise_std: float) -> Problem:
-    """As the paper's text has it."""
-    function = PosteriorMean.conditioned_on(design.points, lengthscale, CONDITIONING_VARIANCE)
-    return _problem(design.name, design.description, function, lengthscale, noise_std)
-
-
-def _published(design: Design, lengthscale: float, noise_std: float) -> Problem:
-    """As the published program has it."""
-    function = PosteriorMean.conditioned_on(design.points, lengthscale, PUBLISHED_CONDITIONING_VARIANCE)
-    description = f"{design.description} The published program's."
-    return _problem(f"{design.name}-Published", description, function, TOLD_LENGTHSCALE, noise_std)
-
-
-def _problem(
-    name: str, description: str, function: PosteriorMean, told_lengthscale: float, noise_std: float
-) -> Problem:
+def _problem(design: Design, lengthscale: float, noise_std: float, *, published: bool = False) -> Problem:
+    """As the paper's text has it, or as the published program has it."""
+    variance = PUBLISHED_CONDITIONING_VARIANCE if published else CONDITIONING_VARIANCE
+    function = PosteriorMean.conditioned_on(design.points, lengthscale, variance)
     reward = Variable("Y", function, (), (0,), gaussian_noise(noise_std))
     return Problem(
-        name=name,
+        name=f"{design.name}-Published" if published else design.name,
         scm=StructuralCausalModel([reward], reward="Y"),
-        description=description,
+        description=f"{design.description} The published program's." if published else design.description,
         citation=CITATION,
         action_domains=[(0.0, 1.0)],
         optimal_action=(function.maximiser(),),
         noiseless_mean=True,
-        kernel=(told_lengthscale, KERNEL_VARIANCE),
+        kernel=(TOLD_LENGTHSCALE if published else lengthscale, KERNEL_VARIANCE),
     )
 
 
@@ -141,7 +129,7 @@ def gp_bandit_1(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    return _bandit(FIRST, 0.05, noise_std)
+    return _problem(FIRST, 0.05, noise_std)
 
 
 def gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
@@ -150,7 +138,7 @@ def gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    return _bandit(SECOND, 0.05, noise_std)
+    return _problem(SECOND, 0.05, noise_std)
 
 
 def gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
@@ -159,7 +147,7 @@ def gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    return _bandit(THIRD, 0.01, noise_std)
+    return _problem(THIRD, 0.01, noise_std)
 
 
 def published_gp_bandit_1(noise_std: float = REWARD_STD) -> Problem:
@@ -168,7 +156,7 @@ def published_gp_bandit_1(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    return _published(FIRST, 0.1, noise_std)
+    return _problem(FIRST, 0.1, noise_std, published=True)
 
 
 def published_gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
@@ -177,7 +165,7 @@ def published_gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    return _published(SECOND, 0.05, noise_std)
+    return _problem(SECOND, 0.05, noise_std, published=True)
 
 
 def published_gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
@@ -186,4 +174,4 @@ def published_gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
     Args:
         noise_std: standard deviation of the reward's noise.
     """
-    return _published(THIRD, 0.01, noise_std)
+    return _problem(THIRD, 0.01, noise_std, published=True)
