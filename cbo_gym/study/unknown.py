@@ -14,7 +14,7 @@ from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.outcomes import Outcomes, check_constraints
 from cbo_gym.problems.own.custom import read_scopes
-from cbo_gym.problems.variations.constraints import read_constraints
+from cbo_gym.problems.variations.constraints import read_constraints, require_compatible
 from cbo_gym.scm import CausalDiagram, Normal, StructuralCausalModel, Variable
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.study.composition import known_reward
@@ -201,7 +201,9 @@ def _constraints(about: Description, scm: StructuralCausalModel) -> tuple[Constr
         with at("constraints", number):
             check_constraints(about.name, read_constraints([one], names), scm)
     with at("constraints"):
-        return read_constraints(about.constraints, names)
+        constraints = read_constraints(about.constraints, names)
+        require_compatible(constraints)
+        return constraints
 
 
 def _null_action(about: Description) -> list[float]:

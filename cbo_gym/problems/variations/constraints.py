@@ -50,19 +50,25 @@ def read_constraints(given: object, names: Collection[str]) -> tuple[Constraint,
         names: the system's variables. Of several names that a string may hold, the longest is meant.
 
     Raises:
-        ArgumentError: naming the string that has another form, or whose threshold is not a number; or two constraints
-            that no value can meet.
+        ArgumentError: naming the string that has another form, or whose threshold is not a number.
     """
     strings = [given] if isinstance(given, str) else given
     if not isinstance(strings, list | tuple) or len(strings) > MOST_CONSTRAINTS:
         raise ArgumentError(
             f"constraints must be a list of at most {MOST_CONSTRAINTS} strings such as 'X <= 1.5'; given {shown(given)}"
         )
-    found = tuple(dict.fromkeys(one for string in strings for one in _read(string, names)))
-    for lower, upper in product(found, found):
+    return tuple(dict.fromkeys(one for string in strings for one in _read(string, names)))
+
+
+def require_compatible(constraints: Collection[Constraint]) -> None:
+    """Refuse two constraints that no value can meet, where no search for an action that meets them is possible.
+
+    Raises:
+        ArgumentError: naming both.
+    """
+    for lower, upper in product(constraints, constraints):
         if lower.node == upper.node and lower.side == ">=" and upper.side == "<=" and lower.threshold > upper.threshold:
             raise ArgumentError(f"no value meets both {lower} and {upper}; change one of the two constraints")
-    return found
 
 
 class _Match(NamedTuple):
