@@ -11,38 +11,18 @@ from cbo_gym.feedback import make_feedback
 from cbo_gym.oracle import ConstrainedOracle, oracle_for, oracle_of
 from cbo_gym.problems import Problem
 from cbo_gym.problems.outcomes import Outcomes
-from cbo_gym.scm import Normal, StructuralCausalModel, Variable
+from cbo_gym.problems.systems.building import read_equations
+from cbo_gym.scm import Normal, StructuralCausalModel
 from cbo_gym.task import Constraint
 from cbo_gym.wrappers import OracleInfo
 
 
 def two_parameters(constraints=(), noise=0.5):
     """M = 2 a0 - 1 + noise and Y = a0 + a1 - 0.5 M, with a1 limited through W = a0 + a1."""
-    variables = [
-        Variable("M", _middle, (), (0,), Normal(0.0, noise)),
-        Variable("W", _sum, (), (0, 1), Normal(0.0, noise)),
-        Variable("Y", _reward, ("M",), (0, 1), Normal(0.0, noise)),
-    ]
-    return Problem(
-        name="Two",
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description="",
-        citation="",
-        action_domains=[(0.0, 1.0)] * 2,
-        outcomes=Outcomes("Y", tuple(constraints)),
-    )
-
-
-def _middle(a, u):
-    return 2.0 * a - 1.0 + u
-
-
-def _sum(a, b, u):
-    return a + b + u
-
-
-def _reward(m, a, b, u):
-    return a + 2.0 * b - m * m + u
+    equations = {"M": "2.0 * a - 1.0 + u", "W": "a + b + u", "Y": "a + 2.0 * b - M * M + u"}
+    scm = StructuralCausalModel(read_equations(equations, Normal(0.0, noise), actions="ab"), reward="Y")
+    outcomes = Outcomes("Y", tuple(constraints))
+    return Problem("Two", scm, "", "", action_domains=[(0.0, 1.0)] * 2, outcomes=outcomes)
 
 
 def test_the_best_feasible_action_by_hand_and_on_a_grid():

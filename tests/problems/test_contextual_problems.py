@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.problems import Contexts, Problem
+from cbo_gym.problems.systems.building import read_equations
 from cbo_gym.problems.systems.contextual import (
     BYSTANDERS,
     BYSTANDING_CONTEXTS,
@@ -18,7 +19,7 @@ from cbo_gym.problems.systems.contextual import (
     psa_contextual_2,
     truncated_normal,
 )
-from cbo_gym.scm import Intervention, Normal, StructuralCausalModel, Variable
+from cbo_gym.scm import Intervention, Normal, StructuralCausalModel
 
 NETWORKS = "cbo_gym.problems.systems.function_networks:"
 PROBLEMS = [
@@ -186,20 +187,10 @@ def test_a_network_with_contexts_is_the_network() -> None:
 
 
 def chain_problem(scopes, contexts=("C",), manipulable=("X", "Z")) -> Problem:
-    def total(*terms):
-        return sum(terms)
-
-    unit = Normal()
-    variables = [
-        Variable("C", total, noise=unit),
-        Variable("X", total, ("C",), noise=unit),
-        Variable("M", total, ("X",), noise=unit),
-        Variable("Z", total, ("M",), noise=unit),
-        Variable("Y", total, ("Z",), noise=unit),
-    ]
+    equations = {"C": "u", "X": "C + u", "M": "X + u", "Z": "M + u", "Y": "Z + u"}
     return Problem(
         name="Chain",
-        scm=StructuralCausalModel(variables, reward="Y"),
+        scm=StructuralCausalModel(read_equations(equations, Normal()), reward="Y"),
         description="",
         citation="",
         manipulable=dict.fromkeys(manipulable, (-1.0, 1.0)),
