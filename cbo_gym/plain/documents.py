@@ -17,9 +17,9 @@ from cbo_gym.actions.costs import Costs
 from cbo_gym.actions.domains import Domains
 from cbo_gym.actions.spaces import CellBox, GridBox, SparseBox, SuperArmSpace
 from cbo_gym.errors import ArgumentError
-from cbo_gym.plain.expressions import Expression
 from cbo_gym.scm import components, noise
 from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.expression import Expression
 
 Document = Any  # what JSON can hold
 MANY = 64  # numbers: longer arrays are written as bytes

@@ -12,7 +12,7 @@ from cbo_gym.actions.reading import own_copy
 from cbo_gym.actions.spaces import Space
 from cbo_gym.errors import ArgumentError
 from cbo_gym.plain.documents import Document, from_plain, to_plain
-from cbo_gym.plain.expressions import traced
+from cbo_gym.scm.expression import traced
 from cbo_gym.task import Task
 
 

@@ -18,7 +18,7 @@ from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.runs.results import SECONDS
 from cbo_gym.labels import Spec
 from cbo_gym.plain import from_plain, task_of, task_to_plain, to_plain
-from cbo_gym.plain.expressions import traced
+from cbo_gym.scm.expression import traced
 from tests.helpers import Centre
 from tests.registered import LAST_OF_MODE, ONE_OF_A_KIND
 

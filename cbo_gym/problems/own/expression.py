@@ -1,14 +1,14 @@
 """Mechanisms written as text: ``"2 * exp(-dose) * Light + u"``.
 
-Only arithmetic, comparisons and the functions listed in ``FUNCTIONS`` are allowed. The text is checked against that
-list before it is compiled, so a file of equations can compute numbers and nothing else.
+Only arithmetic, comparisons and the functions listed in ``FUNCTIONS`` are allowed. The text is read step by step, and
+never run as Python, so a file of equations can compute numbers and nothing else.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from inspect import Parameter, Signature
 from typing import Any
 from unicodedata import normalize
@@ -17,47 +17,26 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError, shown
 from cbo_gym.scm import Floats
+from cbo_gym.scm.expression import ARITY, NODE, NUMBER, STEPS, Expression, Step
 
-FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {  # with the number of arguments
-    "abs": (np.abs, 1),
-    "arctan": (np.arctan, 1),
-    "clip": (np.clip, 3),
-    "cos": (np.cos, 1),
-    "exp": (np.exp, 1),
-    "log": (np.log, 1),
-    "maximum": (np.maximum, 2),
-    "minimum": (np.minimum, 2),
-    "sin": (np.sin, 1),
-    "sqrt": (np.sqrt, 1),
-    "tan": (np.tan, 1),
-    "tanh": (np.tanh, 1),
-    "where": (np.where, 3),
-}
-CONSTANTS = {"pi": np.pi, "e": np.e}
+FUNCTIONS = {"abs": "numpy_absolute"} | {
+    name: name
+    for name in (
+        "arctan", "clip", "cos", "exp", "log", "maximum", "minimum", "sin", "sqrt", "tan", "tanh", "where",
+    )
+}  # fmt: skip
+CONSTANTS = {"pi": math.pi, "e": math.e}
 UNNAMEABLE = "__debug__"  # no argument of Python's can be called so
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, UNNAMEABLE})
 LONGEST = 5_000  # characters
 DEEPEST = 200  # parts within parts; a sum of n terms counts n
 SHOWN = 100  # characters of an equation in an error
 # Not `and`, `or`, `not`, `in`, `is` and chains of comparisons: they fail on arrays, though not on single numbers.
-_ALLOWED = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.Name, ast.Load, ast.Call,
-    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.UAdd, ast.USub,
-    ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq,
-)  # fmt: skip
-_POWER = "power of"  # no name that a text could hold
-
-
-def real_power(base: Any, exponent: Any) -> Floats:
-    """``base ** exponent``, nan where that is complex: Python's numbers would go on with complex ones.
-
-    Whole numbers become floats, which overflow: a tower of powers of whole numbers might never end.
-    """
-    power = (base * 1.0) ** exponent
-    return math.nan if isinstance(power, complex) else power
-
-
-_SCOPE = {"__builtins__": {}, _POWER: real_power, **{name: function for name, (function, _) in FUNCTIONS.items()}}
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
+    ast.Mod: "modulo", ast.Pow: "power", ast.UAdd: "same", ast.USub: "negative", ast.Lt: "less",
+    ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal", ast.Eq: "equal", ast.NotEq: "not_equal",
+}  # fmt: skip
 
 
 def spelling(names: Iterable[str]) -> dict[str, str]:
@@ -87,18 +66,15 @@ class Equation:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        tree, shown = _parse(text), _shown(text)
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        for node in ast.walk(tree):
-            _check(node, shown)
-            if isinstance(node, ast.Name) and node.id in FUNCTIONS and id(node) not in called:
-                raise ArgumentError(f"the function {node.id} in the equation {shown} needs arguments: {node.id}(...)")
-        names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - RESERVED)
-        self.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])
-        self._function = _compile(tree, names, text)
+        tree = _parse(text)
+        reader = _Reader(_shown(text))
+        place = reader.place(reader.read(tree.body))
+        self._expression = Expression((*reader.steps, ("same", place)))
+        self._names = sorted(reader.nodes)
+        self.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in self._names])
 
     def __call__(self, *values: Floats) -> Floats:
-        return self._function(*values)
+        return self._expression(dict(zip(self._names, values, strict=True)))
 
     def __reduce__(self) -> tuple[object, ...]:
         return Equation, (self.text,)
@@ -142,44 +118,97 @@ def _depth(tree: ast.AST) -> int:
     return depth
 
 
-def _compile(tree: ast.Expression, names: list[str], text: str) -> Callable[..., Floats]:
-    arguments = ast.arguments(
-        posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
-    )
-    with np.errstate(all="ignore"):
-        body: ast.expr = _Folding(_shown(text)).visit(tree.body)
-    return _evaluate(ast.Lambda(arguments, body))
+class _Step(ast.expr):
+    """A part that varies; ``place`` is that of its step."""
+
+    place: int
 
 
-def _evaluate(node: ast.expr) -> Any:
-    whole = ast.fix_missing_locations(ast.Expression(node))
-    return eval(compile(whole, "<equation>", "eval"), _SCOPE)
+class _Reader:
+    """Writes a syntax tree down as steps; parts that do not vary become numbers, so that errors are found at once.
 
-
-class _Folding(ast.NodeTransformer):
-    """Replaces parts that do not vary by their values, all as floats, so that what is wrong there is found at once.
-
-    In whole numbers, which have no largest one, a tower of powers might never end.
+    All are floats: in whole numbers, which have no largest one, a tower of powers might never end.
     """
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
+        self.nodes: dict[str, _Step] = {}
+        self.steps: list[Step] = []
 
-    def visit(self, node: ast.AST) -> Any:
-        self.generic_visit(node)
-        if isinstance(node, ast.Name):
-            return ast.Constant(CONSTANTS[node.id]) if node.id in CONSTANTS else node
-        if isinstance(node, ast.expr) and all(isinstance(part, ast.Constant) for part in _parts(node)):
-            return ast.Constant(self._value(node))
-        if isinstance(node, ast.Compare):  # a float: truth values of numbers and of arrays add up differently
-            return ast.BinOp(ast.Constant(1.0), ast.Mult(), node)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not _is_whole(node.right):
-            return ast.Call(ast.Name(_POWER, ast.Load()), [node.left, node.right], [])
-        return node
+    def read(self, node: ast.expr) -> Any:
+        """Return a constant where a part of the tree is one, else its step."""
+        match node:
+            case ast.Name():
+                return self._read_name(node.id)
+            case ast.Constant():
+                if type(node.value) not in (int, float):
+                    raise ArgumentError(f"{_written(node)} in the equation {self._shown} is not a number")
+                return self._number(node, "same", node)
+            case ast.Call():
+                name = self._called(node)
+                node.args = [self.read(part) for part in node.args]
+                return self._applied(node, name, *node.args)
+            case ast.UnaryOp():
+                name, node.operand = self._operator(node.op), self.read(node.operand)
+                return self._applied(node, name, node.operand)
+            case ast.BinOp():
+                name, node.left, node.right = self._operator(node.op), self.read(node.left), self.read(node.right)
+                if name == "power" and not getattr(node.right, "value", 0.5).is_integer():
+                    name = "real_power"
+                return self._applied(node, name, node.left, node.right)
+            case ast.Compare():
+                if len(node.ops) > 1:
+                    raise ArgumentError(
+                        f"comparisons in the equation {self._shown} must be of two values: (a < x) * (x < b), "
+                        "not a < x < b"
+                    )
+                name, node.left = self._operator(node.ops[0]), self.read(node.left)
+                node.comparators = [self.read(node.comparators[0])]
+                holds = self._applied(node, name, node.left, *node.comparators)
+                # a float: truth values of numbers and of arrays add up differently
+                return self._applied(node, "multiply", ast.Constant(1.0), holds)
+        raise self._refusal(node)
 
-    def _value(self, node: ast.expr) -> float:
+    def _read_name(self, name: str) -> ast.Constant | _Step:
+        if name == UNNAMEABLE:
+            raise ArgumentError(f"{UNNAMEABLE} in the equation {self._shown} cannot be a name; call it something else")
+        if name in FUNCTIONS:
+            raise ArgumentError(f"the function {name} in the equation {self._shown} needs arguments: {name}(...)")
+        if name in CONSTANTS:
+            return ast.Constant(CONSTANTS[name])
+        if name not in self.nodes:
+            self.nodes[name] = self._step(NODE, name)
+        return self.nodes[name]
+
+    def _called(self, node: ast.Call) -> str:
+        name = node.func.id if isinstance(node.func, ast.Name) else "(...)"
+        if name not in FUNCTIONS or node.keywords:
+            raise ArgumentError(
+                f"{name}(...) is not allowed in the equation {self._shown}; functions: {sorted(FUNCTIONS)}"
+            )
+        wanted, given = ARITY[FUNCTIONS[name]], len(node.args)
+        if given != wanted:
+            raise ArgumentError(
+                f"{name}(...) in the equation {self._shown} takes {wanted} argument{'s' * (wanted > 1)}; given {given}"
+            )
+        return FUNCTIONS[name]
+
+    def _operator(self, node: ast.AST) -> str:
+        if type(node) not in OPERATORS:
+            raise self._refusal(node)
+        return OPERATORS[type(node)]
+
+    def _refusal(self, node: ast.AST) -> ArgumentError:
+        return ArgumentError(f"{type(node).__name__} is not allowed in the equation {self._shown}; write arithmetic")
+
+    def _applied(self, node: ast.expr, name: str, *given: ast.expr) -> ast.Constant | _Step:
+        constant = all(isinstance(one, ast.Constant) for one in given)
+        return self._number(node, name, *given) if constant else self._step(name, *map(self.place, given))
+
+    def _number(self, node: ast.expr, name: str, *given: Any) -> ast.Constant:
         try:
-            value = float(node.value if isinstance(node, ast.Constant) else _evaluate(node))  # type: ignore[arg-type]
+            with np.errstate(all="ignore"):
+                value = float(STEPS[name](*[float(one.value) for one in given]))
         except (ArithmeticError, TypeError):  # TypeError: complex
             value = math.nan
         if not math.isfinite(value):
@@ -187,7 +216,16 @@ class _Folding(ast.NodeTransformer):
                 f"{_written(node)} in the equation {self._shown} is not a finite number: it is too large, "
                 "divides by zero, or takes a logarithm or a root where there is none"
             )
-        return value
+        return ast.Constant(value)
+
+    def _step(self, *step: object) -> _Step:
+        self.steps.append(step)
+        part = _Step()
+        part.place = len(self.steps) - 1
+        return part
+
+    def place(self, part: Any) -> int:
+        return (part if isinstance(part, _Step) else self._step(NUMBER, part.value)).place
 
 
 def _written(node: ast.expr) -> str:
@@ -195,40 +233,3 @@ def _written(node: ast.expr) -> str:
         return ast.unparse(node)[:SHOWN]
     except ValueError:  # a whole number of thousands of digits, which Python does not write
         return "a number"
-
-
-def _parts(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.Call):
-        return node.args
-    return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-
-
-def _is_whole(exponent: ast.expr) -> bool:
-    """Whether a power of it is never complex."""
-    return isinstance(exponent, ast.Constant) and float(exponent.value).is_integer()  # type: ignore[arg-type]
-
-
-def _check(node: ast.AST, shown: str) -> None:
-    if not isinstance(node, _ALLOWED):
-        raise ArgumentError(f"{type(node).__name__} is not allowed in the equation {shown}; write arithmetic")
-    if isinstance(node, ast.Name) and node.id == UNNAMEABLE:
-        raise ArgumentError(f"{UNNAMEABLE} in the equation {shown} cannot be a name; call it something else")
-    if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
-        raise ArgumentError(f"{_written(node)} in the equation {shown} is not a number")
-    if isinstance(node, ast.Compare) and len(node.ops) > 1:
-        raise ArgumentError(
-            f"comparisons in the equation {shown} must be of two values: (a < x) * (x < b), not a < x < b"
-        )
-    if isinstance(node, ast.Call):
-        _check_call(node, shown)
-
-
-def _check_call(node: ast.Call, shown: str) -> None:
-    named = node.func.id if isinstance(node.func, ast.Name) else "(...)"
-    if named not in FUNCTIONS or node.keywords:
-        raise ArgumentError(f"{named}(...) is not allowed in the equation {shown}; functions: {sorted(FUNCTIONS)}")
-    wanted, given = FUNCTIONS[named][1], len(node.args)
-    if given != wanted:
-        raise ArgumentError(
-            f"{named}(...) in the equation {shown} takes {wanted} argument{'s' * (wanted > 1)}; given {given}"
-        )
