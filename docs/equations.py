@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from functools import cached_property
+from itertools import groupby
+from typing import Any
 
-from formulas import Expression, as_expression, lines_of, math_element, name_mathml, number_mathml, symbol
+from formulas import Formula, name_latex, number_latex
+from mathematics import mathml
 
 from cbo_gym.scm import (
     Arcsine,
@@ -22,7 +25,9 @@ from cbo_gym.scm import (
     Uniform,
     Zero,
 )
+from cbo_gym.scm.expression import NODE, Expression, traced
 
+SIM = "\u223c"  # latex2mathml writes a plain tilde for \sim
 ALIKE = 4  # nodes in a row whose equations differ in their own name alone are told together
 
 
@@ -32,15 +37,19 @@ class Equation:
 
     Args:
         name: of the variable.
-        expression: in its causes, actions and noise.
+        traced: the function of its causes, actions and noise.
         noise: the distributions of the exogenous quantities in it, by name.
         observed: False for a latent variable.
     """
 
     name: str
-    expression: Expression
+    traced: Expression
     noise: dict[str, Distribution]
     observed: bool = True
+
+    @cached_property
+    def formula(self) -> Formula:
+        return Formula(self.traced)
 
 
 def noise_name(variable: str) -> str:
@@ -64,27 +73,45 @@ def equations_of(scm: System, actions: Sequence[str]) -> list[Equation]:
 def _structural(scm: StructuralCausalModel, actions: Sequence[str]) -> Iterator[Equation]:
     for v in scm.variables:
         noise = {} if isinstance(v.noise, Zero) else {noise_name(v.name): v.noise}
-        u = symbol(noise_name(v.name)) if noise else 0.0
-        causes = [*map(symbol, v.parents), *(symbol(actions[i]) for i in v.actions)]
-        yield Equation(v.name, as_expression(v.mechanism(*causes, u)), noise, v.observed)
+        causes = [*v.parents, *(actions[i] for i in v.actions), *noise]
+
+        def mechanism(
+            given: Mapping[str, Any], v: Any = v, causes: Any = causes, rest: Any = () if noise else (0.0,)
+        ) -> Any:
+            return v.mechanism(*[given[cause] for cause in causes], *rest)
+
+        yield Equation(v.name, traced(mechanism, causes), noise, v.observed)
 
 
 def _separable(scm: SeparableSEM) -> Iterator[Equation]:
     """Of a separable SEM: ``x`` is the super arm, ``b`` its signals."""
-    given, names = scm.arguments, scm.nodes[:-1]
+    own, names = scm.arguments, scm.nodes[:-1]
+    super_arm = [f"x{i + 1}" for i in range(len(names))]
     for i, name in enumerate(names):
-        arm, signal = symbol(f"x{i + 1}"), symbol(f"b{i + 1}")
-        driving = given["activations"][i](arm * signal if given["mask"] == "exogenous" else signal)
-        noise = {f"b{i + 1}": given["signals"][i]}
-        if not isinstance(given["model_noise"], Zero):
-            noise[noise_name(name)] = given["model_noise"]
-            driving = driving + symbol(noise_name(name))
-        causes = [(symbol(names[j]), part) for (effect, j), part in given["components"].items() if effect == i]
-        yield Equation(name, as_expression(sum([part(cause) for cause, part in causes]) + driving), noise)
-    paid = {name: symbol(name) for name in names}
-    if given["mask"] == "endogenous":
-        paid = {name: symbol(f"x{i + 1}") * value for i, (name, value) in enumerate(paid.items())}
-    yield Equation(scm.reward, as_expression(scm.payoff(paid)), {})
+        signal, model_noise = f"b{i + 1}", own["model_noise"]
+        noise = {signal: own["signals"][i]} | ({} if isinstance(model_noise, Zero) else {noise_name(name): model_noise})
+
+        def mechanism(
+            given: Mapping[str, Any], i: int = i, name: str = name, signal: str = signal, noise: Any = noise
+        ) -> Any:
+            let_in = given[super_arm[i]] * given[signal] if own["mask"] == "exogenous" else given[signal]
+            driving = own["activations"][i](let_in) + sum(given[other] for other in noise if other != signal)
+            return (
+                sum(part(given[names[j]]) for (effect, j), part in own["components"].items() if effect == i) + driving
+            )
+
+        yield Equation(name, traced(mechanism, [*names, super_arm[i], *noise]), noise)
+
+    def payoff(given: Mapping[str, Any]) -> Any:
+        masked = own["mask"] == "endogenous"
+        return scm.payoff(
+            {
+                name: given[arm] * given[name] if masked else given[name]
+                for name, arm in zip(names, super_arm, strict=True)
+            }
+        )
+
+    yield Equation(scm.reward, traced(payoff, [*names, *super_arm]), {})
 
 
 # HTML --------------------------------------------------------------------------------------------------------
@@ -99,68 +126,63 @@ def equations_html(equations: Sequence[Equation]) -> str:
 
 def _row(group: Sequence[Equation]) -> str:
     first = group[0]
-    lines = (" ".join(line) for line in lines_of(first.name, first.expression))
-    formulas = "".join(f'<div class="math-line">{line}</div>' for line in lines)
+    formulas = "".join(
+        f'<div class="math-line">{" ".join(map(_math, line))}</div>' for line in first.formula.lines(first.name)
+    )
     notes = [] if first.observed else ["latent"]
     for name, distribution in first.noise.items():
-        notes.append(math_element(f"{name_mathml(name)}<mo>&#8764;</mo>{distribution_mathml(distribution)}"))
+        notes.append(_math(rf"{name_latex(name)} {SIM} {distribution_latex(distribution)}"))
     if len(group) > 1:
-        notes.append(f"and so on to {math_element(name_mathml(group[-1].name))}, {len(group)} in all")
+        notes.append(f"and so on to {_math(name_latex(group[-1].name))}, {len(group)} in all")
     note = f'<div class="math-note">{", ".join(notes)}</div>' if notes else ""
     return f'<div class="equation"><div>{formulas}</div>{note}</div>'
 
 
-def _alike(equations: Sequence[Equation]) -> list[list[Equation]]:
-    groups: list[list[Equation]] = []
-    for one in equations:
-        if groups and _pattern(one) == _pattern(groups[-1][0]):
-            groups[-1].append(one)
-        else:
-            groups.append([one])
-    return [part for group in groups for part in ([group] if len(group) >= ALIKE else [[one] for one in group])]
+def _math(latex: str) -> str:
+    """A formula in the line, its fractions in full size."""
+    return f'<math displaystyle="true">{mathml(latex, block=False).partition(">")[2]}'
 
 
-def _pattern(one: Equation) -> tuple[str, tuple[Distribution, ...], bool]:
-    text = repr(one.expression).replace(f"'{noise_name(one.name)}'", "noise")
-    return text, tuple(one.noise.values()), one.observed
+def _alike(equations: Sequence[Equation]) -> Iterator[list[Equation]]:
+    """Neighbours whose equations differ in their own name alone, where there are many."""
+    for _, group in groupby(equations, key=_pattern):
+        members = list(group)
+        yield from [members] if len(members) >= ALIKE else ([one] for one in members)
 
 
-def distribution_mathml(given: Distribution) -> str:
+def _pattern(one: Equation) -> tuple[Any, ...]:
+    own = (NODE, noise_name(one.name))
+    return [step if step != own else NODE for step in one.traced.steps], list(one.noise.values()), one.observed
+
+
+def distribution_latex(given: Distribution) -> str:
     """A distribution; the second number of a normal one is its variance, written as a square."""
-    if isinstance(given, Normal):
-        return _normal(given.mean, given.std)
-    if isinstance(given, Uniform):
-        return f"<mi>&#119984;</mi>{_interval(given.low, given.high)}"
-    if isinstance(given, GaussianMixture):
-        parts = zip(given.weights, given.means, given.stds, strict=True)
-        terms = [
-            _normal(mean, std) if w == 1.0 else f"{number_mathml(w)}<mo>&#8290;</mo>{_normal(mean, std)}"
-            for w, mean, std in parts
-        ]
-        return "<mo>+</mo>".join(terms)
-    if isinstance(given, TruncatedNormal):
-        return f"{_normal(given.location, given.scale)}<mtext>&nbsp;on&nbsp;</mtext>{_interval(given.low, given.high)}"
-    if isinstance(given, Arcsine):
-        width = 2.0**0.5 * given.std
-        return f"<mi>Arcsine</mi>{_interval(given.mean - width, given.mean + width)}"
-    if isinstance(given, Empirical):
-        mean = f"<mtext>empirical, mean&nbsp;</mtext>{number_mathml(given.mean)}"
-        return f"{mean}<mtext>&nbsp;on&nbsp;</mtext>{_interval(given.quantiles[0], given.quantiles[-1])}"
-    if isinstance(given, Discrete):
-        pairs = [
-            f"{number_mathml(value)}<mtext>&nbsp;with probability&nbsp;</mtext>{number_mathml(weight)}"
-            for value, weight in zip(given.values, given.weights, strict=True)
-        ]
-        return "<mtext>,&nbsp;</mtext>".join(pairs)
-    return f"<mtext>{escape(repr(given))}</mtext>"
+    n = number_latex
+    match given:
+        case Normal():
+            return _normal(given.mean, given.std)
+        case Uniform():
+            return rf"\mathcal{{U}}{_interval(given.low, given.high)}"
+        case GaussianMixture():
+            parts = zip(given.weights, given.means, given.stds, strict=True)
+            return " + ".join(("" if w == 1.0 else rf"{n(w)}\,") + _normal(mean, std) for w, mean, std in parts)
+        case TruncatedNormal():
+            return rf"{_normal(given.location, given.scale)}\text{{ on }}{_interval(given.low, given.high)}"
+        case Arcsine():
+            width = 2.0**0.5 * given.std
+            return rf"\mathrm{{Arcsine}}{_interval(given.mean - width, given.mean + width)}"
+        case Empirical():
+            ends = _interval(given.quantiles[0], given.quantiles[-1])
+            return rf"\text{{empirical, mean }}{n(given.mean)}\text{{ on }}{ends}"
+        case Discrete():
+            pairs = zip(given.values, given.weights, strict=True)
+            return r"\text{, }".join(rf"{n(value)}\text{{ with probability }}{n(weight)}" for value, weight in pairs)
+    return rf"\text{{{given!r}}}"
 
 
 def _normal(mean: float, std: float) -> str:
-    return (
-        f"<mi>&#119977;</mi><mrow><mo>(</mo>{number_mathml(mean)}<mo>,</mo>"
-        f"<msup>{number_mathml(std)}<mn>2</mn></msup><mo>)</mo></mrow>"
-    )
+    return rf"\mathcal{{N}}\left({number_latex(mean)}, {number_latex(std)}^{{2}}\right)"
 
 
 def _interval(low: float, high: float) -> str:
-    return f"<mrow><mo>[</mo>{number_mathml(low)}<mo>,</mo>{number_mathml(high)}<mo>]</mo></mrow>"
+    return rf"\left[{number_latex(low)}, {number_latex(high)}\right]"

@@ -7,6 +7,8 @@ from html import unescape
 from typing import Any
 from xml.etree import ElementTree
 
+from latex2mathml.converter import convert
+
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', flags=re.DOTALL)
 NAMESPACE = "http://www.w3.org/1998/Math/MathML"
 UNKNOWN = re.compile(r"<m\w+>(\\\w+)")
@@ -24,8 +26,6 @@ def mathml(latex: str, block: bool) -> str:
     Raises:
         ValueError: for a command that is not known.
     """
-    from latex2mathml.converter import convert  # late: the tests of the pages may do without
-
     converted = convert(latex, display="block" if block else "inline")
     if unknown := UNKNOWN.findall(converted):
         raise ValueError(f"{unknown} in the formula {latex!r}: latex2mathml does not know them")

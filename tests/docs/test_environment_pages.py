@@ -11,13 +11,14 @@ import environment_pages
 import landscapes
 import numpy as np
 import pytest
+import sympy
 from environment_pages import Environment, environments
 from environment_pictures import Pictures, dark, graph_of, size_of, svg_of
 from equations import noise_name
-from formulas import evaluate, symbols_in
 
 from cbo_gym.registry import entries
 from cbo_gym.scm import Intervention, SeparableSEM
+from cbo_gym.scm.expression import STEPS
 from cbo_gym.task import Mode
 
 ALL = environments()
@@ -56,9 +57,10 @@ def test_every_node_has_an_equation_which_the_code_fulfils(one: Environment) -> 
         truth |= {name: values[name] - given.get(noise_name(f"error of {name}"), 0.0) for name in scm.nodes[:-1]}
     for equation in one.equations:
         known = given | (values if equation.name == scm.reward else truth)
-        assert symbols_in(equation.expression) <= set(known)
-        assert set(equation.noise) <= symbols_in(equation.expression)
-        found = np.broadcast_to(evaluate(equation.expression, known), ROUNDS)
+        symbols = sorted(equation.formula.value.free_symbols, key=str)
+        assert set(equation.noise) <= set(map(str, symbols)) <= set(known)
+        value = sympy.lambdify(symbols, equation.formula.value, [STEPS, "numpy"])
+        found = np.broadcast_to(value(*(known[str(one)] for one in symbols)), ROUNDS)
         np.testing.assert_allclose(found, np.broadcast_to(truth[equation.name], ROUNDS), rtol=1e-7, atol=1e-9)
 
 

@@ -3,76 +3,93 @@
 from __future__ import annotations
 
 import math
-import xml.etree.ElementTree as ET
-from html import unescape
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from formulas import LETTERS, Expression, evaluate, lines_of, name_mathml, number_mathml, symbol
+import sympy
+from formulas import LETTERS, Formula, name_latex, number_latex
 
 from cbo_gym.problems.base import clip_fraction, non_negative
+from cbo_gym.scm.expression import STEPS, traced
 
-X, Y = symbol("X"), symbol("Y")
-
-
-def text_of(mathml: str) -> str:
-    """What is written, without the layout, minus signs as hyphens."""
-    return "".join(ET.fromstring(f"<math>{unescape(mathml)}</math>").itertext()).replace("\u2212", "-")
+C = [f"C{i}" for i in range(1, 51)]
+Mechanism = Callable[[Any, Any], Any]
 
 
-def written(expression: Expression) -> str:
-    (line,) = lines_of("Z", expression)
-    return "".join(text_of(piece) for piece in line).replace("\u2062", "").replace("\u2061", "")
+def formula_of(mechanism: Mechanism) -> Formula:
+    return Formula(traced(lambda nodes: mechanism(nodes["X"], nodes["Y"]), ["X", "Y"]))
 
 
 @pytest.mark.parametrize(
-    ("expression", "text"),
+    ("mechanism", "latex"),
     [
-        (27.0 - 0.01 * X + Y, "Z=27-0.01X+Y"),
-        (X * X * X, "Z=X3"),
-        (-100.0 * (Y - X * X) * (Y - X * X), "Z=-100(Y-X2)2"),
-        (X - (Y - 1.0), "Z=X-(Y-1)"),
-        (np.exp(-X) / (1.0 + np.exp(-X)), "Z=e-X1+e-X"),
-        (math.e ** (-X), "Z=e-X"),
-        (np.exp(X) * 2.0 * math.pi, "Z=2πeX"),
-        (non_negative(X + Y), "Z=max(X+Y,0)"),
-        (clip_fraction(X), "Z=min(max(X,0),1)"),
-        (0.5 * (X + Y - abs(X - Y)), "Z=min(X,Y)"),
-        (sum([symbol(f"C{i}") for i in range(1, 51)]) / 50, "Z=C1+C2+…+C5050"),
+        (lambda x, y: 27.0 - 0.01 * x + y, r"Z = 27 {} - 0.01\,X {} + Y"),
+        (lambda x, y: x * x * x, "Z = X^{3}"),
+        (lambda x, y: -100.0 * (y - x * x) * (y - x * x), r"Z = - 100\,\left(Y - X^{2}\right)^{2}"),
+        (lambda x, y: x - (y - 1.0), r"Z = X {} - \left(Y - 1\right)"),
+        (lambda x, y: np.exp(-x) / (1.0 + np.exp(-x)), r"Z = \frac{e^{- X}}{1 + e^{- X}}"),
+        (lambda x, y: math.e ** (-x), "Z = e^{- X}"),
+        (lambda x, y: np.exp(x) * 2.0 * math.pi, r"Z = 2\,\pi\,e^{X}"),
+        (lambda x, y: np.exp(-2.0 * (x - y)) / 3, r"Z = \frac{\exp\left(- 2\,\left(X - Y\right)\right)}{3}"),
+        (lambda x, y: non_negative(x + y), r"Z = \max\left(X + Y, 0\right)"),
+        (lambda x, y: clip_fraction(x), r"Z = \min\left(\max\left(X, 0\right), 1\right)"),
+        (lambda x, y: np.clip(x, 0.0, y) ** 2, r"Z = \min\left(\max\left(X, 0\right), Y\right)^{2}"),
+        (lambda x, y: 0.5 * (x + y - abs(x - y)), r"Z = \min\left(X, Y\right)"),
+        (lambda x, y: 3 * (x > y) + (x + y) % 2, r"Z = 3\,\left[X > Y\right] {} + \left(X + Y\right) \bmod 2"),
+        (
+            lambda x, y: np.sum(np.sqrt(x - np.array([0.5, 1.5]))),
+            r"Z = \sqrt{X - 0.5} {} + \sqrt{X - 1.5}",
+        ),
     ],
 )
-def test_formulas_read_as_a_person_would_write_them(expression: Expression, text: str) -> None:
-    assert written(expression) == text
+def test_formulas_read_as_a_person_would_write_them(mechanism: Mechanism, latex: str) -> None:
+    (line,) = formula_of(mechanism).lines("Z")
+    assert " ".join(line) == latex
 
 
-def test_equal_expressions_are_one() -> None:
-    assert 2.0 * X + Y is 2.0 * X + Y
-    assert X + Y is not Y + X  # the order is the code's
+def test_of_many_like_terms_the_first_two_and_the_last_are_written_out() -> None:
+    (line,) = Formula(traced(lambda nodes: sum(nodes[name] for name in C) / 50, C)).lines("Z")
+    assert line == [r"Z = \frac{C_{1} + C_{2} + \dots + C_{50}}{50}"]
 
 
-def test_expressions_have_values_for_numbers_and_arrays() -> None:
-    expression = np.tanh(X * Y) ** 2 + np.maximum(X, 0.5) / abs(Y) - np.sqrt(X)
+def test_expressions_have_the_values_of_the_function() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return np.tanh(x * y) ** 2 + np.maximum(x, 0.5) / abs(y) - np.sqrt(x) + (x > y) + np.clip(y, 0.0, x)
+
     x, y = np.array([0.2, 1.7]), np.array([[3.0], [-2.0]])
-    expected = np.tanh(x * y) ** 2 + np.maximum(x, 0.5) / abs(y) - np.sqrt(x)
-    np.testing.assert_allclose(evaluate(expression, {"X": x, "Y": y}), expected)
+    value = sympy.lambdify(sympy.symbols("X Y", real=True), formula_of(function).value, [STEPS, "numpy"])
+    np.testing.assert_allclose(value(x, y), function(x, y))
 
 
 def test_a_large_formula_names_what_it_holds_twice() -> None:
-    part = np.exp(-X) + np.cos(X) * Y + 1.0
-    lines = lines_of(
-        "Z", part * part * np.sin(part) + np.tanh(part) * X + np.cos(part + Y) * np.sqrt(part) / (part + X)
-    )
-    assert [text_of(line[0])[0] for line in lines] == ["Z", LETTERS[0]]
+    def mechanism(x: Any, y: Any) -> Any:
+        part = np.exp(-x) + np.cos(x) * y + 1.0
+        return part * part * np.sin(part) + np.tanh(part) * x + np.cos(part + y) * np.sqrt(part) / (part + x)
+
+    first, second = formula_of(mechanism).lines("Z")
+    assert second == [f"{LETTERS[0]} = e^{{- X}}", r"{} + \cos{\left(X \right)}\,Y", "{} + 1"]
+    assert LETTERS[0] in first[0]
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(2.0, "2"), (math.pi / 2, "π2"), (4 * math.pi, "4π"), (math.e, "e"), (0.123456789, "0.12346"), (1e-7, "10-7")],
-)
-def test_numbers(value: float, text: str) -> None:
-    assert text_of(number_mathml(value)) == text
+    ("value", "latex"),
+    [
+        (2.0, "2"), (math.pi / 2, r"0.5\,\pi"), (math.pi / 3, r"\frac{\pi}{3}"), (-4 * math.pi, r"- 4\,\pi"),
+        (math.e, "e"), (0.123456789, "0.12346"), (1e-7, "10^{-7}"), (2.5e-7, r"2.5 \cdot 10^{-7}"),
+    ],
+)  # fmt: skip
+def test_numbers(value: float, latex: str) -> None:
+    assert number_latex(value) == latex
 
 
-@pytest.mark.parametrize(("name", "parts"), [("X10", ["X", "10"]), ("I1_2", ["I", "1", ",", "2"]), ("Age", ["Age"])])
-def test_names_have_indices(name: str, parts: list[str]) -> None:
-    assert list(ET.fromstring(name_mathml(name)).itertext()) == parts
+@pytest.mark.parametrize(
+    ("name", "latex"),
+    [
+        ("X10", "X_{10}"), ("I1_2", "I_{1,2}"), ("Age", r"\mathrm{Age}"), ("U(X0)", "U_{X_{0}}"),
+        ("z(FULD)", r"z_{\mathrm{FULD}}"),
+    ],
+)  # fmt: skip
+def test_names_have_indices(name: str, latex: str) -> None:
+    assert name_latex(name) == latex
