@@ -68,6 +68,8 @@ class Agent(ABC):
     several_objectives: ClassVar[bool] = False
     #: whether rounds may lack variables, which are not a number then; all others need them all
     takes_missing: bool = False
+    #: raised when the agent plays otherwise than before: its runs are then played again
+    revision: ClassVar[int] = 1
 
     task: Task
     rng: np.random.Generator

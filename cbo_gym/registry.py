@@ -66,11 +66,15 @@ class RecordedOptimum(StrictModel):
 
 
 class EnvEntry(StrictModel):
-    """One environment: what ``gym.make`` needs, and where the benchmark comes from."""
+    """One environment: what ``gym.make`` needs, and where the benchmark comes from.
+
+    ``revision`` is raised when runs under the same id come out otherwise than before: they are then played again.
+    """
 
     id: Annotated[str, Field(pattern=ID_PATTERN)]
     problem: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
     mode: Mode
+    revision: PositiveInt = 1
     kwargs: dict[str, Any] = {}
     horizon: PositiveInt
     initial_data: InitialData

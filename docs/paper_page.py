@@ -29,8 +29,8 @@ from cbo_gym.agents.zoo import zoo
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.tables import MISSING, mixtures, number
-from cbo_gym.evaluation.runs.code_now import Today, alike
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.runs.revisions import is_current
 from cbo_gym.specs import Spec, matches
 from cbo_gym.suites import Suite, load
 from cbo_gym.task import Mode
@@ -219,15 +219,10 @@ def _played_with(runs: Sequence[Run]) -> str:
 
 
 def _codes(runs: Sequence[Run]) -> str:
-    """How many are of today's code, by their own stamps or by those of runs like them that were played again."""
-    today = Today(runs)
-    own = [run for run in runs if today.gives(run)]
-    again = sum(bool(alike(run)) for run in own)
-    said = f"{len(own)} of {len(runs)} runs are of today's code and libraries"
-    if again:
-        said += f", {again} of them since runs like them came out identical when they were played again"
-    others = len(runs) - len(own)
-    return f"{said}; {others} are of other code or libraries, and count with them." if others else f"{said}."
+    """How many are of today's revisions."""
+    others = sum(not is_current(run) for run in runs)
+    said = f"{len(runs) - others} of {len(runs)} runs are of today's revisions"
+    return f"{said}; {others} are of earlier ones, and count with them." if others else f"{said}."
 
 
 def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:

@@ -56,7 +56,7 @@ def test_what_differs_is_said(places, tmp_path):
     from dataclasses import replace
 
     elsewhere = [replace(run, sources=run.sources | {run.env: "tree+other"})]
-    with pytest.warns(UserWarning, match=rf"other code: environment {run.env} \(tree.* there, tree\+other here\);"):
+    with pytest.warns(UserWarning, match=rf"other code: environment {run.env} \(1 there, tree\+other here\);"):
         leaderboard(elsewhere, beside=theirs)
     with pytest.warns(UserWarning, match="no finished run on any of the 1 environments"):
         leaderboard([replace(run, env="CBO/Ackley-v0")], beside=mine)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.verify.agreement import Agreement
     from cbo_gym.evaluation.verify.referee import Blind
     from cbo_gym.evaluation.verify.replay import Replay
-    from cbo_gym.evaluation.verify.restamping import Look
 
 STORE = Path("results")
 MOST_DIFFERENCES = 10  # that are listed
@@ -104,15 +103,6 @@ def verify(
     store: Annotated[Path, typer.Argument(metavar="[STORE]", help="Published results: a folder or a file.")] = STORE,
     sample: SampleOption = 20,
     seed: SampleSeed = 0,
-    restamp: Annotated[
-        bool,
-        typer.Option(
-            "--restamp",
-            help="Play one in ten runs of each group (agent, environment, code) that is not of today's code, at least "
-            "one, and write into the store which groups today's code gives too. An interrupted look goes on where it "
-            "was. --sample does not count then.",
-        ),
-    ] = False,
     allow: AllowOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -128,17 +118,13 @@ def verify(
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """
-    if restamp:
-        _restamp(store, seed, allow or (), as_json)
-        return
-    from cbo_gym.evaluation.runs.code_now import Today
     from cbo_gym.evaluation.store.published import load_published
     from cbo_gym.evaluation.verify.agreement import agreements, sample_to_compare
-    from cbo_gym.evaluation.verify.replay import replays
+    from cbo_gym.evaluation.verify.replay import is_played_alike, replays
     from cbo_gym.progress import progress_bar
 
     stored = load_published(store)
-    chosen = sample_to_compare(stored, sample, seed, Today(stored).gives_every_bit)
+    chosen = sample_to_compare(stored, sample, seed, is_played_alike)
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(chosen))
         again = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
@@ -198,62 +184,6 @@ def _print_agreements(found: Sequence[Agreement]) -> None:
     ]  # fmt: skip
     print_table("Groups of runs", header, rows)
     say(_counted((one.verdict for one in found), "groups"))
-
-
-def _restamp(store: Path, seed: int, allow: Sequence[str], as_json: bool) -> None:
-    """Say how much is to be looked at, look, and name what today's code does not give."""
-    from cbo_gym.evaluation.verify.restamping import outdated, restamp
-    from cbo_gym.progress import progress_bar
-
-    groups = outdated(store, seed)
-    count = sum(len(group.sample) for group in groups)
-    if not as_json:
-        hours = sum(group.seconds for group in groups) / 3600
-        say(
-            f"{sum(len(group.runs) for group in groups)} runs in {len(groups)} groups are not of today's code; {count} "
-            f"of them are played again, which took their agents {hours:.2g} core hours.",
-            whole=True,
-        )
-    with progress_bar() as progress:
-        bar = progress.add_task("runs", total=count)
-        looks = list(restamp(groups, allow=allow, on_run=lambda _: progress.advance(bar)))
-    if as_json:
-        print_json([_look_document(look) for look in looks])
-    else:
-        _print_looks(looks)
-    if any(look.outcome != "restamped" for look in looks):
-        raise typer.Exit(1)
-
-
-def _look_document(look: Look) -> dict[str, object]:
-    run, group = look.group.runs[0], look.group
-    named = {"agent": run.agent, "env": run.env, "horizon": run.horizon, "runs": len(group.runs)}
-    return {**named, "replayed": len(group.sample), "outcome": look.outcome, "why": look.why}
-
-
-def _print_looks(looks: Sequence[Look]) -> None:
-    others = [look for look in looks if look.outcome != "restamped"]
-    if others:
-        header = ["agent", "environment", "runs", "replayed", "outcome", "why"]
-        rows = [
-            [
-                printable(look.group.runs[0].agent),
-                f"{printable(look.group.runs[0].env)}, T={look.group.runs[0].horizon}",
-                str(len(look.group.runs)),
-                str(len(look.group.sample)),
-                look.outcome,
-                printable(look.why),
-            ]
-            for look in others
-        ]
-        print_table("Not given by today's code, or not known to be: play these anew", header, rows)
-    same = [look.group for look in looks if look.outcome == "restamped"]
-    played, given = sum(len(group.sample) for group in same), sum(len(group.runs) for group in same)
-    say(
-        f"{len(same)} groups restamped: {played} runs came out identical, and stand for {given}; the other "
-        f"{given - played} of these were not looked at. {len(others)} groups were not restamped.",
-        whole=True,
-    )
 
 
 def _document(one: Replay) -> dict[str, object]:

@@ -15,7 +15,8 @@ from cbo_gym.agent_finder import agent_of, known_agents
 from cbo_gym.agent_state import StateError
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, text_of
-from cbo_gym.evaluation.runs.provenance import library_versions, modules_of, sources
+from cbo_gym.evaluation.runs.provenance import library_versions
+from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
 from cbo_gym.evaluation.verify.admission import admitted_agent
 from cbo_gym.labels import Spec, is_import_path
 from cbo_gym.seal import is_ours, seal
@@ -226,7 +227,7 @@ class Suggester:
 
     def _stamp(self, agent: Any) -> str:
         """The versions that a kept agent was played with."""
-        code = sources(modules_of(agent, None), None)
+        code = stamps_of(modules_of(agent, None)) | package_stamp()
         return json.dumps([self._units.about.model_dump_json(), code, library_versions()], sort_keys=True)
 
     # Suggesting -----------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ MAKERS = {
     "import_module": "cbo_gym agent_finder agents agents.baselines.learned_graph agents.choice.auto "
     "feedback later problems.build",
     "find_agent": "agent_cards agent_finder evaluation.verify.admission "
-    "evaluation.play.grid evaluation.runs.provenance player",
+    "evaluation.play.grid evaluation.runs.revisions player",
     "create_agent": "agent_finder evaluation.play.grid player",
     "make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner exchange.opening testing",
     "make": "agents.dynamic.restarted cli.environments envs.making testing",
@@ -44,7 +44,7 @@ MAKERS = {
     "eval": "problems.own.expression",
     "_Unpickler": "agent_state",
     "loads": "player plain.messages evaluation.play.processes evaluation.store.published "
-    "evaluation.runs.results evaluation.runs.source_texts agents.zoo agent_cards study.log study.study",
+    "evaluation.runs.results agents.zoo agent_cards study.log study.study",
     "literal_eval": "labels",
     "cell_of": "evaluation.play.grid",
     "cells_of_strangers": "evaluation.verify.referee evaluation.verify.replay",

@@ -12,7 +12,7 @@ from cbo_gym import evaluate, sweep
 from cbo_gym.cli import app
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.play import cluster as cluster_module
-from cbo_gym.evaluation.runs import provenance as provenance_module
+from cbo_gym.evaluation.runs import revisions
 from cbo_gym.evaluation.runs.results import SECONDS
 
 
@@ -100,8 +100,8 @@ def test_workers_with_several_threads_are_refused(tmp_path):
 
 
 def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance_module, "BY_TREE", "other")
-    with pytest.raises(RuntimeError, match=r"Dropwave-v0 is tree\+.*, here it is other\+.* \(on tcp://.*, tcp://.*\)"):
+    monkeypatch.setattr(revisions, "_version_of", lambda module: "other")
+    with pytest.raises(RuntimeError, match=r"cbo_gym is .*\+.*, here it is other\+.* \(on tcp://.*, tcp://.*\)"):
         sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, backend="dask", address=cluster.scheduler_address)
 
 

@@ -290,11 +290,8 @@ def test_another_word_for_the_recommendation_is_refused():
 
 def test_a_run_says_what_it_was_played_with():
     run = evaluate("tests.helpers:Centre", "CBO/Dropwave-v0", 0, horizon=1)
-    assert set(run.sources) == {"CBO/Dropwave-v0", "cbo_gym.agents", "tests"}
-    ours = evaluate("Random", "CBO/Dropwave-v0", 0, horizon=1).sources
-    assert set(ours) == {"CBO/Dropwave-v0", "cbo_gym.agents.baselines.random"}
-    assert ours["CBO/Dropwave-v0"] == run.sources["CBO/Dropwave-v0"]
-    assert all(len(stamp.partition("+")[2]) == 12 for stamp in run.sources.values())
+    assert set(run.sources) == {"CBO/Dropwave-v0", "tests"}
+    assert len(run.sources["tests"].partition("+")[2]) == 12
     assert {"python", "numpy", "scipy", "torch", "botorch", "gymnasium", "blas"} <= set(run.libraries)
     assert run.libraries["numpy"] == np.__version__
     assert run.threads

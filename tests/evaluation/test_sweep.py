@@ -332,4 +332,4 @@ def test_an_agent_is_known_by_its_base_classes_and_by_what_makes_it(tmp_path, mo
     (tmp_path / ".#my_base.py").symlink_to("nowhere")  # as an editor leaves it
     child, made = plan(["my_child:Child", "my_maker:make"], ["CBO/Dropwave-v0"], [0], tmp_path / "runs", 1)
     assert {"my_base", "my_child", "tests"} <= set(dict(child.sources))
-    assert set(dict(made.sources)) == {"CBO/Dropwave-v0", "cbo_gym.agents", "my_maker"}
+    assert set(dict(made.sources)) == {"CBO/Dropwave-v0", "Random", "my_maker"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from cbo_gym.errors import OperationError
-from cbo_gym.evaluation.runs.provenance import sources_now
+from cbo_gym.evaluation.runs.revisions import sources_now
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -35,7 +35,7 @@ def completed(
         function: importable on the workers, as are the items.
         items: what to call it on.
         address: of the Dask scheduler: ``tcp://host:8786``.
-        code: what every worker must have, name and stamp, see :func:`cbo_gym.evaluation.runs.provenance.sources`.
+        code: what every worker must have, name and stamp, see :func:`cbo_gym.evaluation.runs.revisions.sources`.
 
     Raises:
         OperationError: if Dask is not installed, no scheduler or worker answers, a worker lacks some of the code, has

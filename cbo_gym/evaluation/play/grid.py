@@ -20,9 +20,9 @@ from cbo_gym.evaluation.play.handed import Handed, handed_over, import_path, in_
 from cbo_gym.evaluation.play.isolated import LISTING_SECONDS, MAKING_SECONDS, described
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.evaluation.play.runner import problem_of
-from cbo_gym.evaluation.runs.provenance import forget_sources, is_of_package, is_our_own, modules_of, sources
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, asked_after, last_line, run_name
+from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_our_own, modules_of, sources
 from cbo_gym.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
 from cbo_gym.registry import entries
 from cbo_gym.suites import Suite
@@ -72,7 +72,7 @@ class Job:
         recommend, batch, checkpoint_every: as of :func:`sweep`.
         mode: the environment's feedback mode.
         sources: name and stamp of the code it is played with, see
-            :func:`cbo_gym.evaluation.runs.provenance.sources`.
+            :func:`cbo_gym.evaluation.runs.revisions.sources`.
         folder: where its run is kept.
         modes: those that the agent says it plays; empty if it says nothing.
         isolated: whether the agent is somebody else's, and so plays in a process of its own.

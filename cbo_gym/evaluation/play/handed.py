@@ -25,7 +25,7 @@ from cbo_gym.agent_finder import agent_of, known_agents, modes_of
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import ArgumentError, CBOGymError, shown
 from cbo_gym.evaluation.play.isolated import described
-from cbo_gym.evaluation.runs.provenance import modules_of, stamps_of
+from cbo_gym.evaluation.runs.revisions import modules_of, stamps_of
 from cbo_gym.evaluation.runs.typed_code import DIGITS, WORD
 from cbo_gym.labels import Spec
 

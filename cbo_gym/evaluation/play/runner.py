@@ -21,8 +21,9 @@ from cbo_gym.evaluation.play.blind import anonymous, seeds_of
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.isolated import IsolatedAgent
 from cbo_gym.evaluation.play.playing import Checkpoint, Playing
-from cbo_gym.evaluation.runs.provenance import modules_of, played_with, sources
+from cbo_gym.evaluation.runs.provenance import played_with
 from cbo_gym.evaluation.runs.results import COLUMNS, SECONDS, Recommend, Run, asked_after
+from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, sources
 from cbo_gym.feedback import Feedback
 from cbo_gym.oracle import Oracle, oracle_of
 from cbo_gym.specs import Spec, make_env
@@ -164,7 +165,7 @@ def _about(
         "horizon": task.horizon,
         "recommend": recommend,
         "batch": batch,
-        "sources": dict(code),
+        "sources": code | package_stamp(),
     }
 
 

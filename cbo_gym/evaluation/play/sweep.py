@@ -35,7 +35,7 @@ from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
 from cbo_gym.evaluation.runs.locking import locked
 from cbo_gym.evaluation.runs.machine import process_count
-from cbo_gym.evaluation.runs.provenance import played_with, stamps_here
+from cbo_gym.evaluation.runs.provenance import played_with
 from cbo_gym.evaluation.runs.results import (
     Recommend,
     Run,
@@ -46,11 +46,9 @@ from cbo_gym.evaluation.runs.results import (
     run_to_bytes,
     save_run,
 )
+from cbo_gym.evaluation.runs.revisions import package_stamp
 from cbo_gym.evaluation.runs.suite_runs import warn_of_others
 from cbo_gym.suites import Suite
-
-#: what workers of a cluster must have alike besides the code of the runs, for jobs and runs are sent as these have them
-SENT = ("cbo_gym.evaluation.play.sweep", "cbo_gym.evaluation.play.grid", "cbo_gym.evaluation.runs.results")
 
 Backend = Literal["local", "dask"]
 STEP = 0.5  # seconds of a wait; on Windows Ctrl-C is heard only at its end
@@ -284,7 +282,7 @@ def _on_cluster(jobs: Sequence[Job], *, address: str, limits: Limits) -> Generat
     if unsent := {str(job.agent) for job in jobs if _plays_here(job)}:
         raise ArgumentError(f"{', '.join(sorted(unsent))} cannot be sent to a cluster's workers; put it into a module")
     play = partial(_on_worker, limits=limits)
-    code = dict(stamp for job in jobs for stamp in job.sources) | stamps_here(SENT)
+    code = dict(stamp for job in jobs for stamp in job.sources) | package_stamp()
     for job, outcome in completed(play, jobs, address, code):
         if isinstance(outcome, Exception):
             outcome = _unfinished(job, "failed", f"{type(outcome).__name__}: {outcome}")

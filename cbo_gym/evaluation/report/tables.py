@@ -17,9 +17,9 @@ from cbo_gym.evaluation.compare.significance import Ranking
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
 from cbo_gym.evaluation.metrics.gap import BUDGETS, EXPECTED, SURVEY
 from cbo_gym.evaluation.metrics.registry import METRICS
-from cbo_gym.evaluation.runs.code_now import alike, parts_of
 from cbo_gym.evaluation.runs.counted import env_label, without_keywords
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.runs.revisions import parts_of
 from cbo_gym.labels import Spec
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
@@ -510,8 +510,7 @@ def provenance_sentences(board: Leaderboard) -> list[str]:
 def mixtures(runs: Collection[Run]) -> list[str]:
     """What finished runs do not have in common, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``.
 
-    The code of an agent is compared among its runs, that of an environment among the runs on it; runs that were
-    restamped count as of the later code, and a sentence says how many that are.
+    The code of an agent is compared among its runs, that of an environment among the runs on it.
     """
     counts: dict[str, Counter[str]] = {}
     for run in runs:
@@ -529,7 +528,7 @@ def mixtures(runs: Collection[Run]) -> list[str]:
         for name, found in counts.items()
         if len(found) > 1
     ]
-    return [*mixed, *_mixed_codes(runs), *_restamped(runs)]
+    return [*mixed, *_mixed_codes(runs)]
 
 
 def _mixed_codes(runs: Iterable[Run]) -> Iterator[str]:
@@ -541,18 +540,6 @@ def _mixed_codes(runs: Iterable[Run]) -> Iterator[str]:
     for kind, named in codes.items():
         if several := [f"{name} ({len(found)} codes)" for name, found in sorted(named.items()) if len(found) > 1]:
             yield f"Mixed code of {kind}s: {', '.join(several)}"
-
-
-def _restamped(runs: Iterable[Run]) -> list[str]:
-    """How many runs are of earlier code than they stand for."""
-    looks = [known[-1] for run in runs if (known := alike(run))]
-    if not looks:
-        return []
-    days = sorted({look.date.partition("T")[0] for look in looks})
-    return [
-        f"{len(looks)} runs are of earlier code; of each agent on each environment some were played again, the last "
-        f"on {days[-1]}, and came out identical with the code that they are counted as"
-    ]
 
 
 def _ranges(numbers: Iterable[int]) -> str:

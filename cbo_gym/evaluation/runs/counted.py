@@ -8,6 +8,7 @@ from functools import lru_cache
 from packaging.version import Version
 
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.runs.revisions import revisions_of
 from cbo_gym.labels import Spec
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
@@ -15,11 +16,18 @@ from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 def newest(runs: Iterable[Run]) -> list[Run]:
     """One run for each environment, horizon, agent and seed, sorted by these.
 
-    Of several one counts that is not unverified; of such the newest version, of this a run that finished rather than
-    one that did not, and of such the latest.
+    Of several one counts that is not unverified; of such the newest revision and version, of this a run that finished
+    rather than one that did not, and of such the latest.
     """
     by_age = sorted(
-        runs, key=lambda run: (not run.unverified, Version(run.version), run.status == "finished", run.date)
+        runs,
+        key=lambda run: (
+            not run.unverified,
+            revisions_of(run),
+            Version(run.version),
+            run.status == "finished",
+            run.date,
+        ),
     )
     kept = {identity(run): run for run in by_age}
     return [kept[what] for what in sorted(kept)]

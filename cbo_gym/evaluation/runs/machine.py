@@ -23,11 +23,6 @@ def describe_machine() -> str:
     return f"{cores} core{'s' if cores > 1 else ''}, {_processor()}"
 
 
-def processor_of(machine: str) -> str:
-    """The processor's model in such a description; empty if it names none."""
-    return machine.partition(", ")[2]
-
-
 def process_count(count: int) -> int:
     """How many processes a number stands for: -1 for one per core, -2 for one less, and so on, at least one.
 

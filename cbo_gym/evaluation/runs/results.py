@@ -22,7 +22,6 @@ from pydantic.dataclasses import dataclass
 
 from cbo_gym.arguments import require_word
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.runs.restamp import Restamp
 from cbo_gym.evaluation.runs.rounds import DeferredTable, Rounds
 from cbo_gym.files import write_bytes
 from cbo_gym.later import Later
@@ -121,9 +120,10 @@ class Run:
         recommend: after which rounds the agent was asked for its recommendation: ``"every"``, those that are
             ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
         batch: how many actions were chosen before the outcome of any of them was told.
-        sources: name -> fingerprint of the code that was run, see
-            :func:`cbo_gym.evaluation.runs.provenance.sources`: ``{"CBO/Dropwave-v0": "tree+5f2c1e0b9a77", ...}``.
+        sources: the code that was run, name -> revision, or hash if it is not of this package, see
+            :func:`cbo_gym.evaluation.runs.revisions.sources`: ``{"CBO/Dropwave-v0": "1", "MCBO": "2"}``.
         version: of cbo-gym.
+        commit: of a checkout, with ``-dirty`` if files differed from it; empty for an installed package.
         date: when it ended, UTC: ``2026-01-31T12:00:00+00:00``.
         machine: cores and processor.
         libraries: name -> version, Python and the linear algebra library, with the processor whose kernels it runs,
@@ -143,7 +143,6 @@ class Run:
             be played again. Such runs are shown apart and never ranked.
         actions, recommendations: of a submission what was played and recommended, see
             :func:`cbo_gym.evaluation.runs.recorded.with_actions`; empty where the table has them, or nobody kept them.
-        restamps: later code that was seen to play runs like this one alike, the oldest first.
         table: columns as in :data:`COLUMNS`.
 
     Raises:
@@ -161,6 +160,7 @@ class Run:
     batch: PositiveInt = 1
     sources: dict[str, str] = field(default_factory=dict)
     version: str = __version__
+    commit: str = ""
     date: str = ""
     machine: str = ""
     libraries: dict[str, str] = field(default_factory=dict)
@@ -177,7 +177,6 @@ class Run:
     unverified: bool = False
     actions: str = ""
     recommendations: str = ""
-    restamps: tuple[Restamp, ...] = ()
     table: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
 
     plot = Later("cbo_gym.evaluation.report.plots:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
@@ -341,7 +340,7 @@ def sealed(table: pl.DataFrame, metadata: Mapping[str, Any], **how: Any) -> byte
 
 def as_json(value: object) -> str:
     """A field of a run, or several, as a file has them."""
-    return json.dumps(value, default=Restamp.model_dump, sort_keys=True)
+    return json.dumps(value, sort_keys=True)
 
 
 def load_run(path: Path) -> Run:
@@ -449,7 +448,7 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     described: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
-    described["restamps"] = tuple(map(Restamp.model_validate, described.get("restamps", ())))
+    described.pop("restamps", None)  # of runs from before revisions were declared
     run = Run(**described, table=table)
     _require_in_range(run)
     return run

@@ -490,8 +490,9 @@ def _described(content: bytes) -> pl.DataFrame:
 
 
 def _known_columns() -> dict[str, Any]:
-    """Every column that is written, with its type."""
-    known = {"key": pl.String, **{name: _dtype(name) for name in _HINTS}, **dict.fromkeys(SECONDS, pl.Float32)}
+    """Every column that is read, with its type: those that are written, and ``restamps``, which once was."""
+    known = dict.fromkeys(("key", "restamps"), pl.String) | {name: _dtype(name) for name in _HINTS}
+    known |= dict.fromkeys(SECONDS, pl.Float32)
     known |= {f"{name}{DOUBLE}": pl.List(pl.Float64) for name in EXACT}
     return known | {
         name: pl.List(_CURVES[dtype.base_type()])

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cbo_gym.errors import FEW_NAMES
-from cbo_gym.evaluation.runs.code_now import parts_of
 from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.runs.revisions import parts_of
 from cbo_gym.evaluation.store.published import runs_in
 
 
@@ -69,8 +69,7 @@ def _warn(own: _Seen, theirs: _Seen, place: Path | str) -> None:
         ]
         more = f" and {len(others) - FEW_NAMES} more" if len(others) > FEW_NAMES else ""
         warnings.warn(
-            f"runs of {place} were played with other code: {', '.join(named)}{more}; cbo-gym verify --restamp "
-            "says which of them today's code gives too",
+            f"runs of {place} were played with other code: {', '.join(named)}{more}; play the older ones again",
             stacklevel=4,
         )
 

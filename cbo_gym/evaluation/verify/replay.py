@@ -24,8 +24,10 @@ from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.evaluation.play.grid import Cell, Job, Player, cells_of_strangers, job_of, player_of
 from cbo_gym.evaluation.play.processes import NO_LIMITS, Limits
 from cbo_gym.evaluation.play.sweep import run_jobs
-from cbo_gym.evaluation.runs.code_now import code_of
+from cbo_gym.evaluation.runs.machine import describe_machine
+from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.results import Run, last_line, load_run
+from cbo_gym.evaluation.runs.revisions import code_of, is_current
 from cbo_gym.evaluation.store.published import curves
 from cbo_gym.evaluation.verify.admission import admitted
 from cbo_gym.labels import Spec
@@ -80,6 +82,12 @@ def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
         raise ArgumentError("there is no finished run to play again")
     chosen = np.random.default_rng(seed).permutation(len(finished))[:count]
     return [finished[place] for place in sorted(chosen)]
+
+
+def is_played_alike(run: Run) -> bool:
+    """Whether code, libraries and machine are those of the run, so that it must come out as it was."""
+    here = (library_versions(), describe_machine())
+    return is_current(run) and (run.libraries, run.machine) == here
 
 
 def replays(
@@ -144,7 +152,7 @@ def compared(run: Run, again: Run) -> Replay:
             ("machine", run.machine == again.machine),
             ("libraries", run.libraries == again.libraries),
             ("threads", run.threads == again.threads),
-            ("code", code_of(run) == again.sources),
+            ("code", code_of(run) == code_of(again)),
         )
         if not same
     )

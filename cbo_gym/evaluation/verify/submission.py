@@ -197,7 +197,7 @@ def enter(checked: Checked, path: Path) -> Published:
     if checked.standing == "refused":
         raise ArgumentError(f"what was refused cannot enter: {checked.problems[0]}")
     unverified = checked.standing == "unverified"
-    runs = [replace(run, unverified=unverified, actions="", recommendations="", restamps=()) for run in checked.runs]
+    runs = [replace(run, unverified=unverified, actions="", recommendations="") for run in checked.runs]
     return put(path, [*runs, *(run for one in checked.blind for run in (*one.runs, *one.at_random))])
 
 

@@ -1,0 +1,216 @@
+"""The code of a run: declared revisions of this package's agents and environments, and hashes of everybody else's code.
+
+An agent's class and a registry entry declare ``revision``, 1 by default, and raise it when they play otherwise; the
+record of behaviour (``tests/record.py``) fails until they do. Runs with the same code are runs of the same. The version
+of the package and its commit are recorded beside it and never compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from cbo_gym.agent_finder import find_agent
+from cbo_gym.agents.zoo import zoo
+from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.evaluation.runs.typed_code import DIGITS, module_of, typed_stamp
+from cbo_gym.labels import Spec
+from cbo_gym.problems.build import is_yaml_file
+from cbo_gym.registry import find_entry, registry_path
+
+PACKAGE = "cbo_gym"
+FIRST = "1"  # the revision of everything that declares none
+#: top-level modules whose versions say enough
+KNOWN_BY_VERSION = {
+    *sys.stdlib_module_names, "gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "sklearn",
+    "stable_baselines3",
+}  # fmt: skip
+
+
+def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
+    """The modules that an agent, its base classes and what made it are defined in, and its path if it is of the zoo.
+
+    Args:
+        agent: the agent itself.
+        spec: how it was named, if it was; the name may be that of a function of another module.
+    """
+    kinds = type(agent).__mro__
+    own = [path for kind in kinds if (path := f"{kind.__module__}:{kind.__qualname__}") in zoo().values()]
+    modules = {module for kind in kinds if (module := module_of(kind)).partition(".")[0] != PACKAGE}
+    if spec is not None:
+        modules.add(getattr(find_agent(spec.name), "__module__", "builtins"))
+    return frozenset({*modules, *own[:1]})
+
+
+def sources(modules: Iterable[str], problem: object, env: Spec | None = None) -> dict[str, str]:
+    """The code that a run is played with: name -> revision or stamp, ``{"CBO/Dropwave-v0": "1", "MCBO": "2"}``.
+
+    A registered environment has the revision of its entry, an agent of the zoo that of its class. Of somebody else's
+    agent or problem there is a stamp of each package or module that it is defined in, version and hash,
+    ``"0.3.0+5f2c1e0b9a77"``, the hash of a problem's YAML file, and the revision of the zoo's agent that it is derived
+    from. Code that lies in no file is ``"unreleased+interactive"``, see
+    :func:`cbo_gym.evaluation.runs.typed_code.typed_stamp`.
+
+    Args:
+        modules: those of the agent.
+        problem: what the environment was made with: an import path, the path of a YAML file, or anything else.
+        env: id and parameters of the environment.
+    """
+    named = set(modules)
+    own = [name for name, path in zoo().items() if not named.isdisjoint((path, path.partition(":")[0]))]
+    own += [env.name] if env is not None and find_entry(env.name) else []
+    if isinstance(problem, str) and is_yaml_file(problem):
+        own.append(problem)
+    elif isinstance(problem, str):
+        named.add(problem)
+    return {name: _stamp_of(name) for name in own} | stamps_of(named)
+
+
+def stamps_of(modules: Iterable[str]) -> dict[str, str]:
+    """The part of :func:`sources` that somebody else's modules are."""
+    others = {module.partition(":")[0].partition(".")[0] for module in modules} - {PACKAGE, *KNOWN_BY_VERSION}
+    return {name: _stamp_of(name) for name in sorted(others)}
+
+
+def package_stamp() -> dict[str, str]:
+    """The same of this package: version and hash of all that it is, for whoever must have the very same code."""
+    return {PACKAGE: _stamp_of(PACKAGE)}
+
+
+def sources_now(names: Iterable[str]) -> dict[str, str | None]:
+    """The answer of :func:`sources` in this process for the code of some names; None for what is not there."""
+    forget_sources()
+    return {name: _stamp_now(name) for name in names}
+
+
+def forget_sources() -> None:
+    """Read sources anew when they are asked for next; otherwise they are read once a process, for so are modules."""
+    _hash_of_module.cache_clear()
+
+
+@lru_cache(maxsize=2**14)
+def is_of_package(name: str) -> bool:
+    """Whether the code of a name is this package's: an agent of its zoo, or an environment that is registered."""
+    return name in zoo() or find_entry(name) is not None
+
+
+def is_our_own(problem: object) -> bool:
+    """Whether a problem, as an environment was made with it, is one of this package."""
+    return isinstance(problem, str) and problem.partition(":")[0].partition(".")[0] == PACKAGE
+
+
+def code_of(run: Run) -> Mapping[str, str]:
+    """The code by which a run is compared with others.
+
+    Runs from before revisions were declared have fingerprints of this package's modules, which count as revision 1.
+    """
+    if not any(map(_is_inside, run.sources)):
+        return run.sources
+    own = names_of(run)
+    others = {name: said for name, said in run.sources.items() if not (_is_inside(name) or name in own)}
+    return {name: FIRST for name in own if is_of_package(name)} | others
+
+
+def names_of(run: Run) -> tuple[str, str]:
+    """Those of its environment and its agent, without parameters."""
+    return _name_of(run.env), _name_of(run.agent)
+
+
+@lru_cache(maxsize=2**14)
+def _name_of(label: str) -> str:
+    return Spec.told(label).name
+
+
+def _is_inside(module: str) -> bool:
+    return module == PACKAGE or module.startswith(f"{PACKAGE}.")
+
+
+def revisions_of(run: Run) -> tuple[int, ...]:
+    """The revisions of a run's environment and agent; 1 for what declares none."""
+    code = code_of(run)
+    return tuple(int(said) if (said := code.get(name, "")).isdigit() else 1 for name in names_of(run))
+
+
+def parts_of(run: Run) -> dict[tuple[str, str], str]:
+    """The same by kind and name: ``("environment", id)``, ``("agent", name)`` and ``("package", name)``."""
+    return {
+        ("agent" if name in zoo() else "environment" if is_of_package(name) else "package", name): stamp
+        for name, stamp in code_of(run).items()
+    }
+
+
+def is_current(run: Run) -> bool:
+    """Whether a run was played with the code that is here, as far as that can be known without importing any of it."""
+    code = code_of(run)
+    return bool(code) and all(_stamp_now(name) == stamp for name, stamp in code.items())
+
+
+def _stamp_now(name: str) -> str | None:
+    there = is_of_package(name) or (Path(name).is_file() if is_yaml_file(name) else _is_module(name))
+    return _stamp_of(name) if there else None
+
+
+def _is_module(name: str) -> bool:
+    return name.isidentifier() and find_spec(name) is not None
+
+
+def _stamp_of(name: str) -> str:
+    if name in zoo():
+        return str(getattr(find_agent(name), "revision", FIRST))
+    if (entry := find_entry(name)) is not None:
+        return str(entry.revision)
+    if is_yaml_file(name):
+        return _hash({name: Path(name)})
+    return f"{_version_of(name)}+{_hash_of_module(name) or typed_stamp(name)}"
+
+
+@cache
+def _hash_of_module(module: str) -> str:
+    """Empty for one that lies in no file."""
+    files = _files(module)
+    return _hash(files) if files else ""
+
+
+def _files(module: str) -> dict[str, Path]:
+    """The source files of a package or a module, by the names under which they are hashed."""
+    try:
+        spec = find_spec(module)
+    except ValueError:  # a script, or a module that was put together in memory: no finder found it
+        path = Path(getattr(sys.modules.get(module), "__file__", None) or "")  # for standard input it names no file
+        return {module: path} if path.is_file() else {}
+    if spec is None:
+        return {}
+    if not spec.submodule_search_locations:
+        return {module: Path(spec.origin)} if spec.has_location and spec.origin else {}
+    folders = [Path(folder) for folder in spec.submodule_search_locations]
+    found = {
+        path.relative_to(folder).as_posix(): path
+        for folder in folders
+        for top in (folder, folder / "agents")  # which is a link in a checkout of this package, and links are passed by
+        for path in top.rglob("*.py")
+        if path.is_file() and not path.name.startswith(".")  # editors leave links to nothing
+    }
+    return found | ({"registry": registry_path()} if module == PACKAGE else {})
+
+
+def _hash(files: Mapping[str, Path]) -> str:
+    digest = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        content = path.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:DIGITS]
+
+
+@cache
+def _version_of(module: str) -> str:
+    """The version of the distribution that a top-level module belongs to; ``unreleased`` where there is none."""
+    for name in packages_distributions().get(module, []):
+        return version(name)
+    return "unreleased"
