@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from string import ascii_lowercase
 
 import numpy as np
 import polars as pl
@@ -46,9 +47,10 @@ class Ranking:
 
     @property
     def letters(self) -> dict[str, str]:
-        """Agent -> letters of its groups: agents that share none differ."""
+        """Agent -> letters of its groups, from a to z, then a1 and so on: agents that share none differ."""
+        names = [f"{ascii_lowercase[number % 26]}{number // 26 or ''}" for number in range(len(self.groups))]
         return {
-            agent: "".join(_letter(number) for number, members in enumerate(self.groups) if place in members)
+            agent: "".join(name for name, members in zip(names, self.groups, strict=True) if place in members)
             for place, agent in enumerate(self.agents)
         }
 
@@ -78,16 +80,21 @@ def ranking(board: Leaderboard, group: str) -> Ranking | str:
 
 def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
     """Rank agents by scores of shape ``(envs, agents)``, at least 3 of each, and test the differences."""
-    from scipy.stats import f, rankdata  # late: slow to import, and needed only for reports
+    from scipy.stats import f, friedmanchisquare, rankdata  # late: needed only for reports
 
     envs, count = scores.shape
     ranks = rankdata(-scores, axis=1).mean(axis=0)
     order = np.argsort(ranks, kind="stable")
-    sorted_ranks = ranks[order]
-    p_value = float(f.sf(_iman_davenport(rankdata(-scores, axis=1)), count - 1, (count - 1) * (envs - 1)))
+    p_value = 1.0
+    if not (scores == scores[:, :1]).all():
+        statistic, largest = friedmanchisquare(*scores.T).statistic, envs * (count - 1)
+        # Iman and Davenport's F, Demsar's equation of F_F; where all environments agree the divisor is 0 but for
+        # rounding
+        f_value = (envs - 1) * statistic / max(largest - statistic, 1e-12 * largest)
+        p_value = float(f.sf(f_value, count - 1, (count - 1) * (envs - 1)))
     difference = _quantile(count) * float(np.sqrt(count * (count + 1) / (6 * envs)))
-    groups = _groups(sorted_ranks, difference) if p_value < 1 - CONFIDENCE else (tuple(range(count)),)
-    return Ranking(group, tuple(agents[k] for k in order), sorted_ranks, envs, p_value, difference, groups)
+    groups = _groups(ranks[order], difference) if p_value < 1 - CONFIDENCE else (tuple(range(count)),)
+    return Ranking(group, tuple(agents[k] for k in order), ranks[order], envs, p_value, difference, groups)
 
 
 @cache
@@ -98,26 +105,8 @@ def _quantile(count: int) -> float:
     return float(studentized_range.ppf(CONFIDENCE, count, np.inf) / np.sqrt(2))
 
 
-def _iman_davenport(ranks: np.ndarray) -> float:
-    """Friedman's statistic, with ties counted, as one that has an F distribution: Demsar's equation for F_F."""
-    envs, count = ranks.shape
-    sums = ranks.sum(axis=0)
-    between = ((sums - envs * (count + 1) / 2) ** 2).sum() / envs
-    total = ((ranks - (count + 1) / 2) ** 2).sum()
-    within = total - between
-    if within <= 1e-12 * total:  # all environments agree, or all scores are tied
-        return np.inf if total > 0 else 0.0
-    return float((envs - 1) * between / within)
-
-
 def _groups(ranks: np.ndarray, difference: float) -> tuple[tuple[int, ...], ...]:
     """The largest runs of ascending ranks that span less than the critical difference."""
     ends = np.searchsorted(ranks, ranks + difference, side="left")
     starts = [start for start in range(len(ranks)) if start == 0 or ends[start] > ends[start - 1]]
     return tuple(tuple(range(start, int(ends[start]))) for start in starts)
-
-
-def _letter(number: int) -> str:
-    """a, b, ..., z, then a1, b1, ..."""
-    turn, place = divmod(number, 26)
-    return f"{chr(ord('a') + place)}{turn or ''}"
