@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,10 @@ CELLS = 200_000  # numbers of a column that are in memory at a time
 THRESHOLDS = np.arange(101) / 100  # of performance profiles: from random play to the optimum
 ALL_MODES = "all modes"
 RUNS_LISTED_BY = "cbo-gym leaderboard FOLDER --csv --table runs"
+CHOICES_SCHEMA = {
+    **dict.fromkeys(["env", "agent", "choice"], pl.String),
+    **dict.fromkeys(["frequency", "frequency_half"], pl.Float64),
+}
 IMPROVEMENT_SCHEMA = {
     **dict.fromkeys(["group", "agent", "other"], pl.String),
     "envs": pl.Int64,
@@ -132,7 +136,8 @@ def leaderboard(
     parts: list[tuple[Sequence[Run], pl.DataFrame]] = []
     given = runs_in(source) if isinstance(source, str | Path) else source
     others = [beside] if isinstance(beside, str | Path) else list(beside)
-    for read in _batches(together(given, others) if others else given):
+    unread = iter(together(given, others) if others else given)
+    while read := list(islice(unread, BATCH)):
         own = [
             run
             for run in read
@@ -220,23 +225,21 @@ def require_scales(runs: Iterable[Run]) -> None:
 
 def _numbers(runs: Sequence[Run]) -> pl.DataFrame:
     """As :func:`final_numbers`; without a score where it would mean nothing."""
-    texts = {
-        "status": [run.status for run in runs],
-        "mode": [run.mode for run in runs],
-        "env": [env_label(run) for run in runs],
-        "agent": [run.agent for run in runs],
-        "seed": [run.seed for run in runs],
-        "version": [run.version for run in runs],
-        "date": [run.date for run in runs],
-        "machine": [run.machine for run in runs],
-        "sources": [_pairs(run.sources) for run in runs],
-        "libraries": [_pairs(run.libraries) for run in runs],
-        "recommend": [run.recommend for run in runs],
-    }
+    fields = ("status", "mode", "env", "agent", "seed", "version", "date", "machine", "sources", "libraries")
+    texts = {name: [getattr(run, name) for run in runs] for name in (*fields, "recommend")}
+    texts["env"] = [env_label(run) for run in runs]
+    for name in ("sources", "libraries"):
+        texts[name] = [", ".join(f"{part} {what}" for part, what in sorted(named.items())) for named in texts[name]]
     numbers = {name: np.full(len(runs), np.nan) for name in METRICS}
-    for places in _alike(runs):
-        for name, values in numbers_of([runs[place] for place in places]).items():
-            numbers[name][places] = values
+    alike: dict[tuple[int, Hashable], list[int]] = {}  # one horizon and the same columns
+    for place, run in enumerate(runs):
+        if run.status == "finished":
+            alike.setdefault((run.horizon, kind_of(run)), []).append(place)
+    for (horizon, _), places in alike.items():
+        size = max(1, CELLS // horizon)
+        for some in (places[start : start + size] for start in range(0, len(places), size)):
+            for name, values in numbers_of([runs[place] for place in some]).items():
+                numbers[name][some] = values
     known = {name: pl.Series(values, nan_to_null=True) for name, values in numbers.items()}
     return _without_types_of_nothing(pl.DataFrame({**texts, **known, "error": [run.error for run in runs]}))
 
@@ -246,27 +249,6 @@ def _without_types_of_nothing(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(
         pl.Series(name, [None] * table.height) for name in table.columns if table[name].null_count() == table.height
     )
-
-
-def _batches(runs: Iterable[Run]) -> Iterator[list[Run]]:
-    given = iter(runs)
-    while batch := list(islice(given, BATCH)):
-        yield batch
-
-
-def _alike(runs: Sequence[Run]) -> Iterator[list[int]]:
-    """The places of the finished runs, those of one horizon and with the same columns together."""
-    found: dict[tuple[int, Hashable], list[int]] = {}
-    for place, run in enumerate(runs):
-        if run.status == "finished":
-            found.setdefault((run.horizon, kind_of(run)), []).append(place)
-    for (horizon, _), places in found.items():
-        size = max(1, CELLS // horizon)
-        yield from (places[start : start + size] for start in range(0, len(places), size))
-
-
-def _pairs(named: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {what}" for name, what in sorted(named.items()))
 
 
 def _what_there_is(found: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> str:
@@ -293,68 +275,47 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
     """Means and intervals for each pair that was tried; null where no run finished."""
     tried = table.filter(pl.col("status") != "skipped")
     names = [name for name in METRICS if name not in ("run_seconds", *SECONDS)]
-    values = tried.select(
-        "mode", "env", "agent", "status", *(pl.col(name).cast(pl.Float64) for name in names)
-    ).group_by("mode", "env", "agent")
-    rows = values.agg(
-        (pl.col("status") == "finished").sum().alias("seeds"),
-        (pl.col("status") == "failed").sum().alias("failed"),
-        *(pl.col(name).mean() for name in names),
-        *(pl.col(name).std().alias(f"{name}_half") for name in names),
-        *(pl.col(name).count().alias(f"{name}_count") for name in names),
-        *(pl.col(name).is_finite().sum().alias(f"{name}_seeds") for name in names if METRICS[name].censored),
+    censored = [name for name in names if METRICS[name].censored]
+    rows = (
+        tried.with_columns(pl.col(names).cast(pl.Float64))
+        .group_by("mode", "env", "agent")
+        .agg(
+            (pl.col("status") == "finished").sum().alias("seeds"),
+            (pl.col("status") == "failed").sum().alias("failed"),
+            pl.col(names).mean(),
+            pl.col(names).std().name.suffix("_half"),
+            pl.col(names).count().name.suffix("_count"),
+            pl.col(censored).is_finite().sum().name.suffix("_seeds"),
+        )
     )
-    columns = [column for name in names for column in _columns(name)]
-    known = rows.with_columns(_half(rows, name) for name in names).with_columns(
-        end for name in names if METRICS[name].censored for end in _where_all(name)
-    )
-    ordered = known.select("mode", "env", "agent", "seeds", "failed", *columns)
+    for name in names:
+        counts = np.maximum(rows[f"{name}_count"].to_numpy(), 2)
+        rows = rows.with_columns(pl.col(f"{name}_half") * pl.Series(aggregate.t_factor(counts)))
+    for name in censored:  # null unless every seed has its number
+        some, reached = pl.col(f"{name}_count") > 0, pl.col(f"{name}_seeds")
+        rows = rows.with_columns(
+            pl.when(some & (reached == pl.col("seeds"))).then(pl.col(name, f"{name}_half")),
+            pl.when(some).then(reached).alias(f"{name}_seeds"),
+        )
+    columns = [[name, f"{name}_half", *([f"{name}_seeds"] if name in censored else [])] for name in names]
+    ordered = rows.select("mode", "env", "agent", "seeds", "failed", *chain.from_iterable(columns))
     return ordered.sort(["env", pl.col("failed") > 0, "average_regret", "agent"], nulls_last=True)
 
 
-def _columns(name: str) -> list[str]:
-    """Of a metric, in ``per_env``."""
-    return [name, f"{name}_half", *([f"{name}_seeds"] if METRICS[name].censored else [])]
-
-
-def _half(rows: pl.DataFrame, name: str) -> pl.Series:
-    """Half the width of the interval of a mean over as many values as there are."""
-    counts = np.maximum(rows[f"{name}_count"].to_numpy(), 2)
-    return (rows[f"{name}_half"] * pl.Series(aggregate.t_factor(counts))).alias(f"{name}_half")
-
-
-def _where_all(name: str) -> list[pl.Expr]:
-    """The numbers of a censored metric, null unless every seed has its number."""
-    some, reached = pl.col(f"{name}_count") > 0, pl.col(f"{name}_seeds")
-    everywhere = some & (reached == pl.col("seeds"))
-    return [
-        *(pl.when(everywhere).then(pl.col(column)).alias(column) for column in (name, f"{name}_half")),
-        pl.when(some).then(reached).alias(f"{name}_seeds"),
-    ]
-
-
-def _choices(runs: list[Run]) -> pl.DataFrame:
+def _choices(runs: Iterable[Run]) -> pl.DataFrame:
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if run.choices:
             groups.setdefault((env_label(run), run.agent), []).append(run)
-    rows: list[dict[str, object]] = []
+    rows: list[tuple[object, ...]] = []
     for (env, agent), group in sorted(groups.items()):
         names = group[0].choices
         often = np.stack([selection_frequencies(run.curve("choice"), len(names)) for run in group])
         half = aggregate.half_width(often)
         for name, mean, width in zip(names, often.mean(axis=0).tolist(), half.tolist(), strict=True):
             if mean:
-                known = None if np.isnan(width) else width
-                rows.append({"env": env, "agent": agent, "choice": name, "frequency": mean, "frequency_half": known})
-    schema = {
-        "env": pl.Utf8,
-        "agent": pl.Utf8,
-        "choice": pl.Utf8,
-        "frequency": pl.Float64,
-        "frequency_half": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=schema)
+                rows.append((env, agent, name, mean, None if np.isnan(width) else width))
+    return pl.DataFrame(rows, schema=CHOICES_SCHEMA, orient="row")
 
 
 def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -432,7 +393,13 @@ def _overall(sample: _Sample, draws: np.ndarray, envs: int) -> dict[str, object]
     row |= {"fewest_seeds": int(seeds.min()), "most_seeds": int(seeds.max())}
     row |= _statistic("iqm", sample, aggregate.interquartile_mean, sample.values["score"], draws)
     for name in sorted(sample.values, key=lambda name: name in GAPS):  # which few suites are compared by come last
-        row |= _mean_over_envs(name, sample, draws)
+        values = sample.values[name]
+        if METRICS[name].over_envs == "mean":  # failed seeds have no value
+            row[name] = float(aggregate.mean(values, aggregate.equal_weights(values)))
+        elif np.isnan(values[sample.equal > 0]).any():  # of fewer runs it would be another mean
+            row |= {name: None, f"{name}_low": None, f"{name}_high": None}
+        else:
+            row |= _statistic(name, sample, aggregate.mean, values, draws)
     return row
 
 
@@ -440,22 +407,11 @@ def _statistic(
     name: str, sample: _Sample, statistic: Callable[..., Any], values: np.ndarray, draws: np.ndarray
 ) -> dict[str, float | None]:
     low, high = aggregate.interval(statistic(values, draws))
-    ends = _ends(name, float(low), float(high), sample.has_interval)
-    return {name: float(statistic(values, sample.equal)), **ends}
+    return _with_ends(name, float(statistic(values, sample.equal)), float(low), float(high), sample.has_interval)
 
 
-def _mean_over_envs(name: str, sample: _Sample, draws: np.ndarray) -> dict[str, float | None]:
-    values = sample.values[name]
-    if METRICS[name].over_envs == "mean":
-        # Failed seeds have no value.
-        return {name: float(aggregate.mean(values, aggregate.equal_weights(values)))}
-    if np.isnan(values[sample.equal > 0]).any():  # of fewer runs it would be another mean
-        return {name: None, **_ends(name, 0.0, 0.0, False)}
-    return _statistic(name, sample, aggregate.mean, values, draws)
-
-
-def _ends(name: str, low: float, high: float, known: bool) -> dict[str, float | None]:
-    return {f"{name}_low": low if known else None, f"{name}_high": high if known else None}
+def _with_ends(name: str, value: float, low: float, high: float, known: bool) -> dict[str, float | None]:
+    return {name: value, f"{name}_low": low if known else None, f"{name}_high": high if known else None}
 
 
 def _profile(group: str, agent: str, sample: _Sample, draws: np.ndarray) -> pl.DataFrame:
@@ -490,6 +446,6 @@ def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
             (agent, other, (value, low, high)),
             (other, agent, (1 - value, 1 - high, 1 - low)),
         ):
-            row = {"group": group, "agent": first, "other": second, "envs": len(shared), "probability": numbers[0]}
-            rows.append(row | _ends("probability", *numbers[1:], known))
+            about = {"group": group, "agent": first, "other": second, "envs": len(shared)}
+            rows.append(about | _with_ends("probability", *numbers, known))
     return pl.DataFrame(rows, schema=IMPROVEMENT_SCHEMA)
