@@ -22,11 +22,9 @@ from shared.progress import run_with_progress
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.play.sweep import plan
-from cbo_gym.evaluation.report.curves import choice_styles
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import (
     frequency_curves,
-    legend_below,
     mean_curve,
     on_paper,
     round_axis,
@@ -106,7 +104,7 @@ def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:
     for column, panel in zip(axes.T, panels, strict=True):
         if panel.choices_of:
             runs = runs_of(*panel.lines[panel.choices_of])
-            frequency_curves(column[0], runs, choice_styles(runs))
+            frequency_curves(column[0], runs)
             column[0].set_title(f"{panel.title}:\nchoices of {panel.choices_of}")
             legend_below(column[0])
         elif rows == 2:
@@ -127,6 +125,16 @@ def draw_regret(axis: Axes, panel: Panel, runs_of: Runs) -> None:
     axis.set(ylabel="Average of $\\mu^* - y$\nover rounds 1 to $t$", title=panel.title)
     round_axis(axis)
     legend_below(axis, 2)
+
+
+def legend_below(axis: Axes, columns: int = 1) -> None:
+    """Put the legend of one panel below its axis."""
+    from matplotlib.transforms import ScaledTranslation
+
+    figure = axis.get_figure(root=True)
+    assert figure is not None
+    below = axis.transAxes + ScaledTranslation(0, -0.42, figure.dpi_scale_trans)  # inches: what ticks and title need
+    axis.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, borderaxespad=0, ncols=columns)
 
 
 def tell_apart(axis: Axes) -> None:

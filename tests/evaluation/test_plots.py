@@ -7,7 +7,15 @@ from matplotlib.figure import Figure
 from cbo_gym import leaderboard
 from cbo_gym.evaluation.compare.significance import ranking
 from cbo_gym.evaluation.report import plots
-from cbo_gym.evaluation.report.curves import choice_frequencies, choice_styles, curve, log_limits, log_ticks, plain
+from cbo_gym.evaluation.report.curves import (
+    choice_figure,
+    choice_frequencies,
+    choice_styles,
+    curve,
+    log_limits,
+    log_ticks,
+    plain,
+)
 from cbo_gym.evaluation.report.palette import looks, of_place
 from tests.evaluation.test_leaderboard import choosing_run, made_up_run
 
@@ -95,12 +103,10 @@ def test_comparisons_show_every_agent_with_labelled_axes():
 
 
 def test_the_figure_of_choices_has_a_panel_an_agent_and_one_look_a_choice():
-    figure = plots.choice_curves([choosing_run("A", 0, [0, 1, 1]), choosing_run("B", 0, [1, 1, 2])])
-    first, second, *_ = figure.axes
+    runs = [choosing_run("A", 0, [0, 1, 1]), choosing_run("B", 0, [1, 1, 2])]
+    first, second, *_ = plots.draw_choices("CBO/CoCaFig1-v0", choice_figure(runs, "AB")).axes
     np.testing.assert_allclose(first.lines[0].get_ydata(), [0, 1 / 2, 2 / 3])
     assert first.lines[0].get_color() == second.lines[0].get_color() == of_place(0).colour
-    with pytest.raises(ValueError, match="none of the runs chose"):
-        plots.choice_curves([made_up_run("A", 0, [1.0])])
 
 
 def test_rare_choices_are_added_up():

@@ -203,7 +203,7 @@ def _env_figures(env: str, file: str, runs: Sequence[Run], styles: Looks) -> Ite
         yield kind, ReportFigure(f"{kind}-{file}", draw, curves, f"{curves.note}.{remark}")
         if any(run.choices for run in runs):
             curves = choice_figure(runs, styles, against)
-            draw = partial(plots.draw_choices, {env: curves})
+            draw = partial(plots.draw_choices, env, curves)
             kind = f"choices{suffix}"
             yield kind, ReportFigure(f"{kind}-{file}", draw, curves, f"{curves.note}.{remark}", by_agent=False)
 

@@ -10,7 +10,6 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.regret import running_frequencies
@@ -153,19 +152,6 @@ def has_costs(run: Run) -> bool:
     return "cost" in run.columns
 
 
-def with_costs(runs: Sequence[Run], against: type[Horizontal]) -> Sequence[Run]:
-    """The runs that can be drawn against an axis.
-
-    Raises:
-        ArgumentError: if none can.
-    """
-    if against is not CostPaid:
-        return runs
-    if not (priced := [run for run in runs if has_costs(run)]):
-        raise ArgumentError("curves against costs need runs of environments whose actions have costs")
-    return priced
-
-
 @dataclass(frozen=True)
 class Panel:
     """One panel.
@@ -242,9 +228,7 @@ def regret_figure(runs: Sequence[Run], looks: Looks, against: type[Horizontal] =
     return CurvesFigure(horizontal, {agent: looks[agent] for agent in of_agent}, panels, note)
 
 
-def choice_figure(
-    runs: Sequence[Run], agents: Iterable[str], against: type[Horizontal] = Rounds, looks: Looks | None = None
-) -> CurvesFigure:
+def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: type[Horizontal] = Rounds) -> CurvesFigure:
     """How often each target set or scope had been chosen after t rounds on one environment, one panel per agent.
 
     What an agent never chose has no curve.
@@ -253,10 +237,9 @@ def choice_figure(
         runs: finished ones, of which some chose.
         agents: in the order of their panels.
         against: the horizontal axis.
-        looks: of the choices; None for :func:`choice_styles`.
     """
     choosing = [run for run in runs if run.choices]
-    horizontal, looks = against(runs), looks or choice_styles(choosing)
+    horizontal, looks = against(runs), choice_styles(choosing)
     panels = []
     for agent, own in by_agent(choosing, agents).items():
         shares = choice_frequencies(own, list(looks))

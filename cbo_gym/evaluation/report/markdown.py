@@ -96,9 +96,9 @@ def _mode_table(board: Leaderboard, mode: str) -> str:
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs = rows["env"].unique().sort().to_list()
     cells = {(row["agent"], row["env"]): _cell(row, board.seeds) for row in rows.iter_rows(named=True)}
+    first, last = [OVERALL[name] for name in ("iqm", "average_score")], OVERALL["seconds"]
+    header = [mode, *first, *(env.removeprefix("CBO/") for env in envs), last]
     overall = overall_table(board, mode, ["iqm", "average_score", "seconds"])
-    first, last = ("iqm", "average_score"), "seconds"
-    header = [mode, *(OVERALL[name] for name in first), *(env.removeprefix("CBO/") for env in envs), OVERALL[last]]
     agents = board.overall.filter(pl.col("group") == mode)["agent"]
     ranked = dict(zip(agents, zip(*(overall.column(name) for name in (*first, last)), strict=True), strict=True))
     ranked |= {agent: (Cell(MISSING),) * 3 for agent in rows["agent"].unique().sort() if agent not in ranked}

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.errors import printable
@@ -40,6 +41,11 @@ class Look:
     def linestyle(self) -> tuple[int, tuple[float, ...] | None]:
         """The dash as Matplotlib takes it."""
         return 0, self.dash or None
+
+    @property
+    def of_line(self) -> dict[str, Any]:
+        """Arguments of Matplotlib's plot."""
+        return {"color": self.colour, "linestyle": self.linestyle, "marker": self.marker}
 
 
 def looks(labels: Iterable[str]) -> dict[str, Look]:

@@ -23,6 +23,7 @@ from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.compare.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares
 from cbo_gym.evaluation.report.curves import (
+    CostPaid,
     Curve,
     CurvesFigure,
     Horizontal,
@@ -31,12 +32,11 @@ from cbo_gym.evaluation.report.curves import (
     by_agent,
     by_env,
     choice_figure,
-    choice_styles,
     curve,
+    has_costs,
     plain,
     profile_figure,
     regret_figure,
-    with_costs,
 )
 from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, shortened
 from cbo_gym.evaluation.runs.results import Run, last_line
@@ -138,8 +138,10 @@ def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: typ
         ArgumentError: if none has.
     """
     styles = styles or looks(run.agent for run in runs)
-    played = by_env(with_costs(runs, against))
-    return draw_regrets({env: regret_figure(own, styles, against) for env, own in played.items()})
+    drawn = [run for run in runs if against is not CostPaid or has_costs(run)]
+    if not drawn:
+        raise ArgumentError("curves against costs need runs of environments whose actions have costs")
+    return draw_regrets({env: regret_figure(own, styles, against) for env, own in by_env(drawn).items()})
 
 
 def plot_run(run: Run) -> Figure:
@@ -234,14 +236,11 @@ def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None)
     kinds = (("iqm", "interquartile mean", -0.14, True), ("score", "mean", 0.14, False))
     for name, _, shift, filled in kinds:
         for height, row in zip(heights + shift, rows.iter_rows(named=True), strict=True):
-            look = styles[row["agent"]]
-            if row[f"{name}_low"] is not None:
-                axis.hlines(
-                    height, row[f"{name}_low"], row[f"{name}_high"], color=look.colour, linewidth=1.6, alpha=0.6
-                )
-            axis.plot(
-                row[name], height, look.marker, color=look.colour, markerfacecolor=look.colour if filled else "white"
-            )
+            look, low, high = styles[row["agent"]], row[f"{name}_low"], row[f"{name}_high"]
+            if low is not None:
+                axis.hlines(height, low, high, color=look.colour, linewidth=1.6, alpha=0.6)
+            face = look.colour if filled else "white"
+            axis.plot(row[name], height, look.marker, color=look.colour, markerfacecolor=face)
     names = shortened(rows["agent"], LABEL_WIDTH)
     parts = [
         for_figure(names[row["agent"]]) + (f" ({row['envs']} of {row['of']} envs)" if row["envs"] < row["of"] else "")
@@ -252,15 +251,11 @@ def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None)
     axis.set(xlabel="Score (0 = random play, 1 = optimum)", ylim=(rows.height - 0.5, -0.5))
     axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))
     axis.set_title(f"{group}: scores over {_number(rows['of'][0], 'environment')}", loc="left")
-    figure.legend(
-        [
-            Line2D([], [], marker="o", linestyle="", color=GREY, markerfacecolor=GREY if k[3] else "white")
-            for k in kinds
-        ],
-        [k[1] for k in kinds],
-        loc="outside upper right",
-        ncols=2,
-    )
+    handles = [
+        Line2D([], [], marker="o", linestyle="", color=GREY, markerfacecolor=GREY if filled else "white", label=label)
+        for _, label, _, filled in kinds
+    ]
+    figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
 
 
@@ -337,52 +332,24 @@ def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figur
 
 
 @on_paper
-def choice_curves(runs: Sequence[Run], against: type[Horizontal] = Rounds) -> Figure:
-    """How often each target set or scope had been chosen after t rounds, a panel for each environment and agent.
-
-    What an agent never chose has no line.
-
-    Args:
-        runs: finished ones.
-        against: as for :func:`regret_curves`.
-
-    Raises:
-        ArgumentError: if no run chose anything, or had costs where it is drawn against them.
-    """
-    choosing = [run for run in with_costs(runs, against) if run.choices]
-    if not choosing:
-        raise ArgumentError("none of the runs chose among target sets or scopes")
-    agents, chosen = sorted({run.agent for run in choosing}), choice_styles(choosing)
-    return draw_choices({env: choice_figure(own, agents, against, chosen) for env, own in by_env(choosing).items()})
-
-
-@on_paper
-def draw_choices(shown: Mapping[str, CurvesFigure]) -> Figure:
-    """Environment -> the choices on it, a panel for each agent there."""
-    panels = [(env, curves, panel) for env, curves in shown.items() for panel in curves.panels]
-    columns = min(3, len(panels))
-    figure, axes = _panels(-(-len(panels) // columns), columns, 2.1)
-    short = shortened([panel.title for *_, panel in panels], LABEL_WIDTH)
-    for axis, (env, curves, panel) in zip(axes.flat, panels, strict=False):
-        _draw_shares(axis, panel.curves, curves)
+def draw_choices(env: str, shown: CurvesFigure) -> Figure:
+    """How often each target set or scope had been chosen after t rounds on an environment, a panel for each agent."""
+    columns = min(3, len(shown.panels))
+    figure, axes = _panels(-(-len(shown.panels) // columns), columns, 2.1)
+    short = shortened([panel.title for panel in shown.panels], LABEL_WIDTH)
+    for axis, panel in zip(axes.flat, shown.panels, strict=False):
+        _draw_shares(axis, panel.curves, shown)
         axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[panel.title])}", loc="left", fontsize=8)
-    for axis in axes.flat[len(panels) :]:
+    for axis in axes.flat[len(shown.panels) :]:
         axis.axis("off")
     shared_legend(figure)
     return figure
 
 
 @on_paper
-def frequency_curves(axis: Axes, runs: Sequence[Run], styles: Looks, against: type[Horizontal] = Rounds) -> None:
-    """Draw the frequencies of one agent's choices on one environment against rounds, or what they cost.
-
-    Args:
-        axis: where to draw.
-        runs: of one agent on one environment.
-        styles: see :func:`choice_styles`.
-        against: as for :func:`regret_curves`.
-    """
-    shown = choice_figure(runs, [runs[0].agent], against, styles)
+def frequency_curves(axis: Axes, runs: Sequence[Run]) -> None:
+    """Draw how often each target set or scope had been chosen after t rounds in the runs of one agent."""
+    shown = choice_figure(runs, [runs[0].agent])
     _draw_shares(axis, shown.panels[0].curves, shown)
 
 
@@ -416,25 +383,12 @@ def draw_fronts(env: str, runs: Sequence[Run], styles: Looks) -> Figure:
     figure, (axes,) = _panels(1, max(2, len(pairs)), 2.4)
     for axis, (one, other) in zip(axes, pairs, strict=False):
         order = np.argsort(front[:, one])
-        axis.plot(
-            front[order, one],
-            front[order, other],
-            linestyle="none" if len(names) > 2 else "-",
-            marker="." if len(names) > 2 else None,
-            color=GREY,
-            label="Pareto front",
-        )
+        points, line = front[order], "." if len(names) > 2 else "-"
+        axis.plot(points[:, one], points[:, other], line, color=GREY, label="Pareto front")
         for agent, vectors_of_seeds in recommended.items():
             look, points = styles[agent], np.concatenate(vectors_of_seeds)
-            axis.plot(
-                points[:, one],
-                points[:, other],
-                linestyle="none",
-                marker=look.marker,
-                markersize=3.5,
-                color=look.colour,
-                label=for_figure(agent),
-            )
+            style = {"linestyle": "none", "marker": look.marker, "markersize": 3.5, "color": look.colour}
+            axis.plot(points[:, one], points[:, other], label=for_figure(agent), **style)
         axis.set(xlabel=names[one], ylabel=names[other])
     for axis in axes[len(pairs) :]:
         axis.set_axis_off()
@@ -472,7 +426,11 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
         for agent, own in of_agent.items():
             envs = np.array([run.env for run in own])
             for axis, found in zip(row, np.stack([times(run) for run in own], -1), strict=True):
-                _draw_reached(axis, found, envs, names[agent], styles[agent])
+                known = found[np.isfinite(found) & (found > 0.0)]
+                at = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
+                reached = np.mean([shares(found[envs == env], at) for env in np.unique(envs)], axis=0)
+                style = {"markersize": 3.5, "markevery": 12, "drawstyle": "steps-post"} | styles[agent].of_line
+                axis.plot(at, reached, label=for_figure(names[agent]), **style)
         for axis in row:
             axis.set(xscale="log", xlabel=label, ylim=(-0.03, 1.03))
         row[0].set_ylabel("Share of runs")
@@ -480,23 +438,6 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
         axis.set_title(f"score {target:g}")
     shared_legend(figure)
     return figure
-
-
-def _draw_reached(axis: Axes, times: np.ndarray, envs: np.ndarray, name: str, look: Look) -> None:
-    known = times[np.isfinite(times) & (times > 0.0)]
-    at = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
-    reached = np.mean([shares(times[envs == env], at) for env in np.unique(envs)], axis=0)
-    axis.plot(
-        at,
-        reached,
-        linestyle=look.linestyle,
-        color=look.colour,
-        marker=look.marker,
-        markersize=3.5,
-        markevery=12,
-        drawstyle="steps-post",
-        label=for_figure(name),
-    )
 
 
 @on_paper
@@ -529,17 +470,8 @@ def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
 
     step = max(1, len(shown.x) // MARKERS_A_LINE)
     first = int(step * (0.31 * len(axis.lines) % 1.0))  # so that markers of lines that coincide do not
-    axis.plot(
-        shown.x,
-        shown.mean,
-        linestyle=look.linestyle,
-        marker=look.marker,
-        markevery=(first, step),
-        markeredgecolor="white",
-        markeredgewidth=0.4,
-        color=look.colour,
-        label=for_figure(label),
-    )
+    style = {"markevery": (first, step), "markeredgecolor": "white", "markeredgewidth": 0.4, **look.of_line}
+    axis.plot(shown.x, shown.mean, label=for_figure(label), **style)
     if shown.low is not None and shown.high is not None:
         axis.fill_between(shown.x, shown.low, shown.high, color=look.colour, alpha=0.15, linewidth=0)
     if len(shown.runs):
@@ -561,17 +493,6 @@ def scale_to_lines(axis: Axes) -> None:
         heights = all_heights
     margin = 0.1 * np.ptp(heights) + 1e-9
     axis.set_ylim(heights.min() - margin, heights.max() + margin)
-
-
-@on_paper
-def legend_below(axis: Axes, columns: int = 1) -> None:
-    """The legend of one panel, below its axis."""
-    from matplotlib.transforms import ScaledTranslation
-
-    figure = axis.get_figure(root=True)
-    assert figure is not None
-    below = axis.transAxes + ScaledTranslation(0, -0.42, figure.dpi_scale_trans)  # inches: what ticks and title need
-    axis.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, borderaxespad=0, ncols=columns)
 
 
 @on_paper

@@ -96,32 +96,20 @@ class Cell(NamedTuple):
         return f"{self.text} {self.detail}" if self.detail else self.text
 
 
-class Column(NamedTuple):
-    """The title of a column, and what is in it: a name by which code asks for it."""
-
-    title: str
-    name: str = ""
-
-
 class Table(NamedTuple):
-    """Columns, and rows of as many cells; the first cell of a row says whose it is."""
+    """Titles of columns, and rows of as many cells; the first cell of a row says whose it is."""
 
-    columns: list[Column]
+    header: list[str]
     rows: list[list[Cell]]
-
-    @property
-    def header(self) -> list[str]:
-        """The titles of the columns."""
-        return [column.title for column in self.columns]
 
     @property
     def lines(self) -> list[list[str]]:
         """The rows, each cell in one text."""
         return [list(map(str, row)) for row in self.rows]
 
-    def column(self, name: str) -> list[Cell]:
-        """The cells of the column of a name."""
-        (place,) = (place for place, column in enumerate(self.columns) if column.name == name)
+    def column(self, title: str) -> list[Cell]:
+        """The cells of a column."""
+        place = self.header.index(title)
         return [row[place] for row in self.rows]
 
 
@@ -129,11 +117,8 @@ CaptionedTable = tuple[str, Table]
 
 
 def table_of(titles: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
-    """A table whose columns nobody asks for by name, and in which texts are cells of their own."""
-    return Table(
-        [Column(title) for title in titles],
-        [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows],
-    )
+    """A table of cells, and of texts that become cells."""
+    return Table(list(titles), [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows])
 
 
 def data_frames(board: Leaderboard) -> dict[str, pl.DataFrame]:
@@ -178,9 +163,9 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
     best = _best_of(agents)
     rows = [
         [
-            Cell(printable(row["agent"])),
-            Cell(f"{row['envs']} of {row['of']}"),
-            _with(Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"])), _failures(board, group, row["agent"])),
+            printable(row["agent"]),
+            f"{row['envs']} of {row['of']}",
+            Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"]), _failures(board, group, row["agent"])),
             *(
                 _metric_cell(row, name)._replace(best=row["envs"] == row["of"] and best.get(name) == row[name])
                 for name in columns
@@ -188,7 +173,7 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
         ]
         for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
     ]
-    return Table([Column(name) for name in ("agent", "envs", "seeds")] + [Column(OVERALL[n], n) for n in columns], rows)
+    return table_of(["agent", "envs", "seeds", *(OVERALL[name] for name in columns)], rows)
 
 
 def _best_of(agents: pl.DataFrame) -> dict[str, float]:
@@ -203,16 +188,9 @@ def with_ranks(table: Table, found: Ranking | str) -> Table:
     if isinstance(found, str):
         return table
     letters = {printable(agent): text for agent, text in found.letters.items()}
-    ranks = {printable(agent): rank for agent, rank in zip(found.agents, found.ranks, strict=True)}
-    rows = [
-        [
-            *row,
-            Cell(f"{ranks[row[0].text]:.2f}" if row[0].text in ranks else MISSING),
-            Cell(letters.get(row[0].text, MISSING)),
-        ]
-        for row in table.rows
-    ]
-    return Table([*table.columns, Column("mean rank"), Column("not told apart")], rows)
+    ranks = {printable(agent): f"{rank:.2f}" for agent, rank in zip(found.agents, found.ranks, strict=True)}
+    rows = [[*row, *(values.get(row[0].text, MISSING) for values in (ranks, letters))] for row in table.rows]
+    return table_of([*table.header, "mean rank", "not told apart"], rows)
 
 
 def _failures(board: Leaderboard, group: str, agent: str) -> str:
@@ -271,9 +249,7 @@ def env_table(board: Leaderboard, env: str) -> Table:
     rows = [
         [
             printable(row["agent"]),
-            _with(
-                Cell(_seeds(board, row["seeds"], row["seeds"])), f"({row['failed']} failed)" if row["failed"] else ""
-            ),
+            Cell(_seeds(board, row["seeds"], row["seeds"]), f"({row['failed']} failed)" if row["failed"] else ""),
             *(_metric(row, name) for name in titles),
         ]
         for row in found.iter_rows(named=True)
@@ -307,31 +283,23 @@ def number(mean: float | None, half: float | None) -> Cell:
     return Cell(f"{mean:,.{decimals}f}", f"± {half:,.{decimals}f}", mean)
 
 
-def _with(cell: Cell, remark: str) -> Cell:
-    """The cell with a remark behind its interval."""
-    return cell._replace(detail=f"{cell.detail} {remark}".strip())
-
-
 def score_table(board: Leaderboard, mode: str) -> Table:
     """Scores of the recommendation: one row per environment, one column per agent; the best of each row marked."""
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs, agents = (rows[name].unique().sort().to_list() for name in ("env", "agent"))
-    found = {(row["env"], row["agent"]): row for row in rows.iter_rows(named=True)}
-    body = [[printable(env), *_marked(_score(board, found.get((env, agent))) for agent in agents)] for env in envs]
+    scores: dict[str, dict[str, Cell]] = {env: {} for env in envs}
+    for row in rows.filter(pl.col("score").is_not_null()).iter_rows(named=True):
+        cell, seeds = (
+            number(row["score"], row["score_half"]),
+            f"({row['seeds']})" if row["seeds"] != board.seeds else "",
+        )
+        scores[row["env"]][row["agent"]] = cell._replace(detail=f"{cell.detail} {seeds}".strip())
+    for cells in scores.values():
+        values = [cell.value for cell in cells.values() if cell.value is not None]
+        for agent, cell in cells.items() if len(values) > 1 else ():
+            cells[agent] = cell._replace(best=cell.value == max(values))
+    body = [[printable(env), *(scores[env].get(agent, MISSING) for agent in agents)] for env in envs]
     return table_of(["environment", *map(printable, agents)], body)
-
-
-def _score(board: Leaderboard, row: dict[str, Any] | None) -> Cell:
-    if row is None or row["score"] is None:
-        return Cell(MISSING)
-    return _with(number(row["score"], row["score_half"]), f"({row['seeds']})" if row["seeds"] != board.seeds else "")
-
-
-def _marked(cells: Iterable[Cell]) -> list[Cell]:
-    """Cells of which the highest values are the best, where there is more than one to compare."""
-    found = list(cells)
-    known = [cell.value for cell in found if cell.value is not None]
-    return [cell._replace(best=len(known) > 1 and cell.value == max(known)) for cell in found]
 
 
 def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Table:
