@@ -82,9 +82,28 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
     shared = Spec.parse(agent)
     stated = [(run, _stated_value(run, shared, parameter)) for run in runs if run.status != "skipped"]
     candidates = [(run, value) for run, value in stated if value is not None]
-    envs, values, seeds = _grid(candidates, shared, parameter)
+    if strange := [value for _, value in candidates if not isinstance(value, int | float)]:  # perhaps not hashable
+        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(shown, strange))}")
+    envs, seeds = sorted({run.env for run, _ in candidates}), sorted({run.seed for run, _ in candidates})
+    values: list[float] = sorted({value for _, value in candidates})
+    for count, what in ((len(values), f"values of {parameter}"), (len(envs), "environments")):
+        if count < 2:
+            raise ArgumentError(
+                f"the choice needs runs of {shared} with at least two {what}; found {count}. "
+                f"Sweep it with {parameter}=VALUE among its parameters, once for each value"
+            )
     _require_free(envs, seeds)
-    cells = _finished_cells(candidates, parameter)
+    cells: dict[Cell, Run] = {}
+    for run, value in candidates:
+        if run.status != "finished" or run.unverified:
+            continue
+        other = cells.setdefault((run.env, value, run.seed), run)
+        if other is not run:
+            both = (f"{one.agent} with {one.horizon} rounds by version {one.version}" for one in (other, run))
+            raise ArgumentError(
+                f"there are two runs of {parameter}={value!r} on {run.env} with seed {run.seed}: "
+                f"{', and '.join(both)}; give those of one sweep"
+            )
     _require_complete(cells, envs, values, seeds, parameter)
     # environments x values, the seeds averaged out
     scores = np.array(
@@ -125,26 +144,10 @@ def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
     return value if keywords == shared.keywords else None
 
 
-def _grid(candidates: list[tuple[Run, Any]], shared: Spec, parameter: str) -> tuple[list[str], list[float], list[int]]:
-    """Environments, values and seeds that occur, each sorted."""
-    if strange := [value for _, value in candidates if not isinstance(value, int | float)]:  # perhaps not hashable
-        raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(shown, strange))}")
-    found = {value for _, value in candidates}
-    envs = sorted({run.env for run, _ in candidates})
-    for count, what in ((len(found), f"values of {parameter}"), (len(envs), "environments")):
-        if count < 2:
-            raise ArgumentError(
-                f"the choice needs runs of {shared} with at least two {what}; found {count}. "
-                f"Sweep it with {parameter}=VALUE among its parameters, once for each value"
-            )
-    return envs, sorted(found), sorted({run.seed for run, _ in candidates})
-
-
 def _require_free(envs: Iterable[str], seeds: Iterable[int]) -> None:
     """What is chosen by seeds that judge it is judged too well."""
-    instances = {env: Spec.told(env).keywords.get(INSTANCE_SEED) for env in envs}
     kept = [f"seed {seed}" for seed in seeds if seed in PUBLICATION]
-    kept += [env for env, instance in instances.items() if instance in PUBLICATION]
+    kept += [env for env in envs if Spec.told(env).keywords.get(INSTANCE_SEED) in PUBLICATION]
     if kept:
         raise ArgumentError(
             f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1} are for published verdicts alone, and "
@@ -153,34 +156,16 @@ def _require_free(envs: Iterable[str], seeds: Iterable[int]) -> None:
         )
 
 
-def _finished_cells(candidates: list[tuple[Run, Any]], parameter: str) -> dict[Cell, Run]:
-    cells: dict[Cell, Run] = {}
-    for run, value in candidates:
-        if run.status != "finished" or run.unverified:
-            continue
-        other = cells.setdefault((run.env, value, run.seed), run)
-        if other is not run:
-            raise ArgumentError(
-                f"there are two runs of {parameter}={value!r} on {run.env} with seed {run.seed}: "
-                f"{_origin(other)}, and {_origin(run)}; give those of one sweep"
-            )
-    return cells
-
-
-def _origin(run: Run) -> str:
-    return f"{run.agent} with {run.horizon} rounds by version {run.version}"
-
-
 def _require_complete(
     cells: Mapping[Cell, Run], envs: list[str], values: list[float], seeds: list[int], parameter: str
 ) -> None:
     """Means over different seeds or environments would not be comparable, so nothing may be missing."""
-    missing: dict[str, list[int]] = {}
+    missing: dict[str, list[str]] = {}
     for env, value, seed in product(envs, values, seeds):
         if (env, value, seed) not in cells:
-            missing.setdefault(f"{parameter}={value!r} on {env}", []).append(seed)
+            missing.setdefault(f"{parameter}={value!r} on {env}", []).append(str(seed))
     if missing:
-        named = [f"{pair}, seeds {', '.join(map(str, lacking))}" for pair, lacking in missing.items()]
+        named = [f"{pair}, seeds {', '.join(lacking)}" for pair, lacking in missing.items()]
         more = f"; and {len(named) - SHOWN_PROBLEMS} more" if len(named) > SHOWN_PROBLEMS else ""
         raise ArgumentError(f"finished runs are missing: {'; '.join(named[:SHOWN_PROBLEMS])}{more}")
 
@@ -194,14 +179,8 @@ def write_choice(path: Path, choice: Choice, command: str) -> None:
         ArgumentError: if the path is no name of a YAML file, or of one that is no such file.
     """
     stored = _load(require_file(path, ".yaml", ".yml"))
-    record = {
-        "chosen": choice.chosen,
-        "candidates": list(choice.candidates),
-        "seeds": list(choice.seeds),
-        "horizons": list(choice.horizons),
-        "versions": list(choice.versions),
-        "command": command,
-    }
+    lists = {name: list(getattr(choice, name)) for name in ("candidates", "seeds", "horizons", "versions")}
+    record = {"chosen": choice.chosen, **lists, "command": command}
     stored.setdefault(choice.agent, {}).setdefault(choice.parameter, {})[choice.metric] = record
     write_text(path, yaml.safe_dump(stored, sort_keys=False, default_flow_style=None, width=100))
 

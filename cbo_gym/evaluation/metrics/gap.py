@@ -132,17 +132,23 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
     found = {name: np.full(len(runs), np.nan) for name in GAPS}
     if "slice" in runs[0].columns:  # whose rounds have no one reference
         return found | {OVER_TIME: np.array([mean_slice_gap(run) for run in runs])}
-    for version, initial, values_of, references in (
-        (EXPECTED, [run.initial_expected for run in runs], _best_expected, [run.optimum for run in runs]),
-        (SURVEY, [run.initial_reward for run in runs], _rewards, [_survey_reference(run) for run in runs]),
-    ):
-        known = [place for place, one in enumerate(initial) if one is not None]
-        if known:
-            start = np.array([initial[place] for place in known], dtype=float)
-            reference = np.array([references[place] for place in known])
-            values = values_of([runs[place] for place in known], reference)
-            for name, those in _at_budgets(version, values, start, reference).items():
-                found[name][known] = those
+    for version in (EXPECTED, SURVEY):
+        start = "initial_expected" if version == EXPECTED else "initial_reward"
+        known = [place for place, run in enumerate(runs) if getattr(run, start) is not None]
+        if not known:
+            continue
+        own = [runs[place] for place in known]
+        initial = np.array([getattr(run, start) for run in own], dtype=float)
+        if version == EXPECTED:
+            reference = np.array([run.optimum for run in own])
+            values = reference[:, None] - stacked(own, ["best_so_far_regret"])["best_so_far_regret"]
+        else:
+            reference = np.array([own_references().get(run.env, run.optimum) for run in own])
+            curves = stacked(own, ["reward", *(["feasible"] if own[0].is_constrained else [])])
+            values = np.where(curves.get("feasible", True), curves["reward"], -np.inf)
+        for budget in (budget for budget in BUDGETS if budget <= values.shape[-1]):
+            found[f"{version}gap_{budget}"][known] = gap(values[:, :budget], initial, reference)
+            found[f"{version}pa_gap_{budget}"][known] = path_aware_gap(values[:, :budget], initial, reference)
     return found
 
 
@@ -157,25 +163,3 @@ def slice_gaps(run: Run) -> Array:
 def mean_slice_gap(run: Run) -> float:
     """The mean of :func:`slice_gaps`, by which methods are compared over time."""
     return float(slice_gaps(run).mean())
-
-
-def _best_expected(runs: Sequence[Run], optima: Array) -> Array:
-    return optima[:, None] - stacked(runs, ["best_so_far_regret"])["best_so_far_regret"]
-
-
-def _rewards(runs: Sequence[Run], _: Array) -> Array:
-    curves = stacked(runs, ["reward", *(["feasible"] if runs[0].is_constrained else [])])
-    return np.where(curves["feasible"], curves["reward"], -np.inf) if "feasible" in curves else curves["reward"]
-
-
-def _survey_reference(run: Run) -> float:
-    return own_references().get(run.env, run.optimum)
-
-
-def _at_budgets(version: str, values: Array, initial: Array, reference: Array) -> dict[str, Array]:
-    found: dict[str, Array] = {}
-    for budget in BUDGETS:
-        if budget <= values.shape[-1]:
-            found[f"{version}gap_{budget}"] = gap(values[:, :budget], initial, reference)
-            found[f"{version}pa_gap_{budget}"] = path_aware_gap(values[:, :budget], initial, reference)
-    return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -81,7 +81,8 @@ class Metric:
         title: as tables name it.
         of: what it is a number of.
         values: called with runs; their numbers, shape ``(runs,)``, or None where such runs have none. NaN is of a run
-            that has none, infinity (of a censored metric) of one that did not get there.
+            that has none, infinity (of a censored metric) of one that did not get there. By default the last values of
+            the runs' column of the metric's name.
         best: of several, ``min`` or ``max``; None where neither is better.
         unit: empty for a number without one; ``reward`` for that of the environment.
         shown: in the table of an environment always, only where some agent has a number, or never.
@@ -94,17 +95,13 @@ class Metric:
 
     title: str
     of: Of
-    values: Callable[[Ends], Array | None]
+    values: Callable[[Ends], Array | None] | None = None
     best: Callable[[Any], Any] | None = min
     unit: str = ""
     shown: Literal["always", "where any", "never"] = "always"
     censored: bool = False
     over_envs: Literal["interval", "mean", ""] = ""
     expendable: int = 0
-
-
-def _at_end(name: str) -> Callable[[Ends], Array | None]:
-    return lambda ends: ends.last(name)
 
 
 def _score(ends: Ends) -> Array:
@@ -126,10 +123,6 @@ def _rounds_to_goal(ends: Ends) -> Array | None:
     return first_rounds(ends.score(ends.of("optimum")[:, None] - ends.curve("best_so_far_regret")) >= GOAL)
 
 
-def _run_seconds(ends: Ends) -> Array:
-    return ends.of("reset_seconds") + ends.seconds * ends.runs[0].horizon
-
-
 def _feasible_share(ends: Ends) -> Array | None:
     return ends.curve("feasible").mean(axis=-1) if "feasible" in ends.columns else None
 
@@ -138,26 +131,24 @@ def _total_cost(ends: Ends) -> Array | None:
     return np.array([pl.Series(row).sum() for row in ends.curve("cost")]) if "cost" in ends.columns else None
 
 
-def _gap(name: str) -> Callable[[Ends], Array]:
-    return lambda ends: ends.gaps[name]
+def _gap(name: str, ends: Ends) -> Array:
+    return ends.gaps[name]
 
 
-def _part_of_seconds(name: str) -> Callable[[Ends], Array]:
-    return lambda ends: np.array([pl.Series(row).mean() for row in ends.curve(name)])
+def _mean(name: str, ends: Ends) -> Array:
+    return np.array([pl.Series(row).mean() for row in ends.curve(name)])
 
 
-def _named(name: str) -> str:
+def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
 #: name of its column -> the metric, in the order of the columns
 METRICS: dict[str, Metric] = {
-    "average_regret": Metric("average regret", "play", _at_end("average_regret"), unit="reward"),
-    "simple_regret": Metric("simple regret", "recommendation", _at_end("simple_regret"), unit="reward", expendable=4),
-    "best_so_far_regret": Metric(
-        "best-so-far regret", "best so far", _at_end("best_so_far_regret"), unit="reward", expendable=5
-    ),
-    "cumulative_regret": Metric("cumulative regret", "play", _at_end("cumulative_regret"), unit="reward", expendable=6),
+    "average_regret": Metric("average regret", "play", unit="reward"),
+    "simple_regret": Metric("simple regret", "recommendation", unit="reward", expendable=4),
+    "best_so_far_regret": Metric("best-so-far regret", "best so far", unit="reward", expendable=5),
+    "cumulative_regret": Metric("cumulative regret", "play", unit="reward", expendable=6),
     "score": Metric("score of recommendation", "recommendation", _score, max, over_envs="interval", expendable=1),
     "average_score": Metric("score of play", "play", _average_score, max, over_envs="interval", expendable=2),
     "seconds": Metric("seconds a round", "agent", lambda ends: ends.seconds, unit="s", over_envs="mean", expendable=3),
@@ -167,18 +158,22 @@ METRICS: dict[str, Metric] = {
     ),
     "total_cost": Metric("total cost", "task", _total_cost, shown="where any"),
     "feasible_share": Metric("feasible actions", "play", _feasible_share, max, shown="where any"),
-    "gd_plus": Metric("GD+", "recommendation", _at_end("gd_plus"), shown="where any"),
-    "igd_plus": Metric("IGD+", "recommendation", _at_end("igd_plus"), shown="where any"),
+    "gd_plus": Metric("GD+", "recommendation", shown="where any"),
+    "igd_plus": Metric("IGD+", "recommendation", shown="where any"),
     **{
-        name: Metric(_named(name), "best so far", _gap(name), max, shown="never", over_envs="interval") for name in GAPS
+        name: Metric(_words(name), "best so far", partial(_gap, name), max, shown="never", over_envs="interval")
+        for name in GAPS
     },
-    "run_seconds": Metric("seconds a run", "agent", _run_seconds, unit="s", shown="never", over_envs="mean"),
-    **{name: Metric(_named(name), "agent", _part_of_seconds(name), unit="s", shown="never") for name in SECONDS},
+    "run_seconds": Metric(
+        "seconds a run", "agent", lambda ends: ends.of("reset_seconds") + ends.seconds * ends.runs[0].horizon, unit="s",
+        shown="never", over_envs="mean",
+    ),
+    **{name: Metric(_words(name), "agent", partial(_mean, name), unit="s", shown="never") for name in SECONDS},
 }  # fmt: skip
 
 
 def numbers_of(runs: Sequence[Run]) -> dict[str, Array]:
     """All metrics of finished runs with one horizon and the same columns, each of shape ``(runs,)``."""
     ends = Ends(runs)
-    found = {name: metric.values(ends) for name, metric in METRICS.items()}
+    found = {name: metric.values(ends) if metric.values else ends.last(name) for name, metric in METRICS.items()}
     return {name: np.full(len(runs), np.nan) if values is None else values for name, values in found.items()}
