@@ -38,15 +38,19 @@ def test_the_mean_is_that_of_the_environments_means():
     assert mean(scores, equal_weights(scores)) == pytest.approx((0.5 + 0.25) / 2)
 
 
-def test_interquartile_mean_by_hand():
-    scores = np.array([[9.0, 0.2], [0.4, -7.0]])
-    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx(0.3)
-    # of three values the middle half reaches from 1/4 to 3/4: 1/12 of the first, 1/3 of the second, 1/12 of the third
-    scores = np.array([[3.0, 0.0, 1.0]])
-    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx((0 / 12 + 1 / 3 + 3 / 12) / 0.5)
-    # weights 1/2 | 1/4, 1/4: the middle half is half of the first environment's run and the lower one of the other
-    scores = np.array([[1.0, NAN], [2.0, 100.0]])
-    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx((1.0 + 2.0) / 2)
+@pytest.mark.parametrize(
+    ("scores", "by_hand"),
+    [
+        ([[9.0, 0.2], [0.4, -7.0]], 0.3),
+        # the middle half reaches from 1/4 to 3/4: 1/12 of the first, 1/3 of the second, 1/12 of the third
+        ([[3.0, 0.0, 1.0]], (0 / 12 + 1 / 3 + 3 / 12) / 0.5),
+        # weights 1/2 | 1/4, 1/4: the middle half is half of the first environment's run and the lower one of the other
+        ([[1.0, NAN], [2.0, 100.0]], (1.0 + 2.0) / 2),
+    ],
+)
+def test_interquartile_mean_by_hand(scores, by_hand):
+    scores = np.array(scores)
+    assert interquartile_mean(scores, equal_weights(scores)) == pytest.approx(by_hand)
 
 
 def test_interquartile_mean_is_the_trimmed_mean(rng):
@@ -67,20 +71,15 @@ def test_probability_of_improvement_by_hand():
     expected = ((1 + 0.5 + 3) / 6 + 0.5) / 2
     assert probability_of_improvement(scores, others, weights, other_weights) == pytest.approx(expected)
     assert probability_of_improvement(others, scores, other_weights, weights) == pytest.approx(1 - expected)
+    with pytest.raises(ValueError, match="given 1 and 2"):
+        probability_of_improvement(scores[:1], others, weights[:1], other_weights)
 
 
 def test_probability_of_improvement_is_the_mann_whitney_statistic(rng):
     scores, others = rng.integers(5, size=(4, 6)).astype(float), rng.integers(5, size=(4, 9)).astype(float)
-    both = zip(scores, others, strict=True)
-    expected = np.mean([stats.mannwhitneyu(x, y).statistic / (6 * 9) for x, y in both])
+    expected = np.mean([stats.mannwhitneyu(x, y).statistic / (6 * 9) for x, y in zip(scores, others, strict=True)])
     value = probability_of_improvement(scores, others, equal_weights(scores), equal_weights(others))
     assert value == pytest.approx(expected)
-
-
-def test_probability_of_improvement_needs_the_same_environments():
-    one, two = np.ones((1, 2)), np.ones((2, 2))
-    with pytest.raises(ValueError, match="given 1 and 2"):
-        probability_of_improvement(one, two, equal_weights(one), equal_weights(two))
 
 
 def test_draws_are_resamples_of_every_environment(rng):
@@ -94,9 +93,6 @@ def test_draws_are_resamples_of_every_environment(rng):
     # of 2 draws among 3 runs: a binomial number of copies
     assert copies[:, 0, 0].mean() == pytest.approx(2 / 3, abs=5 * np.sqrt(4 / 9 / 5000))
     assert copies[:, 0, 0].var() == pytest.approx(4 / 9, rel=0.1)
-
-
-def test_a_single_run_is_every_draw(rng):
     np.testing.assert_array_equal(bootstrap_weights(np.array([[NAN, 0.3]]), 3, rng), [[[0, 1]]] * 3)
 
 

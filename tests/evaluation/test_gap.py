@@ -26,6 +26,11 @@ def test_by_hand():
     # i = 1/4, 1/2, 1/2, 1/2 and t* = 2
     assert gap([4.0, 6.0, 6.0, 3.0], 2.0, 10.0) == pytest.approx((0.5 + 2 / 4) / 1.75)
     assert path_aware_gap([4.0, 6.0, 6.0, 3.0], 2.0, 10.0) == pytest.approx((0.25 * 4 + 0.5 * (3 + 2 + 1)) / 4 / 4)
+    many = np.random.default_rng(0).normal(size=(3, 5, 20))
+    for function in (gap, path_aware_gap):
+        found = function(many, -1.0, 2.0)
+        assert found.shape == (3, 5)
+        assert found[1, 2] == function(many[1, 2], -1.0, 2.0)
 
 
 @pytest.mark.parametrize("rounds", [1, 4, 100])
@@ -36,17 +41,23 @@ def test_the_ends_of_the_scales(rounds):
     assert gap(-best, 0.0, 1.0) == path_aware_gap(-best, 0.0, 1.0) == 0.0
 
 
-def test_luck_beyond_the_reference_is_cut_off_but_tells_when_it_came():
-    assert gap([1.0, 3.0], 0.0, 2.0) == pytest.approx((1.0 + 0.0) / 1.5)
-    assert path_aware_gap([1.0, 3.0], 0.0, 2.0) == pytest.approx((0.5 * 2 / 2 + 1.0 * 1 / 2) / 2)
-
-
-def test_a_start_at_the_reference_or_beyond():
-    """As the survey has it: all of the way with any improvement, else none."""
-    assert gap([1.0, 2.5], 2.0, 2.0) == pytest.approx(1.0 / 1.5)
-    assert gap([1.0, 2.0], 2.0, 1.0) == 0.0
-    assert gap([1.0, 2.5], 2.0, 1.0) == pytest.approx(1.0 / 1.5)
-    assert path_aware_gap([2.5, 1.0], 2.0, 2.0) == pytest.approx(0.75)
+@pytest.mark.parametrize(
+    ("values", "initial", "reference", "gap_by_hand", "path_by_hand"),
+    [
+        # luck beyond the reference is cut off, but tells when it came
+        ([1.0, 3.0], 0.0, 2.0, (1.0 + 0.0) / 1.5, (0.5 * 2 / 2 + 1.0 * 1 / 2) / 2),
+        # a start at the reference or beyond, as the survey has it: all of the way with any improvement, else none
+        ([1.0, 2.5], 2.0, 2.0, 1.0 / 1.5, 0.25),
+        ([2.5, 1.0], 2.0, 2.0, 1.0, 0.75),
+        ([1.0, 2.0], 2.0, 1.0, 0.0, 0.0),
+        ([1.0, 2.5], 2.0, 1.0, 1.0 / 1.5, 0.25),
+        # an improvement by rounding is none
+        ([0.5, 0.5 + 1e-12], 0.0, 1.0, (0.5 + 1 / 2) / 1.5, 0.5 * 0.75),
+    ],
+)
+def test_at_the_edges(values, initial, reference, gap_by_hand, path_by_hand):
+    assert gap(values, initial, reference) == pytest.approx(gap_by_hand)
+    assert path_aware_gap(values, initial, reference) == pytest.approx(path_by_hand)
 
 
 def test_over_time_every_slice_counts_by_itself():
@@ -60,6 +71,8 @@ def test_over_time_every_slice_counts_by_itself():
     assert beyond == pytest.approx(1.0), "luck beyond the reference is the whole way, and came at once"
     with pytest.raises(ArgumentError, match="at least one round"):
         gap_over_time([], [], [], [])
+    with pytest.raises(ArgumentError, match="at least one round"):
+        gap([], 0.0, 1.0)
 
 
 def test_many_runs_at_once():
@@ -69,15 +82,6 @@ def test_many_runs_at_once():
         assert found.shape == (3, 5)
         assert found[1, 2] == function(values[1, 2], -1.0, 2.0)
         assert ((found >= 0.0) & (found <= 1.0)).all()
-
-
-def test_improvements_by_rounding_are_none():
-    assert gap([0.5, 0.5 + 1e-12], 0.0, 1.0) == gap([0.5, 0.5], 0.0, 1.0)
-
-
-def test_without_rounds():
-    with pytest.raises(ArgumentError, match="at least one round"):
-        gap([], 0.0, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +138,4 @@ def test_columns_tables_and_report(played, tmp_path):
     assert [row[0] for row in rows] == ["A", "B"]
     page = write_report(board, tmp_path, formats=["png"]).read_text(encoding="utf-8")
     assert page.partition('<section id="gap"')[2].partition("</section>")[0].count("<table") == 4
-
-
-def test_environments_of_other_suites_have_no_table(played):
-    assert gap_tables(leaderboard([replace(played, env="CBO/ToyGraph-v0")])) == {}
+    assert gap_tables(leaderboard([replace(played, env="CBO/ToyGraph-v0")])) == {}, "of another suite"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cbo_gym.agents.zoo import zoo
-from cbo_gym.errors import printable
 from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, looks, shortened
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB
@@ -67,7 +66,6 @@ def test_labels_are_text_and_not_markup_for_figures():
     assert for_figure("a$b$") == r"a\$b\$"
     assert for_figure("_a").strip() == "_a"
     assert not for_figure("_a").startswith("_")  # which legends leave out
-    assert printable("a\x00b\u2028") == r"a\x00b\u2028"
 
 
 def test_file_names_are_plain_and_differ():

@@ -18,18 +18,13 @@ EXPECTED = np.array([4.0, 9.0, 7.0])
         (regret.best_so_far_regret, [6.0, 1.0, 1.0]),
         (regret.simple_regret, [6.0, 1.0, 3.0]),
         (regret.pseudo_regret, [6.0, 1.0, 3.0]),
+        (lambda _, expected: regret.average_reward(expected), [4.0, 6.5, 20.0 / 3.0]),
+        (lambda optimum, expected: regret.normalised_score(optimum, 2.0, expected), [0.25, 0.875, 0.625]),
     ],
 )
-def test_regrets_by_hand(function, by_hand):
+def test_by_hand_with_the_rounds_on_the_last_axis(function, by_hand):
     np.testing.assert_allclose(function(OPTIMUM, EXPECTED), by_hand)
-
-
-def test_average_reward_by_hand():
-    np.testing.assert_allclose(regret.average_reward(EXPECTED), [4.0, 6.5, 20.0 / 3.0])
-
-
-def test_normalised_score_by_hand():
-    np.testing.assert_allclose(regret.normalised_score(OPTIMUM, 2.0, EXPECTED), [0.25, 0.875, 0.625])
+    np.testing.assert_allclose(function(OPTIMUM, np.stack([EXPECTED[::-1], EXPECTED]))[1], by_hand)
 
 
 def test_normalised_score_needs_a_gap():
@@ -37,18 +32,7 @@ def test_normalised_score_needs_a_gap():
         regret.normalised_score(1.0, 1.0, EXPECTED)
 
 
-def test_selection_frequencies_by_hand():
+def test_frequencies_by_hand():
     np.testing.assert_allclose(regret.selection_frequencies([0, 2, 2, 1], 4), [0.25, 0.25, 0.5, 0.0])
-
-
-def test_running_frequencies_by_hand():
     found = regret.running_frequencies([0, 2, 2, 1], 3)
     np.testing.assert_allclose(found, [[1, 0, 0], [1 / 2, 0, 1 / 2], [1 / 3, 0, 2 / 3], [1 / 4, 1 / 4, 1 / 2]])
-    np.testing.assert_allclose(found[-1], regret.selection_frequencies([0, 2, 2, 1], 3))
-
-
-def test_rounds_are_on_the_last_axis():
-    runs = np.stack([EXPECTED, EXPECTED[::-1]])
-    np.testing.assert_allclose(regret.cumulative_regret(OPTIMUM, runs), [[6.0, 7.0, 10.0], [3.0, 4.0, 10.0]])
-    np.testing.assert_allclose(regret.best_so_far_regret(OPTIMUM, runs), [[6.0, 1.0, 1.0], [3.0, 1.0, 1.0]])
-    np.testing.assert_allclose(regret.average_reward(runs)[:, -1], [20 / 3, 20 / 3])

@@ -1,4 +1,4 @@
-"""Dominance, hypervolume and distances against hand-computed cases, definitions, and pymoo where it is installed."""
+"""Dominance, hypervolume and distances against hand-computed cases and definitions."""
 
 from __future__ import annotations
 
@@ -58,22 +58,6 @@ def test_distances_by_hand() -> None:
     assert inverted_generational_distance_plus(vectors, front) == 1.5
     assert inverted_generational_distance_plus(vectors[:1], front) == 3.0
     assert generational_distance_plus(front, front) == inverted_generational_distance_plus(front, front) == 0.0
-
-
-def test_as_pymoo_has_them() -> None:
-    hv, gd, igd = (
-        pytest.importorskip(f"pymoo.indicators.{name}") for name in ("hv", "gd_plus", "igd_plus")
-    )  # which minimise
-    rng = np.random.default_rng(2)
-    for m in (2, 3, 4):
-        for count in (1, 5, 40):
-            vectors, front = rng.random((count, m)).round(2), rng.random((7, m))
-            reference = np.full(m, 0.1)
-            assert hypervolume(vectors, reference) == pytest.approx(hv.HV(ref_point=-reference)(-vectors), abs=1e-9)
-            assert generational_distance_plus(vectors, front) == pytest.approx(gd.GDPlus(-front)(-vectors), abs=1e-12)
-            assert inverted_generational_distance_plus(vectors, front) == pytest.approx(
-                igd.IGDPlus(-front)(-vectors), abs=1e-12
-            )
 
 
 def test_what_is_spread_out_holds_the_ends() -> None:
