@@ -73,13 +73,13 @@ def search_pareto_set(
         for place in np.unique(box):
             rows = points[box == place]
             made.append(ParetoSet(box[box == place], rows, functions[place](rows[:, columns[place]])))
-        return ParetoSet(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
+        return _joined(made)
 
     def evolved(archive: ParetoSet, among: Array, most: int, count: int) -> ParetoSet:
         reference, reached = archive.vectors.min(axis=0) - np.ptp(archive.vectors, axis=0), 0.0
         for generation in range(most):
             box, points = _children(archive, among, count, rng)
-            archive = _best(_joined(archive, worth(box, points)), size)
+            archive = _best(_joined([archive, worth(box, points)]), size)
             if generation % PATIENCE == PATIENCE - 1:
                 before, reached = reached, hypervolume(archive.vectors, reference)
                 if reached - before <= gain * reached:
@@ -91,7 +91,7 @@ def search_pareto_set(
         first = rng.random((FIRST if box else 1, width))
         alone = _best(worth(np.full(len(first), place), first), size)
         found.append(evolved(alone, np.array([place]), ALONE if len(columns) > 1 and box else 0, children // 2))
-    together = _best(ParetoSet(*(np.concatenate(parts) for parts in zip(*found, strict=True))), size)
+    together = _best(_joined(found), size)
     return evolved(together, np.arange(len(columns)), generations, children)
 
 
@@ -115,8 +115,8 @@ def _thinned(vectors: Array, size: int) -> Array:
     return np.union1d(kept, extreme)
 
 
-def _joined(one: ParetoSet, other: ParetoSet) -> ParetoSet:
-    return ParetoSet(*(np.concatenate(parts) for parts in zip(one, other, strict=True)))
+def _joined(sets: Sequence[ParetoSet]) -> ParetoSet:
+    return ParetoSet(*(np.concatenate(parts) for parts in zip(*sets, strict=True)))
 
 
 def _children(parents: ParetoSet, boxes: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -86,7 +86,7 @@ def test_comparisons_show_every_agent_with_labelled_axes():
     runs.append(made_up_run("Once", 0, [0.9], envs[0]))  # without an interval, and on one environment
     board = leaderboard(runs)
     scores, matrix = plots.score_intervals(board, "soft").axes[0], plots.improvement_matrix(board, "soft").axes[0]
-    profiles = plots.performance_profiles(board, "soft")
+    profiles = board.plot("profiles", "soft")
     ranks = plots.critical_differences(ranking(board, "soft")).axes[0]
     agents = board.overall["agent"].to_list()
     assert [label.get_text().split()[0] for label in scores.get_yticklabels()] == agents

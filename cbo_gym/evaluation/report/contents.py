@@ -13,37 +13,10 @@ from cbo_gym.errors import printable
 from cbo_gym.evaluation.compare.leaderboard import ALL_MODES, Leaderboard
 from cbo_gym.evaluation.compare.significance import TEST, Ranking, ranking
 from cbo_gym.evaluation.metrics.targets import has_targets
-from cbo_gym.evaluation.report import plots
-from cbo_gym.evaluation.report.curves import (
-    CostPaid,
-    CurvesFigure,
-    Horizontal,
-    Looks,
-    Rounds,
-    by_env,
-    choice_figure,
-    has_costs,
-    profile_figure,
-    regret_figure,
-)
+from cbo_gym.evaluation.report import curves, plots, tables
+from cbo_gym.evaluation.report.curves import CurvesFigure, Looks
 from cbo_gym.evaluation.report.palette import file_names, looks
-from cbo_gym.evaluation.report.tables import (
-    GAP_NOTE,
-    GRAPH_LOSS_NOTE,
-    INSTANCES_NOTE,
-    CaptionedTable,
-    Table,
-    choice_table,
-    coverage_table,
-    env_table,
-    gap_tables,
-    graph_loss_tables,
-    improvement_table,
-    instance_tables,
-    overall_table,
-    score_table,
-    with_ranks,
-)
+from cbo_gym.evaluation.report.tables import CaptionedTable, Table
 from cbo_gym.evaluation.runs.results import Run
 
 if TYPE_CHECKING:
@@ -51,9 +24,9 @@ if TYPE_CHECKING:
 
 PAPER_COLUMNS = ("iqm", "score", "average_score", "seconds")  # those that fit a page
 PAGE_DECIMALS = 2  # of probabilities, that many of them fit beside each other
-AGAINST: tuple[tuple[str, type[Horizontal], str], ...] = (
-    ("", Rounds, ""),
-    ("-cost", CostPaid, " Against the cost paid: a run counts with what it had reached by then."),
+AGAINST: tuple[tuple[str, type[curves.Horizontal], str], ...] = (
+    ("", curves.Rounds, ""),
+    ("-cost", curves.CostPaid, " Against the cost paid: a run counts with what it had reached by then."),
 )
 
 
@@ -106,8 +79,8 @@ class EnvPart:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Tables of a comparison that few leaderboards have, by their titles."""
+class SpecialTables:
+    """Tables that few leaderboards have, by their titles."""
 
     id: str
     title: str
@@ -123,7 +96,7 @@ class Report:
         board: the leaderboard.
         looks: of its agents, in the order of their names.
         groups, envs: the parts of groups and of environments that somebody finished or failed.
-        comparisons: those that have tables.
+        special: tables that few leaderboards have.
         coverage: the fate of every pair.
         papers: name of a file -> captions and tables for a paper, whose best cells are to be set in bold.
     """
@@ -132,7 +105,7 @@ class Report:
     looks: Looks
     groups: Sequence[GroupPart]
     envs: Sequence[EnvPart]
-    comparisons: Sequence[Comparison]
+    special: Sequence[SpecialTables]
     coverage: Table
     papers: Mapping[str, Sequence[CaptionedTable]]
 
@@ -148,30 +121,30 @@ def report_of(board: Leaderboard) -> Report:
     found = looks(board.table["agent"])
     styles = {agent: found[agent] for agent in sorted(found, key=str.lower)}
     groups = [_group(board, group, file, styles) for group, file in file_names(board.groups).items()]
-    played, tried = by_env(board.runs), set(board.per_env["env"])
+    played, tried = curves.by_env(board.runs), set(board.per_env["env"])
     envs = [
         _env(board, env, file, played.get(env, []), styles)
         for env, file in file_names(board.table["env"]).items()
         if env in tried
     ]
-    comparisons = [
-        Comparison("gap", "GAP and PA-GAP", GAP_NOTE, gap_tables(board)),
-        Comparison("graph-loss", "Without the true graph", GRAPH_LOSS_NOTE, graph_loss_tables(board)),
-        Comparison("instances", "On instances", INSTANCES_NOTE, instance_tables(board)),
+    special = [
+        SpecialTables("gap", "GAP and PA-GAP", tables.GAP_NOTE, tables.gap_tables(board)),
+        SpecialTables("graph-loss", "Without the true graph", tables.GRAPH_LOSS_NOTE, tables.graph_loss_tables(board)),
+        SpecialTables("instances", "On instances", tables.INSTANCES_NOTE, tables.instance_tables(board)),
     ]
     return Report(
         board,
         styles,
         groups,
         envs,
-        [one for one in comparisons if one.tables],
-        coverage_table(board),
+        [one for one in special if one.tables],
+        tables.coverage_table(board),
         _papers(board, groups, envs),
     )
 
 
 def _group(board: Leaderboard, group: str, file: str, styles: Looks) -> GroupPart:
-    ranked, curves = ranking(board, group), profile_figure(board, group, styles)
+    ranked, shown = ranking(board, group), curves.profile_figure(board, group, styles)
     draw = {
         "scores": partial(plots.score_intervals, board, group, styles),
         "improvement": partial(plots.improvement_matrix, board, group),
@@ -181,31 +154,31 @@ def _group(board: Leaderboard, group: str, file: str, styles: Looks) -> GroupPar
     if isinstance(ranked, Ranking):
         draw["ranks"] = partial(plots.critical_differences, ranked, styles)
     figures = {kind: ReportFigure(f"{kind}-{file}", one, on_page=kind == "targets") for kind, one in draw.items()}
-    profiles = partial(plots.draw_profiles, group, curves)
-    figures["profiles"] = ReportFigure(f"profiles-{file}", profiles, curves, f"{curves.note}.")
-    table = with_ranks(overall_table(board, group), ranked)
-    return GroupPart(group, file, ranked, table, improvement_table(board, group, PAGE_DECIMALS), figures)
+    profiles = partial(plots.draw_profiles, group, shown)
+    figures["profiles"] = ReportFigure(f"profiles-{file}", profiles, shown, f"{shown.note}.")
+    table = tables.with_ranks(tables.overall_table(board, group), ranked)
+    return GroupPart(group, file, ranked, table, tables.improvement_table(board, group, PAGE_DECIMALS), figures)
 
 
 def _env(board: Leaderboard, env: str, file: str, runs: Sequence[Run], styles: Looks) -> EnvPart:
     figures = dict(_env_figures(env, file, runs, styles)) if runs else {}
-    return EnvPart(env, file, env_table(board, env), choice_table(board, env), figures)
+    return EnvPart(env, file, tables.env_table(board, env), tables.choice_table(board, env), figures)
 
 
 def _env_figures(env: str, file: str, runs: Sequence[Run], styles: Looks) -> Iterator[tuple[str, ReportFigure]]:
     """Regrets and choices against rounds, and where all actions have costs against these; the Pareto front."""
     if plots.has_fronts(runs):
         yield "front", ReportFigure(f"front-{file}", partial(plots.draw_fronts, env, runs, styles), on_page=True)
-    for suffix, against, remark in AGAINST if all(map(has_costs, runs)) else AGAINST[:1]:
-        curves = regret_figure(runs, styles, against)
-        draw = partial(plots.draw_regrets, {env: curves})
+    for suffix, against, remark in AGAINST if all(map(curves.has_costs, runs)) else AGAINST[:1]:
+        shown = curves.regret_figure(runs, styles, against)
+        draw = partial(plots.draw_regrets, {env: shown})
         kind = f"regret{suffix}"
-        yield kind, ReportFigure(f"{kind}-{file}", draw, curves, f"{curves.note}.{remark}")
+        yield kind, ReportFigure(f"{kind}-{file}", draw, shown, f"{shown.note}.{remark}")
         if any(run.choices for run in runs):
-            curves = choice_figure(runs, styles, against)
-            draw = partial(plots.draw_choices, env, curves)
+            shown = curves.choice_figure(runs, styles, against)
+            draw = partial(plots.draw_choices, env, shown)
             kind = f"choices{suffix}"
-            yield kind, ReportFigure(f"{kind}-{file}", draw, curves, f"{curves.note}.{remark}", by_agent=False)
+            yield kind, ReportFigure(f"{kind}-{file}", draw, shown, f"{shown.note}.{remark}", by_agent=False)
 
 
 def _papers(
@@ -216,17 +189,19 @@ def _papers(
         caption = f"{group.title}: scores over environments with 95 % intervals."
         if isinstance(group.ranking, Ranking):
             caption += f" Agents that share a letter are not told apart: {TEST}; {group.ranking.test_in_short}."
-        overall.append((caption, with_ranks(overall_table(board, group.name, PAPER_COLUMNS), group.ranking)))
+        overall.append(
+            (caption, tables.with_ranks(tables.overall_table(board, group.name, PAPER_COLUMNS), group.ranking))
+        )
         if board.improvement.filter(pl.col("group") == group.name).height:
             caption = (
                 f"{group.title}: probability that a run of the agent in the row scores higher than one in the column."
             )
-            improvement.append((caption, improvement_table(board, group.name)))
+            improvement.append((caption, tables.improvement_table(board, group.name)))
     per_env = [
         (
             f"{mode.capitalize()}: score of the recommendation after the last round, mean over {board.seeds} seeds "
             "with half the width of its 95 % t-interval; in brackets the number of seeds where it is another.",
-            score_table(board, mode),
+            tables.score_table(board, mode),
         )
         for mode in board.groups
         if mode != ALL_MODES

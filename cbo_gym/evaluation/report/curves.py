@@ -14,6 +14,7 @@ from cbo_gym.evaluation.compare.leaderboard import Leaderboard
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.regret import running_frequencies
 from cbo_gym.evaluation.report.palette import Look, of_place
+from cbo_gym.evaluation.report.palette import looks as looks_of
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run, stacked
 
@@ -271,11 +272,18 @@ def choice_frequencies(runs: Sequence[Run], shown: Sequence[str]) -> dict[str, n
     return found
 
 
-def profile_figure(board: Leaderboard, group: str, looks: Looks) -> CurvesFigure:
-    """The share of runs above each score; bands of agents with five seeds or more on every environment."""
+def profile_figure(board: Leaderboard, group: str, looks: Looks | None = None) -> CurvesFigure:
+    """The share of runs above each score; bands of agents with five seeds or more on every environment.
+
+    Args:
+        board: the leaderboard.
+        group: one of its groups.
+        looks: of its agents; None for those of the group's agents alone.
+    """
     overall = board.overall.filter(pl.col("group") == group)
     sure = set(overall.filter(pl.col("fewest_seeds") >= FEWEST_FOR_BAND)["agent"])
     profiles = board.profiles.filter(pl.col("group") == group).partition_by("agent", as_dict=True)
+    looks = looks or looks_of(str(agent) for (agent,) in profiles)
     curves = {}
     for agent in (agent for agent in looks if (agent,) in profiles):
         rows = profiles[agent,]

@@ -173,7 +173,7 @@ def plot_board(
     drawn: dict[str, Callable[[], Figure]] = {
         "regret": lambda: regret_curves(board.runs),
         "scores": lambda: score_intervals(board, group),
-        "profiles": lambda: performance_profiles(board, group),
+        "profiles": lambda: draw_profiles(group, profile_figure(board, group)),
     }
     require_word("kind", kind, drawn)
     require_word("group", group, board.groups)
@@ -260,15 +260,8 @@ def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None)
 
 
 @on_paper
-def performance_profiles(board: Leaderboard, group: str, styles: Looks | None = None) -> Figure:
-    """The share of runs above each score, with 95 % bands of agents with five seeds or more on every environment."""
-    styles = styles or looks(board.profiles.filter(pl.col("group") == group)["agent"])
-    return draw_profiles(group, profile_figure(board, group, styles))
-
-
-@on_paper
 def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
-    """The curves of a group's performance profiles."""
+    """The share of runs above each score, see :func:`profile_figure`."""
     figure, ((axis,),) = _panels(1, 1, 3.0)
     (panel,) = shown.panels
     _draw_curves(axis, panel.curves, shortened(panel.curves, LABEL_WIDTH), shown)

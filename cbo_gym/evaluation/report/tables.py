@@ -160,7 +160,9 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
     agents = board.overall.filter(pl.col("group") == group)
     first = board.improvement.filter(pl.col("group") == group, pl.col("agent") == agents["agent"][0])
     against_first = first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
-    best = _best_of(agents)
+    complete = agents.filter(pl.col("envs") == pl.col("of"))
+    known = {name: complete[name].drop_nulls() for name in RANKED} if complete.height > 1 else {}
+    best = {name: RANKED[name](values) for name, values in known.items() if len(values)}
     rows = [
         [
             printable(row["agent"]),
@@ -174,13 +176,6 @@ def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple
         for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
     ]
     return table_of(["agent", "envs", "seeds", *(OVERALL[name] for name in columns)], rows)
-
-
-def _best_of(agents: pl.DataFrame) -> dict[str, float]:
-    """Column -> the best value among the agents with all environments; nothing where there are not two."""
-    complete = agents.filter(pl.col("envs") == pl.col("of"))
-    known = {name: complete[name].drop_nulls() for name in RANKED} if complete.height > 1 else {}
-    return {name: RANKED[name](values) for name, values in known.items() if len(values)}
 
 
 def with_ranks(table: Table, found: Ranking | str) -> Table:
@@ -245,7 +240,12 @@ def env_table(board: Leaderboard, env: str) -> Table:
     What only some environments have comes last: rounds to a score, total costs, the share of feasible actions.
     """
     found = board.per_env.filter(pl.col("env") == env)
-    titles = {name: metric.title for name, metric in METRICS.items() if _is_shown(found, name)}
+    titles = {
+        name: metric.title
+        for name, metric in METRICS.items()
+        if metric.shown == "always"
+        or (metric.shown == "where any" and found[f"{name}_seeds" if metric.censored else name].count())
+    }
     rows = [
         [
             printable(row["agent"]),
@@ -255,12 +255,6 @@ def env_table(board: Leaderboard, env: str) -> Table:
         for row in found.iter_rows(named=True)
     ]
     return table_of(["agent", "seeds", *titles.values()], rows)
-
-
-def _is_shown(rows: pl.DataFrame, name: str) -> bool:
-    if METRICS[name].shown == "where any":
-        return bool(rows[f"{name}_seeds" if METRICS[name].censored else name].is_not_null().any())
-    return METRICS[name].shown == "always"
 
 
 def _metric(row: dict[str, Any], name: str) -> Cell:
@@ -329,21 +323,18 @@ def coverage_table(board: Leaderboard) -> Table:
     """The fate of every pair: the number of finished runs, and of failed ones; ``-`` if skipped, nothing if never
     tried.
     """
-    counts = board.table.group_by(["env", "agent"]).agg(
-        *((pl.col("status") == status).sum().alias(status) for status in ("finished", "failed", "skipped"))
+    counts = board.table.group_by("env", "agent").agg(
+        *((pl.col("status") == status).sum().alias(status) for status in ("finished", "failed"))
     )
-    cells = {(row["env"], row["agent"]): _coverage(row) for row in counts.iter_rows(named=True)}
+    cells = {
+        (env, agent): Cell(str(finished), f"+ {failed} failed" if failed else "") if finished or failed else MISSING
+        for env, agent, finished, failed in counts.iter_rows()
+    }
     envs, agents = (board.table[name].unique().sort().to_list() for name in ("env", "agent"))
     return table_of(
         ["environment", *map(printable, agents)],
         [[printable(env), *(cells.get((env, agent), "") for agent in agents)] for env in envs],
     )
-
-
-def _coverage(counts: dict[str, int]) -> Cell:
-    if not counts["finished"] and not counts["failed"]:
-        return Cell(MISSING)
-    return Cell(str(counts["finished"]), f"+ {counts['failed']} failed" if counts["failed"] else "", counts["finished"])
 
 
 def gap_tables(board: Leaderboard) -> dict[str, Table]:
