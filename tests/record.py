@@ -1,10 +1,13 @@
 """The record of behaviour: hashes of what environments, oracles and agents do, against which a rebuilding is checked.
 
-``python -m tests.record`` compares with ``tests/record.json``; ``--write`` makes that file anew, which is right only
-where a change of behaviour is meant. ``--part environments`` (or ``oracles``, ``agents``) takes one part.
+``python -m tests.record`` compares with ``tests/record.json``. Ids, agents or ``"MCBO on CBO/ToyGraph-v0"``, or
+``--part environments`` (``oracles``, ``agents``), take some of it. Each record keeps the revisions of what it is of.
+Where behaviour is meant to change, raise the revision; ``--new`` adds what is not recorded of today's revisions, and
+changes nothing else. ``--write`` makes records anew, which is right only where libraries have changed.
 
-Bits differ between processors and library versions: hashes are compared where both are as recorded. Elsewhere the
-totals of the environments' rewards are compared, within rounding; what agents and searches make of a last digit is not.
+Bits differ between processors and library versions. Where both are as recorded, all values are compared. Elsewhere
+the values that the record lists under ``elsewhere`` are: hashes that came out alike on two makes of processor, and
+totals of rewards, within rounding. Left out is what a last digit turns into another action.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import math
 import platform
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -27,11 +30,17 @@ import numpy as np
 
 import cbo_gym
 from cbo_gym.evaluation.runs.machine import describe_machine
+from cbo_gym.evaluation.runs.revisions import sources_now
+from cbo_gym.labels import bare_name
 from cbo_gym.oracle import oracle_of
-from cbo_gym.registry import entries
+from cbo_gym.registry import entries, find_entry
+from cbo_gym.specs import find_agent, known_agents, modes_of
 from cbo_gym.task import Task
 
 FILE = Path(__file__).with_suffix(".json")
+ON = " on "  # between the agent and the environment in a record's name
+TOTAL = "total_reward"
+ELSEWHERE = ("task", "initial_data", TOTAL)  # values that come out alike on other processors, within rounding
 ROUNDS, SEEDS = 30, (0, 1)
 AGENT_ROUNDS = 12
 LIBRARIES = ("numpy", "scipy", "torch", "gpytorch", "botorch", "scikit-learn", "networkx", "gymnasium")
@@ -135,68 +144,69 @@ def task_parts(task: Task) -> dict[str, Any]:
     return parts
 
 
-def environments() -> dict[str, Any]:
-    """Rounds, tasks and initial data of every registered environment."""
-    found = {}
-    for entry in entries():
-        env = gym.make(entry.id)
-        tasks = [cbo_gym.make_task(env, seed) for seed in SEEDS]
-        played = [play(entry.id, seed) for seed in SEEDS]
-        found[entry.id] = {
-            "rounds": digest([one for one, _ in played]),
-            "vector": play_vector(entry.id),
-            "task": digest([task_parts(task) for task in tasks]),
-            "initial_data": digest([[tuple(past) for past in task.initial_data] for task in tasks]),
-            "total_reward": math.fsum(total for _, total in played),
-        }
-    return found
+def environment(env_id: str) -> dict[str, Any]:
+    """Rounds, tasks and initial data of an environment."""
+    env = gym.make(env_id)
+    tasks = [cbo_gym.make_task(env, seed) for seed in SEEDS]
+    played = [play(env_id, seed) for seed in SEEDS]
+    return {
+        "rounds": digest([one for one, _ in played]),
+        "vector": play_vector(env_id),
+        "task": digest([task_parts(task) for task in tasks]),
+        "initial_data": digest([[tuple(past) for past in task.initial_data] for task in tasks]),
+        "total_reward": math.fsum(total for _, total in played),
+    }
 
 
-def oracles() -> dict[str, Any]:
-    """The optimum of every registered environment, searched for anew."""
-    found = {}
-    for entry in entries():
-        best = oracle_of(gym.make(entry.id)).find_optimum()
-        found[entry.id] = {
-            "optimum": digest(
-                [best.value, best.action, best.standard_error, best.random_value, best.random_standard_error]
-            ),
-            "total_reward": best.value,
-        }
-    return found
+def oracle(env_id: str) -> dict[str, Any]:
+    """The optimum of an environment, searched for anew."""
+    best = oracle_of(gym.make(env_id)).find_optimum()
+    found = [best.value, best.action, best.standard_error, best.random_value, best.random_standard_error]
+    return {"optimum": digest(found), "total_reward": best.value}
 
 
-def runs(agent: str) -> dict[str, Any]:
-    """What the evaluator says of an agent on one environment a mode, seconds apart."""
-    found = {}
-    for env in PLAYED_BY_AGENTS:
-        try:
-            run = cbo_gym.evaluate(agent, env, 0, horizon=AGENT_ROUNDS)
-        except cbo_gym.UnsupportedModeError:
-            continue
-        table = {name: run.table[name].to_list() for name in run.table.columns if not name.endswith("seconds")}
-        summary = [run.mode, run.choices, run.optimum, run.optimum_standard_error, run.random_value]
-        found[f"{agent} on {env}"] = {
-            "table": digest([table, summary]),
-            "total_reward": math.fsum(table["reward"]),
-        }
-    return found
+def run(name: str) -> dict[str, Any] | None:
+    """What the evaluator says of an agent on an environment, seconds apart; None if it does not play there."""
+    agent, env = name.split(ON)
+    try:
+        played = cbo_gym.evaluate(agent, env, 0, horizon=AGENT_ROUNDS)
+    except cbo_gym.UnsupportedModeError:
+        return None
+    table = {column: played.table[column].to_list() for column in played.columns if not column.endswith("seconds")}
+    summary = [played.mode, played.choices, played.optimum, played.optimum_standard_error, played.random_value]
+    return {"table": digest([table, summary]), "total_reward": math.fsum(table["reward"])}
 
 
-def agents() -> dict[str, Any]:
-    from cbo_gym.specs import known_agents
-
-    return {key: value for name in known_agents() for key, value in runs(name).items()}
-
-
-PARTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "environments": environments,
-    "oracles": oracles,
-    "agents": agents,
+PARTS: dict[str, Callable[[str], dict[str, Any] | None]] = {
+    "environments": environment,
+    "oracles": oracle,
+    "agents": run,
 }
 
 
-def on_one_thread(make: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+def names(part: str, chosen: Collection[str] = ()) -> list[str]:
+    """All that a part may have records of, or those that are chosen by id, agent or name."""
+    known = [entry.id for entry in entries()]
+    if part == "agents":
+        known = [f"{agent}{ON}{env}" for agent in known_agents() for env in PLAYED_BY_AGENTS if _plays(agent, env)]
+    return [name for name in known if not chosen or not set(chosen).isdisjoint((name, *name.split(ON)))]
+
+
+def _plays(agent: str, env: str) -> bool:
+    return find_entry(bare_name(env)).mode in modes_of(find_agent(agent))
+
+
+def revisions(name: str) -> dict[str, int]:
+    """Today's, of the environment and the agent of a record."""
+    return {what: int(number) for what, number in sources_now(map(bare_name, name.split(ON))).items()}
+
+
+def found_of(part: str, chosen: Collection[str] = ()) -> dict[str, Any]:
+    """Records of today, on one thread."""
+    return {name: found for name in names(part, chosen) if (found := on_one_thread(PARTS[part], name)) is not None}
+
+
+def on_one_thread(make: Callable[..., Any], *arguments: Any) -> Any:
     """Sums in parallel are added up in an order of their own."""
     import torch
     from threadpoolctl import threadpool_limits
@@ -213,46 +223,70 @@ def on_one_thread(make: Callable[..., dict[str, Any]], *arguments: Any) -> dict[
 
 @cache
 def load() -> dict[str, Any]:
-    """The recorded hashes."""
+    """What is recorded: ``platforms``, and for each part the records by name."""
     return json.loads(FILE.read_text())
 
 
-def is_comparable(part: str) -> bool:
-    """Whether a part of the record can be compared on this machine."""
-    return part == "environments" or fingerprint() == load()["platforms"][part]
+def is_recorded(name: str, part: str) -> bool:
+    """Whether there is a record of today's revisions."""
+    return load()[part].get(name, {}).get("revisions") == revisions(name)
 
 
 def differences(found: Mapping[str, Any], part: str) -> list[str]:
-    """What differs from the record: bits on the platform where it was made, elsewhere totals by more than rounding."""
-    same_platform = fingerprint() == load()["platforms"][part]
-    recorded = load()[part]
+    """What differs from the record, and what to do about it."""
     wrong = []
     for name, values in found.items():
-        kept = recorded.get(name, {})
-        if same_platform:
-            wrong += [f"{name}: {what}" for what, value in values.items() if kept.get(what) != value]
-        elif not math.isclose(values["total_reward"], kept["total_reward"], rel_tol=1e-6, abs_tol=1e-6):
-            wrong.append(f"{name}: total_reward")
+        if not is_recorded(name, part):
+            wrong.append(f"{name} is not recorded of today's revisions: python -m tests.record --new")
+        elif others := _others(values, load()[part][name]):
+            raised = " or ".join(f"{what} (now {number})" for what, number in revisions(name).items())
+            wrong.append(f"{name}: {', '.join(others)}; if that is meant, raise the revision of {raised}")
     return wrong
+
+
+def _others(values: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+    """The values that are not as recorded: bits where the platform is the same, else what can be compared there."""
+    if load()["platforms"][kept["platform"]] == fingerprint():
+        return [what for what, value in values.items() if kept[what] != value]
+    alike = {what: kept[what] == values[what] for what in kept["elsewhere"]}
+    if TOTAL in alike:
+        alike[TOTAL] = math.isclose(values[TOTAL], kept[TOTAL], rel_tol=1e-6, abs_tol=1e-6)
+    return [what for what, same in alike.items() if not same]
+
+
+def write(found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put records, by part and name, into the file, as of this platform."""
+    kept = load()
+    if fingerprint() not in kept["platforms"]:
+        kept["platforms"].append(fingerprint())
+    about = {"platform": kept["platforms"].index(fingerprint())}
+    for part, records in found.items():
+        for name, values in records.items():
+            elsewhere = [what for what in ELSEWHERE if what in values]
+            kept[part][name] = {"revisions": revisions(name), **about, "elsewhere": elsewhere, **values}
+        known = names(part)
+        kept[part] = {name: kept[part][name] for name in known if name in kept[part]}
+    FILE.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="record what is found instead of comparing")
+    parser.add_argument("names", nargs="*", help="ids of environments, names of agents; everything by default")
     parser.add_argument("--part", choices=PARTS, action="append", help="only this part; repeat for more")
+    parser.add_argument("--new", action="store_true", help="add what is not recorded of today's revisions")
+    parser.add_argument("--write", action="store_true", help="record what is found instead of comparing")
     given = parser.parse_args()
-    parts = given.part or list(PARTS)
-    found = {name: on_one_thread(PARTS[name]) for name in parts}
-    if given.write:
-        kept = json.loads(FILE.read_text()) if FILE.exists() else {}
-        platforms = {**kept.get("platforms", {}), **dict.fromkeys(parts, fingerprint())}
-        FILE.write_text(json.dumps({**kept, "platforms": platforms, **found}, indent=1) + "\n")
+    chosen = {part: names(part, given.names) for part in given.part or PARTS}
+    if given.new:
+        chosen = {part: [name for name in some if not is_recorded(name, part)] for part, some in chosen.items()}
+    found = {part: found_of(part, some) if some else {} for part, some in chosen.items()}
+    count = sum(map(len, found.values()))
+    if given.new or given.write:
+        write(found)
+        print(f"{count} records written")
         return
-    compared = [name for name in parts if is_comparable(name)]
-    wrong = [f"{name}: {what}" for name in compared for what in differences(found[name], name)]
-    print("\n".join(wrong) or f"{sum(len(found[name]) for name in compared)} records, all as before")
-    if others := sorted(set(parts) - set(compared)):
-        print(f"not compared, since recorded on another platform: {', '.join(others)}")
+    wrong = [f"{part}: {what}" for part, records in found.items() for what in differences(records, part)]
+    print("\n".join(wrong) or f"{count} records, all as before")
     sys.exit(bool(wrong))
 
 
