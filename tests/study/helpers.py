@@ -1,5 +1,6 @@
 """Studies that an environment feeds: what a robot would do, with a simulator in the place of the plant."""
 
+import math
 import os
 import sqlite3
 from contextlib import closing
@@ -25,6 +26,43 @@ SYSTEMS = {
     "contextual": "CBO/CoCaFig1-v0",
     "discrete": "CBO/XYZWSTBandit-v0",
     "aggregated": "CBO/GPBandit1-v0",
+}
+
+
+FERMENTER = {
+    "diagram": "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }",
+    "reward": "titre",
+    "settable": {"feed": (0.0, 5.0), "ph": (5.5, 7.5)},
+    "horizon": 40,
+}
+
+
+def fermenter(path, agent="CBO", **more):
+    return create_study("fermenter", storage=path, agent=agent, **{**FERMENTER, **more})
+
+
+def grown(do):
+    feed, ph = do.get("feed", 2.0), do.get("ph", 6.0)
+    biomass = 1.0 + math.tanh(feed)
+    return {"feed": feed, "ph": ph, "biomass": biomass, "titre": biomass * math.exp(-((ph - 6.8) ** 2))}
+
+
+def play(study, rounds=1, outcome=grown):
+    """Ask and tell; return the study."""
+    for _ in range(rounds):
+        trial = study.ask()
+        study.tell(trial, outcome(trial.do))
+    return study
+
+
+DOSING = {
+    "diagram": "dag { age -> dose; age -> answer; dose -> answer; age <-> dose }",
+    "reward": "answer",
+    "mode": "contextual",
+    "settable": {"dose": (0.0, 1.0)},
+    "contexts": ["age"],
+    "scopes": [{"dose": ["age"]}],
+    "horizon": 60,
 }
 
 

@@ -17,17 +17,8 @@ MODES = {
 
 
 def study_of(path, constraints, mode="hard", **more):
-    return create_study(
-        "s",
-        storage=path,
-        mode=mode,
-        reward="y",
-        variables=[*NAMES, "y"],
-        agent="Random",
-        constraints=constraints,
-        **MODES[mode],
-        **more,
-    )
+    about = {"mode": mode, "reward": "y", "variables": [*NAMES, "y"], "agent": "Random", **MODES[mode], **more}
+    return create_study("s", storage=path, constraints=constraints, **about)
 
 
 READ = [
@@ -50,16 +41,13 @@ def test_constraints_are_read_alike_in_every_mode_and_by_gym_make(tmp_path, mode
     assert study.feedback.problem.outcomes.constraints == expected
 
 
-def test_gym_make_reads_the_same():
+def test_gym_make_reads_the_same_and_there_may_be_none(tmp_path):
     problem = custom_problem({"m": lambda a: a, "y": lambda m: m}, reward="y", actions={"a": (0.0, 1.0)})
     made = gym.make("CBO/Custom-v0", problem=problem, constraints="0<=m<=.5")
     limits = (Constraint("m", ">=", 0.0), Constraint("m", "<=", 0.5))
     assert made.unwrapped.problem.outcomes.constraints == limits
-
-
-@pytest.mark.parametrize("given", [None, [], ()])
-def test_there_may_be_none(tmp_path, given):
-    assert study_of(tmp_path / "s.db", given).feedback.problem.outcomes.constraints == ()
+    for place, given in enumerate((None, [], ())):
+        assert study_of(tmp_path / f"{place}.db", given).feedback.problem.outcomes.constraints == ()
 
 
 @pytest.mark.parametrize(
@@ -79,6 +67,7 @@ def test_there_may_be_none(tmp_path, given):
         ("0 <= x >= 1", "both signs in one direction"),
         ("acid-level <= 2", "'acid-level' is unknown; choose from .*did you mean 'acid level'"),
         ("y >= 2", "'y' is the reward, which is optimised"),
+        (["x <= 2", "x >= 3"], "no value meets both x >= 3 and x <= 2; change one of the two constraints"),
         (["x <= 1"] * 101, "a list of at most 100 strings"),
         ({"x": 1}, "constraints"),
         ([1], "constraints"),

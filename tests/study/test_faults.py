@@ -11,8 +11,8 @@ import pytest
 
 from cbo_gym.errors import OperationError
 from cbo_gym.study import load_study
+from tests.study.helpers import fermenter, play
 from tests.study.kills import states
-from tests.study.test_study import fermenter, grown
 
 pytestmark = pytest.mark.slow
 
@@ -42,40 +42,27 @@ def shell(*words):
     return done.stderr
 
 
-def grow(study, rounds, told=None):
-    for _ in range(rounds):
-        trial = study.ask()
-        study.tell(trial, grown(trial.do))
-        if told is not None:
-            told.append(trial.number)
-
-
-def fill(path):
-    """Write until the disk is full."""
-    with suppress(OSError), path.open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(4096))
-
-
 @pytest.mark.parametrize("room", [0, 64 * 1024])
 def test_a_full_disk_loses_nothing_and_refuses_what_it_cannot_hold(tmp_path, room):
     with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=512k", "tmpfs") as disk:
         study = fermenter(disk / "f.db", agent="Random")
-        grow(study, 3)
+        play(study, 3)
         filler = disk / "filler"
-        fill(filler)
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
         os.truncate(filler, filler.stat().st_size - room)
         with pytest.raises(OperationError, match=r"f\.db: .* nothing was changed by this call; .*(is full|make room)"):
-            grow(study, 1000, told := [])
-        print(f"\n{room} bytes of room: {len(told)} rounds more were told of")
+            play(study, 1000)
+        told = sum(entry.status == "told" for entry in study.trials) - 3
         assert bool(told) == (room > 0)
         said = shell("tell", disk / "f.db", 1, "titre=1")
         assert "is full" in said or "make room" in said or "trial 1 is told" in said
         filler.unlink()
         again = load_study(storage=disk / "f.db")
-        assert sum(entry.status == "told" for entry in again.trials) == 3 + len(told)
+        assert sum(entry.status == "told" for entry in again.trials) == 3 + told
         assert states(again) == states(study)
-        grow(again, 2)
+        play(again, 2)
 
 
 def test_a_folder_on_a_disk_that_may_only_be_read(tmp_path):
@@ -94,10 +81,8 @@ def test_a_folder_on_a_disk_that_may_only_be_read(tmp_path):
 
 
 def fermenter_with_trials(path):
-    grow(fermenter(path, agent="Random"), 2)
-    study = load_study(storage=path)
-    grow(study, 1)
-    return study
+    play(fermenter(path, agent="Random"), 2)
+    return play(load_study(storage=path), 1)
 
 
 def test_a_file_that_may_only_be_read():
@@ -149,8 +134,8 @@ def test_a_small_limit_of_the_size_of_files(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
         with pytest.raises(OperationError, match=r"f\.db: .*nothing was changed by this call; .* (full|room)"):
-            grow(study, 50)
+            play(study, 50)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert states(load_study(storage=tmp_path / "f.db"))[:3] == before
-    grow(study, 1)
+    play(study, 1)

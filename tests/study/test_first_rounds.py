@@ -10,9 +10,6 @@ from tests.study.laboratory import PAIRS, bounds, context, description, everythi
 from tests.study.visitor import Visitor
 from tests.together import by_room
 
-# Kinds of past data and numbers of rows.
-DATA = [("observed", 1), ("observed", 2), ("set", 3), ("constant", 3)]
-DEFAULTS = [(mode, *data) for mode in ("hard", "soft") for data in (("set", 3), ("constant", 2))]
 GRAPHS = [{"variables": ["x", "z", "y"]}, {"candidates": ["dag { x -> y; z -> y }", "dag { x -> z -> y }"]}]
 OUTSIDE = [pair for pair in PAIRS if pair[1] != "discrete"]
 SOME = [(agent, mode) for agent, mode in OUTSIDE if agent in ("GP-UCB", "CBO", "CoCaBO", "GPOO")]
@@ -57,19 +54,18 @@ def test_every_agent_begins_without_data(agent, mode, tmp_path):
     assert load_study(storage=path).recommendation(context=seen) == study.recommendation(context=seen)
 
 
-@pytest.mark.parametrize(("mode", "kind", "count"), DEFAULTS)
-def test_the_default_agent_begins_with_any_data(mode, kind, count, tmp_path):
-    begin_with("Auto", mode, kind, count, tmp_path, rounds=2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "count"), [("observed", 0), *DATA])
-@pytest.mark.parametrize(("agent", "mode"), PAIRS)
-def test_every_agent_begins_with_any_data(agent, mode, kind, count, tmp_path):
-    begin_with(agent, mode, kind, count, tmp_path, rounds=6)
-
-
-def begin_with(agent, mode, kind, count, tmp_path, rounds):
+@pytest.mark.parametrize(
+    ("agent", "mode", "kind", "count", "rounds"),
+    [
+        *(("Auto", mode, *data, 2) for mode in ("hard", "soft") for data in (("set", 3), ("constant", 2))),
+        *(
+            pytest.param(*pair, *data, 6, marks=pytest.mark.slow)
+            for pair in PAIRS
+            for data in (("observed", 0), ("observed", 1), ("observed", 2), ("set", 3), ("constant", 3))
+        ),
+    ],
+)
+def test_agents_begin_with_any_data(agent, mode, kind, count, rounds, tmp_path):
     """Play a study that begins with rows of one kind, and look at its page."""
     rng = np.random.default_rng(101)
     study = create_study("s", storage=tmp_path / "s.db", agent=agent, horizon=12, **description(mode))
@@ -100,19 +96,11 @@ def test_studies_without_a_known_diagram_begin_without_data(agent, graph, tmp_pa
 
 
 @pytest.mark.parametrize("excess", [1e-7, 3.0], ids=["rounding", "far"])
-@pytest.mark.parametrize(("agent", "mode"), SOME)
-def test_what_was_done_may_lie_outside_the_bounds(agent, mode, excess, tmp_path):
-    play_outside(agent, mode, excess, tmp_path, rounds=2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("excess", [1e-7, 3.0], ids=["rounding", "far"])
-@pytest.mark.parametrize(("agent", "mode"), OUTSIDE)
-def test_every_agent_learns_from_outside_the_bounds(agent, mode, excess, tmp_path):
-    play_outside(agent, mode, excess, tmp_path, rounds=5)
-
-
-def play_outside(agent, mode, excess, tmp_path, rounds):
+@pytest.mark.parametrize(
+    ("agent", "mode", "rounds"),
+    [*((*pair, 2) for pair in SOME), *(pytest.param(*pair, 5, marks=pytest.mark.slow) for pair in OUTSIDE)],
+)
+def test_what_was_done_may_lie_outside_the_bounds(agent, mode, rounds, excess, tmp_path):
     """Play trials of which every second was done beyond the upper bounds, with the best outcomes."""
     rng = np.random.default_rng(104)
     study = create_study("s", storage=tmp_path / "s.db", agent=agent, horizon=12, **description(mode))

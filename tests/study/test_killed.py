@@ -1,4 +1,4 @@
-"""A study whose process is killed at every call suggests what ``evaluate`` plays, bit for bit."""
+"""Processes that are killed while they work on a study: at every call, at any time, between writing and answering."""
 
 import os
 import pickle
@@ -10,8 +10,11 @@ import pytest
 from cbo_gym.evaluation.play.blind import seeds_of
 from cbo_gym.study import load_study
 from cbo_gym.study.log import Log
-from tests.study.helpers import Robot
+from tests.study.helpers import Robot, fermenter
+from tests.study.kills import check, play
 from tests.study.test_as_evaluate import PAIRS, SEED, played
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes")]
 
 ROUNDS = 15
 POINTS = ("before writing", "between writing and answering", "after answering")
@@ -45,8 +48,6 @@ def killed(point, call):
     return pickle.loads(answer) if answer else None
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes")
 @pytest.mark.parametrize(("agent", "mode"), PAIRS)
 def test_a_study_killed_at_every_call_plays_as_evaluate_does(agent, mode, tmp_path):
     table = played(agent, mode, ROUNDS)
@@ -79,3 +80,12 @@ def test_a_study_killed_at_every_call_plays_as_evaluate_does(agent, mode, tmp_pa
         assert load_study(storage=path).trials[-1].status == "told"
     rewards = load_study(storage=path).to_frame()[robot.names[-1]]
     np.testing.assert_array_equal(rewards.to_numpy(), table["reward"].to_numpy())
+
+
+@pytest.mark.parametrize(("agent", "kills", "pause"), [("Random", 40, 0.3), ("GP-UCB", 10, 4.0)])
+def test_nothing_that_was_told_is_lost_and_no_number_is_given_twice(tmp_path, agent, kills, pause):
+    path = tmp_path / "f.db"
+    fermenter(path, agent=agent)
+    _, told = check(path, tmp_path, play(path, tmp_path, kills, seed=100, pause=pause))
+    # There was work to be disturbed.
+    assert told > kills / 2

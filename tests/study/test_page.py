@@ -10,7 +10,7 @@ import pytest
 from cbo_gym.errors import MissingExtraError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.page import Thinker
-from tests.study.test_study import FERMENTER, fermenter, grown
+from tests.study.helpers import FERMENTER, fermenter, grown, play
 from tests.study.visitor import Visitor
 
 YAML = """\
@@ -55,12 +55,23 @@ def stored(tmp_path):
     return load_study(storage=tmp_path / "f.db")
 
 
+def done(study, row):
+    """What was set in a trial, by name."""
+    found = study.to_frame().row(row, named=True)
+    return {name: found[f"do({name})"] for name in study.settable if found[f"do({name})"] is not None}
+
+
 def test_a_study_is_created_from_fields(tmp_path):
     visitor = Visitor(tmp_path / "f.db")
     visitor.get("/", 303)
     assert visitor.answer.headers["location"] == "/new"
     assert not (tmp_path / "f.db").exists()
     assert "f.db has no study yet" in visitor.get("/new")
+    html = visitor.send("create", {**FIELDS, "more": "1"}, 200)
+    assert html.count('name="thing"') == 8
+    assert 'value="5.5"' in html
+    assert said(html) == []
+    visitor.get("/new")
     html = visitor.send("create", {**FIELDS, "reward": "titer"}, 422)
     assert said(html)[0].startswith("reward names [&#39;titer&#39;]; did you mean")
     assert 'value="10"' in html
@@ -74,20 +85,17 @@ def test_a_study_is_created_from_fields(tmp_path):
     assert about.units == {"feed": "g/h", "titre": "g/L"}
 
 
-@pytest.mark.parametrize(
-    ("field", "typed", "message"),
-    [
+def test_fields_are_read_as_elsewhere(tmp_path):
+    visitor = Visitor(tmp_path / "f.db")
+    for field, typed, message in (
         ("units", "titre = g/L\ntitre = mg/L", "&#39;titre&#39; is given twice"),
         ("arms", "ph = 6, ph = 7", "&#39;ph&#39; is given twice"),
         ("constraints", "biomass == 2", "for an equality, write a narrow interval"),
         ("horizon", "1_0", "horizon: Input should be a valid integer"),
         ("seed", str(2**63), "seed must be a whole number from 0 to 9223372036854775807"),
-    ],
-)
-def test_fields_are_read_as_elsewhere(tmp_path, field, typed, message):
-    visitor = Visitor(tmp_path / "f.db")
-    visitor.get("/new")
-    assert message in said(visitor.send("create", {**FIELDS, field: typed}, 422))[0]
+    ):
+        visitor.get("/new")
+        assert message in said(visitor.send("create", {**FIELDS, field: typed}, 422))[0]
 
 
 @pytest.mark.parametrize(
@@ -123,15 +131,6 @@ def test_each_mode_has_its_fields(tmp_path, fields, expected):
         assert found == value
 
 
-def test_more_rows_keep_what_was_typed(tmp_path):
-    visitor = Visitor(tmp_path / "f.db")
-    assert visitor.get("/new").count('name="thing"') == 4
-    html = visitor.send("create", {**FIELDS, "more": "1"}, 200)
-    assert html.count('name="thing"') == 8
-    assert 'value="5.5"' in html
-    assert said(html) == []
-
-
 def test_a_study_is_created_from_yaml_pasted_or_uploaded(tmp_path):
     visitor = Visitor(tmp_path / "f.db")
     visitor.get("/new")
@@ -159,8 +158,7 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     trial = stored(tmp_path).trials[0]
     assert html.count("Tell what came") >= 3
     assert trial.why in html
-    done = {name: value for name, value in stored(tmp_path).to_frame().row(0, named=True).items() if name[:3] == "do("}
-    set_to = {name[3:-1]: value for name, value in done.items() if value is not None}
+    set_to = done(stored(tmp_path), 0)
     html = visitor.send("tell-1", {**measured(grown(set_to), *set_to), "value:biomass": ""})
     assert said(html) == ["Trial 1 was told."]
     first = stored(tmp_path).trials[0]
@@ -180,12 +178,10 @@ def test_a_round_through_the_forms(tmp_path, visitor):
 
 def test_what_was_really_set_is_told(tmp_path, visitor):
     visitor.get("/studies/1")
-    number, done = 0, {}
-    while set(done) != {"ph"}:
+    number = 0
+    while not number or set(done(stored(tmp_path), number - 1)) != {"ph"}:
         visitor.send("ask")
         number += 1
-        row = stored(tmp_path).to_frame().row(number - 1, named=True)
-        done = {name: row[f"do({name})"] for name in ("feed", "ph") if row[f"do({name})"] is not None}
     html = visitor.send(f"tell-{number}", {"did:ph": "7,9", "value:titre": "1", "value:feed": "1.5"}, 422)
     assert said(html) == ["the value of ph must be a finite number; given &#39;7,9&#39;"]
     assert 'value="7,9"' in html
@@ -195,12 +191,11 @@ def test_what_was_really_set_is_told(tmp_path, visitor):
     assert told.done is not None
     assert (told.values["ph"], told.values["titre"], told.values["biomass"]) == (7.9, 1.0, None)
     assert "not as asked" in visitor.html
-    row = stored(tmp_path).to_frame().row(-1, named=True)
-    assert (row["do(ph)"], row["do(feed)"]) == pytest.approx((7.9, 2.0))
+    assert done(stored(tmp_path), -1) == pytest.approx({"ph": 7.9, "feed": 2.0})
     visitor.get(f"/studies/1/trials/{number}")
     visitor.send(f"correct-{number}", {"value:biomass": "1.9"})  # and what was set stays
-    row = stored(tmp_path).to_frame().row(-1, named=True)
-    assert (row["do(ph)"], row["do(feed)"], row["biomass"]) == pytest.approx((7.9, 2.0, 1.9))
+    assert done(stored(tmp_path), -1) == pytest.approx({"ph": 7.9, "feed": 2.0})
+    assert stored(tmp_path).trials[-1].values["biomass"] == 1.9
 
 
 def test_a_trial_that_ended_meanwhile_is_shown_with_what_was_typed(tmp_path, visitor):
@@ -219,9 +214,7 @@ def test_what_the_agent_expects_and_recommends(tmp_path):
     visitor.get("/studies/1")
     html = visitor.get("/studies/1/what-if?do%3Aph=7", 422)
     assert len(said(html)) == 1
-    for _ in range(3):
-        trial = study.ask()
-        study.tell(trial, grown(trial.do))
+    play(study, 3)
     html = visitor.get("/studies/1/what-if?do%3Aph=7&do%3Afeed=")
     found = dict(re.findall(r'<th scope="row">(\w+)</th><td>([^<]*)</td>', html))
     assert found["titre"] == f"{load_study(storage=tmp_path / 'f.db').what_if({'ph': 7.0})['titre']:.6g} g/L"
@@ -236,29 +229,23 @@ def test_what_the_agent_expects_and_recommends(tmp_path):
     assert "data-report" not in visitor.get("/studies/1")
 
 
-def test_the_context_is_asked_for(tmp_path):
+def test_contexts_are_asked_for_and_intervals_have_two_ends(tmp_path):
     about = {"diagram": "dag { age -> dose -> effect; age -> effect }", "reward": "effect", "mode": "contextual"}
-    create_study(
-        "dosing", storage=tmp_path / "f.db", agent="Random", contexts=["age"], settable={"dose": (0.0, 1.0)}, **about
-    )
+    about |= {"contexts": ["age"], "settable": {"dose": (0.0, 1.0)}, "agent": "Random"}
+    create_study("dosing", storage=tmp_path / "f.db", **about)
     visitor = Visitor(tmp_path / "f.db")
     visitor.get("/studies/1")
     assert "the context must give a number" in said(visitor.send("ask", {}, 422))[0]
-    html = visitor.send("ask", {"context:age": "51.25"})
-    assert "age = 51.25" in html
+    assert "age = 51.25" in visitor.send("ask", {"context:age": "51.25"})
     visitor.send("tell-1", {"value:effect": "1"})
     assert stored(tmp_path).trials[0].values["age"] == 51.25
-
-
-def test_intervals_have_two_ends(tmp_path):
-    about = {"diagram": "dag { a -> y }", "reward": "y", "mode": "aggregated"}
+    about = {"diagram": "dag { a -> y }", "reward": "y", "mode": "aggregated", "agent": "Random"}
     parameters = {"p": {"node": "a", "bounds": (0.0, 10.0)}}
-    create_study("cells", storage=tmp_path / "f.db", agent="Random", parameters=parameters, **about)
-    visitor = Visitor(tmp_path / "f.db")
-    visitor.get("/studies/1")
+    cells = create_study("cells", storage=tmp_path / "f.db", parameters=parameters, **about)
+    visitor.get("/studies/2")
     visitor.send("ask")
     visitor.send("tell-1", {"value:a": "1", "value:y": "2", "did:p": ["2.5", "3.5"]})
-    assert stored(tmp_path).to_frame()["do(p)"].to_list()[0] == pytest.approx([2.5, 3.5])
+    assert cells.to_frame()["do(p)"].to_list()[0] == pytest.approx([2.5, 3.5])
 
 
 def test_the_export_is_the_command_lines(tmp_path, visitor):
@@ -282,7 +269,7 @@ def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp
     asked, go_on = tmp_path / "asked", tmp_path / "go"
     other = fermenter(tmp_path / "g.db", agent="GP-UCB")
     for one in (fermenter(tmp_path / "f.db", agent=agent), other):
-        one.add_data([grown({"ph": ph}) for ph in (6.0, 6.5, 7.0)], do=[{"ph": ph} for ph in (6.0, 6.5, 7.0)])
+        begin(one)
     create_study("another", storage=tmp_path / "f.db", agent="Random", **FERMENTER)
     visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Delayed"])
     with ThreadPoolExecutor(4) as pool:
@@ -303,6 +290,11 @@ def test_four_who_ask_at_once_get_four_trials_and_the_page_answers_meanwhile(tmp
     pending = [entry.flat for entry in load_study("fermenter", storage=tmp_path / "f.db", agent=agent).trials]
     assert len(set(map(str, pending))) == 4
     assert pending == [load_study(storage=tmp_path / "g.db").ask() and other.trials[-1].flat for _ in range(4)]
+
+
+def begin(study):
+    past = [{"ph": ph} for ph in (6.0, 6.5, 7.0)]
+    study.add_data(list(map(grown, past)), do=past)
 
 
 def wait_for(path):
@@ -326,20 +318,19 @@ def wait_for(path):
 def test_an_agent_that_gives_no_answer_is_made_from_the_log_again(tmp_path, caplog, how, said_of_it):
     agent = f"tests.study.helpers:Broken(folder={str(tmp_path)!r}, how={how!r})"
     for name, label in (("f", agent), ("g", "GP-UCB")):
-        study = fermenter(tmp_path / f"{name}.db", agent=label)
-        study.add_data([grown({"ph": ph}) for ph in (6.0, 6.5, 7.0)], do=[{"ph": ph} for ph in (6.0, 6.5, 7.0)])
+        begin(fermenter(tmp_path / f"{name}.db", agent=label))
     visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Broken"])
     visitor.get("/studies/1")
     broken = tmp_path / "broken"
     broken.touch()
-    usual = visitor.desk.thinker
-    if how in ("hang", "make"):
+    usual, stops = visitor.desk.thinker, how in ("hang", "make")
+    if stops:
         visitor.desk.thinker = Thinker(1)
     if how == "make":
         html = visitor.send("import", {"csv": "feed,ph,biomass,titre\n1,7,,0.5\n"}, 503)
     else:
         html = visitor.send("ask", {"count": "1"}, 503)
-    if how in ("hang", "make"):
+    if stops:
         visitor.desk.thinker.close()
         visitor.desk.thinker = usual
     assert said(html)[0].startswith(f"the agent gave no answer: {said_of_it}. What was recorded is kept.")
@@ -355,8 +346,7 @@ def test_an_agent_that_gives_no_answer_is_made_from_the_log_again(tmp_path, capl
 
 def test_a_long_study_is_shown_in_part(tmp_path, visitor):
     study = stored(tmp_path)
-    trials = study.ask(140)
-    for trial in trials[:105]:
+    for trial in study.ask(140)[:105]:
         study.tell(trial, grown(trial.do))
     html = visitor.get("/studies/1")
     assert "The latest 100 of 140; the CSV has all." in html

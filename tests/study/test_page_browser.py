@@ -9,20 +9,13 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 from cbo_gym.study import load_study
+from tests.study.helpers import FERMENTER, grown, play
 from tests.study.test_page import YAML
-from tests.study.test_study import FERMENTER, grown
 
 CHROMIUM = shutil.which("chromium")
 #: so that it also runs as root, and asks for nothing by itself
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+ARGUMENTS += ["--disable-component-update", "--disable-sync"]
 PATIENCE = 180_000  # milliseconds: where many tests run at once, to load what an agent needs takes a while
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 
@@ -166,9 +159,7 @@ def test_four_browsers_ask_at_once(tmp_path, browser):
         others[0].page.get_by_label("Or its text").fill(YAML.replace("Random", "GP-UCB"))
         others[0].page.get_by_label("New study from YAML").locator("button").click()
         study = load_study(storage=path)
-        for _ in range(3):
-            trial = study.ask()
-            study.tell(trial, grown(trial.do))
+        play(study, 3)
         for other in others:
             other.page.goto("/studies/1")
         for other in others:  # all are sent before the first is answered

@@ -18,10 +18,11 @@ from cbo_gym.errors import CBOGymError, OperationError
 from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.database import Database
 from cbo_gym.study.log import Log
-from tests.study.kills import check, play, states
+from tests.study.helpers import FERMENTER, fermenter, grown, play
+from tests.study.kills import check, states
+from tests.study.kills import play as kill
 from tests.study.old_versions import tables, write_schema_1
 from tests.study.postgresql import ESCAPED, PASSWORD, Server, binaries
-from tests.study.test_study import FERMENTER, fermenter, grown
 
 pytestmark = [
     pytest.mark.slow,
@@ -70,24 +71,17 @@ def scenario(storage):
     return study
 
 
-def test_it_says_what_sqlite_says(url, tmp_path):
-    here, there = scenario(tmp_path / "f.db"), scenario(url)
-    assert states(here) == states(there)
-    assert here.recommendation() == there.recommendation()
-    create_study("other", storage=url, agent="Random", **FERMENTER)
-    assert studies_in(url) == ["fermenter", "other"]
-    with pytest.raises(CBOGymError, match="has a study 'other' already"):
-        create_study("other", storage=url, agent="Random", **FERMENTER)
-
-
-@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
-def test_the_encoding_of_a_database_does_not_matter(server, tmp_path, encoding):
+@pytest.mark.parametrize("encoding", ["UTF8", "SQL_ASCII", "LATIN1", "EUC_JP"])
+def test_it_says_what_sqlite_says_in_every_encoding(server, tmp_path, encoding):
     url = made(server, encoding.lower(), encoding)
     here, there = scenario(tmp_path / "f.db"), scenario(url)
     assert states(here) == states(there)
+    assert here.recommendation() == there.recommendation()
     study = create_study("other", storage=url, agent="Random", **{**FERMENTER, "units": {"titre": "µg"}})
     assert study.about.units == {"titre": "µg"}
     assert studies_in(url) == ["fermenter", "other"]
+    with pytest.raises(CBOGymError, match="has a study 'other' already"):
+        create_study("other", storage=url, agent="Random", **FERMENTER)
 
 
 def test_a_user_of_any_name_on_a_database_in_sql_ascii(server, monkeypatch):
@@ -97,44 +91,25 @@ def test_a_user_of_any_name_on_a_database_in_sql_ascii(server, monkeypatch):
     assert [event.who for event in study._log.events(1)] == ["Müller \ufffd"] * 2
 
 
-def test_threads_share_a_study(url):
+def test_threads_share_a_study_and_an_older_dump_in_its_place_is_noticed(url):
     study = fermenter(url, agent="Random")
-
-    def work(place):
-        trial = study.ask()
-        study.tell(trial, grown(trial.do) | {"titre": float(place)})
-        return trial.number
-
     with ThreadPoolExecutor(8) as pool:
-        numbers = sorted(pool.map(work, range(16)))
-    assert numbers == list(range(1, 17))
-    assert sorted(load_study(storage=url).data()["titre"].to_list()) == [float(place) for place in range(16)]
-    assert play_once(pickle.loads(pickle.dumps(study))) == 17
-
-
-def play_once(study):
-    trial = study.ask()
-    study.tell(trial, grown({}))
-    return trial.number
-
-
-def test_an_older_dump_in_place_of_a_database_is_noticed(url):
-    study = fermenter(url, agent="Random")
-    play_once(study)
+        list(pool.map(lambda _: play(study), range(16)))
+    assert [entry.number for entry in load_study(storage=url).trials] == list(range(1, 17))
+    play(pickle.loads(pickle.dumps(study)))
+    assert {entry.status for entry in study.trials} == {"told"}
     with Database(url).transaction(writes=True) as connection:
-        connection.execute(sql.text("DELETE FROM cbo_gym_events WHERE number = 2"))
+        connection.execute(sql.text("DELETE FROM cbo_gym_events WHERE number = 34"))
     for call in (study.ask, lambda: study.trials, lambda: study.correct(1, grown({}))):
-        with pytest.raises(OperationError, match=r"the database was replaced .* its event 2 is gone"):
+        with pytest.raises(OperationError, match=r"the database was replaced .* its event 34 is gone"):
             call()
-    assert load_study(storage=url).pending[0].number == 1
+    assert load_study(storage=url).pending[0].number == 17
 
 
 def test_nothing_is_lost_by_kills_and_no_number_is_given_twice(url, tmp_path):
     fermenter(url, agent="Random")
-    said = play(url, tmp_path, kills=40, seed=101, pause=0.6)
-    trials, told = check(url, tmp_path, said)
-    answered = sum(kind == "told" for kind, _, _ in said)
-    print(f"\n40 kills, {trials} trials, {told} told, of which {told - answered} were not answered")
+    said = kill(url, tmp_path, kills=40, seed=101, pause=0.6)
+    _, told = check(url, tmp_path, said)
     assert told > 20  # there was work to be disturbed
 
 
@@ -158,6 +133,20 @@ def test_a_fork_has_connections_of_its_own(url):
     assert {numbers.get(), numbers.get(), study.ask().number} == {2, 3, 4}
 
 
+def at_once(function, calls):
+    """What processes answer that begin at one time; they are called with an event and a queue besides."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    ready, results = context.Barrier(len(calls)), context.Queue()
+    processes = [context.Process(target=function, args=(*call, ready, results)) for call in calls]
+    for process in processes:
+        process.start()
+    answers = [results.get(timeout=120) for _ in processes]
+    for process in processes:
+        process.join()
+    return answers
+
+
 def make(url, name, ready, results):
     ready.wait()
     try:
@@ -167,54 +156,32 @@ def make(url, name, ready, results):
         results.put(str(error))
 
 
-def test_processes_that_make_the_tables_at_once(url):
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    ready, results = context.Barrier(4), context.Queue()
-    names = ["one", "two", "three", "one"]
-    makers = [context.Process(target=make, args=(url, name, ready, results)) for name in names]
-    for maker in makers:
-        maker.start()
-    said = [results.get(timeout=120) for _ in makers]
-    for maker in makers:
-        maker.join()
-    assert said.count("made") == 3
-    assert any("has a study 'one' already" in one for one in said)
-    assert set(studies_in(url)) == {"one", "two", "three"}
-
-
 def open_it(url, ready, results):
     ready.wait()
     results.put(Log(url).names())
 
 
+def test_processes_that_make_the_tables_at_once(url):
+    said = at_once(make, [(url, name) for name in ("one", "two", "three", "one")])
+    assert said.count("made") == 3
+    assert any("has a study 'one' already" in one for one in said)
+    assert set(studies_in(url)) == {"one", "two", "three"}
+
+
 def test_tables_of_version_1_become_those_of_today_once(url, tmp_path):
     study = scenario(tmp_path / "f.db")
     write_schema_1(url, study)
-    context = multiprocessing.get_context("forkserver")
-    ready, results = context.Barrier(4), context.Queue()
-    openers = [context.Process(target=open_it, args=(url, ready, results)) for _ in range(4)]
-    for opener in openers:
-        opener.start()
-    assert [results.get(timeout=120) for _ in openers] == [["fermenter"]] * 4
-    for opener in openers:
-        opener.join()
+    assert at_once(open_it, [(url,)] * 4) == [["fermenter"]] * 4
     upgraded = load_study(storage=url)
     assert states(upgraded) == states(study)
     assert upgraded.ask().do == study.ask().do
     create_study("other", storage=url, agent="Random", **FERMENTER)  # its number follows
-
-
-def test_an_upgraded_database_is_as_a_new_one(url, tmp_path):
-    study = scenario(tmp_path / "f.db")
-    write_schema_1(url, study)
-    load_study(storage=url)
-    upgraded = tables(url)
+    found = tables(url)
     with Database(url).transaction(writes=True) as connection:
         for name in ("events", "snapshots", "studies", "schema"):
             connection.execute(sql.text(f"DROP TABLE cbo_gym_{name}"))
     fermenter(url, agent="Random")
-    assert tables(url) == upgraded
+    assert tables(url) == found
 
 
 def test_there_is_room_beside_tables_of_another_program(url):
@@ -249,7 +216,7 @@ def test_what_a_server_refuses_is_said_without_the_password(server, change, mess
 
 def test_a_database_that_may_only_be_read(url):
     study = fermenter(url, agent="Random")
-    study.tell(trial := study.ask(), grown(trial.do))
+    play(study)
     with Database(url).transaction(writes=True) as connection:
         connection.execute(
             sql.text(f'ALTER DATABASE "{url.rpartition("/")[2]}" SET default_transaction_read_only = on')
@@ -263,7 +230,7 @@ def test_a_database_that_may_only_be_read(url):
 
 def test_a_server_that_falls_and_gets_up_again(url, server):
     study = fermenter(url, agent="Random")
-    study.tell(trial := study.ask(), grown(trial.do))
+    play(study)
     before = states(study)
     server.stop()
     try:

@@ -16,9 +16,8 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.suggesting import Suggester
-from tests.study.helpers import lose_caches
+from tests.study.helpers import FERMENTER, fermenter, grown, lose_caches, play
 from tests.study.kills import replayed, states
-from tests.study.test_study import FERMENTER, fermenter, grown
 
 THREADS = 8
 
@@ -55,16 +54,8 @@ def test_threads_share_a_study(tmp_path, agent, rounds):
     with ThreadPoolExecutor(THREADS) as pool:
         answered = sorted(one for calls in pool.map(work, range(THREADS)) for one in calls)
     events = study._log.events(study._number)
-    found = [
-        (event.kind, number)
-        for event in events
-        for number in (
-            [one["number"] for one in event.payload["trials"]]
-            if event.kind == "asked"
-            else [event.payload.get("trial")]
-        )
-        if event.kind != "data"
-    ]
+    found = [(event.kind, event.payload["trial"]) for event in events if event.kind in ("told", "failed", "corrected")]
+    found += [("asked", one["number"]) for event in events if event.kind == "asked" for one in event.payload["trials"]]
     assert sorted(found) == answered
     assert sum(event.kind == "data" for event in events) == THREADS
     assert study.events == len(events)
@@ -159,7 +150,7 @@ class Own(Random):
         self.thing = thing
 
 
-def play(study, place):
+def work(study, place):
     trial = study.ask()
     study.tell(trial, grown(trial.do) | {"titre": float(place)})
     return trial.number
@@ -170,38 +161,39 @@ def play(study, place):
 def test_a_copy_opens_the_same_database(tmp_path, monkeypatch, agent, way):
     monkeypatch.chdir(tmp_path)
     study = fermenter("f.db", agent=agent)
-    assert play(study, 1) == 1
+    assert work(study, 1) == 1
     monkeypatch.chdir("/")
     ways = {"pickle": lambda: pickle.loads(pickle.dumps(study)), "deepcopy": copy.deepcopy, "copy": copy.copy}
     other = ways[way]() if way == "pickle" else ways[way](study)
     assert other is not study
-    assert [play(one, 2) for one in (other, study, other)] == [2, 3, 4]
+    assert [work(one, 2) for one in (other, study, other)] == [2, 3, 4]
     assert states(other) == states(study)
 
 
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", ["fork", *(pytest.param(one, marks=pytest.mark.slow) for one in ("spawn", "joblib"))]
+)
 def test_a_pool_of_processes_shares_a_study(tmp_path, method):
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"there is no {method} here")
     study = fermenter(tmp_path / "f.db", agent="Random")
-    play(study, 0)
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        numbers = pool.starmap(play, [(study, place) for place in range(4)])
+    work(study, 0)
+    calls = [(study, place) for place in range(4)]
+    if method == "joblib":
+        joblib = pytest.importorskip("joblib")
+        numbers = joblib.Parallel(2)(joblib.delayed(work)(*call) for call in calls)
+    elif method in multiprocessing.get_all_start_methods():
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            numbers = pool.starmap(work, calls)
+    else:
+        pytest.skip(f"there is no {method} here")
     assert sorted(numbers) == [2, 3, 4, 5]
     assert sorted(study.data()["titre"].to_list()) == [0.0, 0.0, 1.0, 2.0, 3.0]
 
 
-@pytest.mark.slow
-def test_joblib_shares_a_study(tmp_path):
-    joblib = pytest.importorskip("joblib")
-    study = fermenter(tmp_path / "f.db", agent="Random")
-    numbers = joblib.Parallel(2)(joblib.delayed(play)(study, place) for place in range(4))
-    assert sorted(numbers) == [1, 2, 3, 4]
-
-
 def test_an_agent_that_cannot_be_pickled_is_named(tmp_path):
     fermenter(tmp_path / "f.db", agent=Own())
-    study = load_study(storage=tmp_path / "f.db", agent=held(Own()))
+    agent = Own()
+    study = load_study(storage=tmp_path / "f.db", agent=agent)
+    agent.thing = threading.Lock()
     for call in (pickle.dumps, copy.deepcopy):
         with pytest.raises(
             ArgumentTypeError, match=r"'fermenter' cannot be pickled or copied, .* type Own, cannot: .*lock"
@@ -209,14 +201,9 @@ def test_an_agent_that_cannot_be_pickled_is_named(tmp_path):
             call(study)
 
 
-def held(agent):
-    agent.thing = threading.Lock()
-    return agent
-
-
 # What is put in place of the database ------------------------------------------------------------------------
 
-READ = {
+CALLS = {
     "trials": lambda study: study.trials,
     "pending": lambda study: study.pending,
     "events": lambda study: study.events,
@@ -225,55 +212,35 @@ READ = {
     "recommendation": lambda study: study.recommendation(),
     "what_if": lambda study: study.what_if({"ph": 6.0}),
     "report": lambda study: study.report("r.html"),
-}
-WRITE = {
     "ask": lambda study: study.ask(),
     "tell": lambda study: study.tell(1, grown({})),
     "correct": lambda study: study.correct(1, grown({})),
     "fail": lambda study: study.fail(2),
     "add_data": lambda study: study.add_data([grown({})]),
 }
-CALLS = READ | WRITE
 
 
 def filled(path, rounds=2, **more):
-    study = fermenter(path, agent="Random", **more)
-    for _ in range(rounds):
-        trial = study.ask()
-        study.tell(trial, grown(trial.do))
-    return study
+    return play(fermenter(path, agent="Random", **more), rounds)
 
 
 def backup(path):
     shutil.copy(path.with_name("backup.db"), path)
 
 
-def without_the_last_event(path):
+def edit(path, *texts):
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM cbo_gym_events WHERE number = (SELECT max(number) FROM cbo_gym_events)")
+        for text in texts:
+            connection.execute(text)
 
 
-def same_number_of_events(path):
-    other = filled(path.with_name("other.db"), seed=1)
-    other.ask()
-    path.with_name("other.db").replace(path)
-
-
-def more_events(path):
-    filled(path.with_name("other.db"), rounds=4)
-    path.with_name("other.db").replace(path)
-
-
-def another_name(path):
-    other = create_study("other", storage=path.with_name("other.db"), agent="Random", **FERMENTER)
-    other.ask()
-    path.with_name("other.db").replace(path)
+def another(study):
+    """Put the file of another study in the place of the database."""
+    return lambda path: study(path.with_name("other.db")).ask() and path.with_name("other.db").replace(path)
 
 
 def created_again(path):
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for table in ("snapshots", "events", "studies"):
-            connection.execute(f"DELETE FROM cbo_gym_{table}")
+    edit(path, *(f"DELETE FROM cbo_gym_{table}" for table in ("snapshots", "events", "studies")))
     filled(path)
 
 
@@ -282,6 +249,18 @@ def backup_that_went_on(path):
     study = load_study(storage=path)
     study.fail(study.ask())
     study.ask(2)
+
+
+LAST = "number = (SELECT max(number) FROM cbo_gym_events)"
+MISHAPS = {
+    "backup": backup,
+    "without the last event": lambda path: edit(path, f"DELETE FROM cbo_gym_events WHERE {LAST}"),
+    "same number of events": another(lambda path: filled(path, seed=1)),
+    "more events": another(lambda path: filled(path, rounds=4)),
+    "another name": another(lambda path: create_study("other", storage=path, agent="Random", **FERMENTER)),
+    "created again": created_again,
+    "backup that went on": backup_that_went_on,
+}
 
 
 @pytest.fixture
@@ -295,18 +274,7 @@ def opened(tmp_path, monkeypatch):
     return study
 
 
-@pytest.mark.parametrize(
-    "mishap",
-    [
-        backup,
-        without_the_last_event,
-        same_number_of_events,
-        more_events,
-        another_name,
-        created_again,
-        backup_that_went_on,
-    ],
-)
+@pytest.mark.parametrize("mishap", MISHAPS.values(), ids=MISHAPS)
 def test_a_database_that_was_replaced_is_noticed_by_every_call(opened, tmp_path, mishap):
     mishap(tmp_path / "f.db")
     before = (tmp_path / "f.db").read_bytes()

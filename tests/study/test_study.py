@@ -13,24 +13,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.evaluation.play.blind import seeds_of
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study import create_study, load_study, studies_in
-from tests.study.helpers import Robot, lose_caches
-
-FERMENTER = {
-    "diagram": "dag { feed -> biomass -> titre; ph -> titre; feed <-> titre }",
-    "reward": "titre",
-    "settable": {"feed": (0.0, 5.0), "ph": (5.5, 7.5)},
-    "horizon": 40,
-}
-
-
-def fermenter(path, agent="CBO", **more):
-    return create_study("fermenter", storage=path, agent=agent, **{**FERMENTER, **more})
-
-
-def grown(do):
-    feed, ph = do.get("feed", 2.0), do.get("ph", 6.0)
-    biomass = 1.0 + math.tanh(feed)
-    return {"feed": feed, "ph": ph, "biomass": biomass, "titre": biomass * math.exp(-((ph - 6.8) ** 2))}
+from tests.study.helpers import DOSING, FERMENTER, Robot, fermenter, grown, lose_caches, play
 
 
 def test_a_round_of_a_study(tmp_path):
@@ -62,7 +45,7 @@ def test_what_was_set_may_differ_and_lie_outside_of_the_bounds(tmp_path):
         study.tell(trial, grown(trial.do))
     study.tell(trial, grown({**trial.do, "ph": 7.9}), did={"ph": 7.9})
     assert study.to_frame()["do(ph)"].to_list()[-1] == pytest.approx(7.9)
-    for _ in range(5):
+    for _ in range(3):
         trial = study.ask()
         assert 5.5 <= trial.do.get("ph", 6.0) <= 7.5
         study.tell(trial, grown(trial.do))
@@ -70,9 +53,7 @@ def test_what_was_set_may_differ_and_lie_outside_of_the_bounds(tmp_path):
 
 def test_little_can_be_good(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB", direction="minimize")
-    for _ in range(25):
-        trial = study.ask()
-        study.tell(trial, grown(trial.do))
+    play(study, 15)
     best = study.recommendation()
     assert grown(best)["titre"] < 0.5
     assert study.what_if(best)["titre"] < 0.8
@@ -80,9 +61,7 @@ def test_little_can_be_good(tmp_path):
 
 def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB")
-    for _ in range(3):
-        trial = study.ask()
-        study.tell(trial, grown(trial.do))
+    play(study, 3)
     asked = [entry.flat for entry in study.trials]
     study.correct(2, grown({}) | {"titre": 50.0})
     assert [entry.flat for entry in study.trials] == asked
@@ -136,7 +115,10 @@ def test_what_does_not_fit_is_refused_and_nothing_is_stored(tmp_path, call, mess
     [
         ({"reward": "titer"}, r"reward names \['titer'\]"),
         ({"settable": {"feeed": (0, 1)}}, r"settable names \['feeed'\]"),
-        ({"settable": {"feed": (1, 0)}}, "low < high"),
+        ({"settable": {"feed": (2, 1)}}, r"field settable.feed.*low < high, two finite numbers; write \[1, 2\]\?"),
+        ({"settable": {"feed": (1, 1)}}, "field settable.feed.*two finite numbers, given"),
+        ({"settable": {"feed": (0, math.nan)}}, "field settable.feed.*a finite number .*, given nan"),
+        ({"settable": {"feed": (math.inf, 0)}}, "field settable.feed.*a finite number .*, given inf"),
         ({"diagram": "dag { feed -> "}, "DAGitty|line"),
         ({"diagram": "dag { feed -> titre; titre -> ph }"}, "titre"),
         ({"agent": "CBOO"}, "did you mean"),
@@ -191,33 +173,18 @@ def test_effects_of_the_reward_are_ignored(tmp_path):
             create_study("b", storage=tmp_path / "a.db", **{**about, "units": {}, **changes})
 
 
-@pytest.mark.parametrize(
-    "diagram",
-    [
-        "\ufeff# notes\nstrict dag { 'feed' -> titre }",
-        "digraph { 0 [label=feed] 1 [label=titre] 1 -> 0 [dir=back] }",
-        "feed -> titre",
-        [("feed", "titre")],
-    ],
-)
-def test_a_diagram_is_given_in_any_form(tmp_path, diagram):
-    about = {"storage": tmp_path / "a.db", "diagram": diagram, "reward": "titre", "agent": "Random"}
-    study = create_study("a", settable={"feed": (0, 1)}, **about)
-    assert study.diagram == CausalDiagram(["feed", "titre"], [("feed", "titre")])
-
-
-@pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        ((0, math.nan), "a finite number .*, given nan"),
-        ((math.inf, 0), "a finite number .*, given inf"),
-        ((1, 1), "two finite numbers, given"),
-        ((2, 1), r"two finite numbers; write \[1, 2\]\?"),
-    ],
-)
-def test_bounds_that_are_wrong_are_turned_round_only_where_that_helps(tmp_path, bounds, message):
-    with pytest.raises(ArgumentError, match=f"field settable.feed.*{message}"):
-        fermenter(tmp_path / "a.db", settable={"feed": bounds})
+def test_a_diagram_is_given_in_any_form(tmp_path):
+    about = {"storage": tmp_path / "a.db", "reward": "titre", "agent": "Random", "settable": {"feed": (0, 1)}}
+    for place, diagram in enumerate(
+        (
+            "\ufeff# notes\nstrict dag { 'feed' -> titre }",
+            "digraph { 0 [label=feed] 1 [label=titre] 1 -> 0 [dir=back] }",
+            "feed -> titre",
+            [("feed", "titre")],
+        )
+    ):
+        study = create_study(f"{place}", diagram=diagram, **about)
+        assert study.diagram == CausalDiagram(["feed", "titre"], [("feed", "titre")])
 
 
 def test_a_storage_is_a_path(tmp_path, monkeypatch):
@@ -252,14 +219,16 @@ def test_names_are_taken_once_and_studies_are_found(tmp_path):
         load_study(storage=tmp_path / "damaged.db")
 
 
-def test_what_was_not_measured_is_missing_not_zero(tmp_path):
+def test_what_was_not_measured_is_missing_not_zero_unless_it_was_set(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="MCBO(samples=4, restarts=2)")
-    study.add_data([grown({}), grown({"ph": 6.5})], do=[{}, {"ph": 6.5}])
-    for place in range(4):
+    study.add_data([{"feed": 2.0, "biomass": 2.0, "titre": 0.7}, grown({})], do=[{"ph": 6.5}, {}])
+    assert study.data()["ph"].to_list()[0] == pytest.approx(6.5)
+    for place in range(2):
         trial = study.ask()
-        values = grown(trial.do)
-        study.tell(trial, {name: value for name, value in values.items() if place % 2 or name != "biomass"})
-    assert study.to_frame()["biomass"].null_count() == 2
+        study.tell(trial, {name: value for name, value in grown(trial.do).items() if place or name != "biomass"})
+    assert study.to_frame()["biomass"].null_count() == 1
+    study.tell(study.ask(), {"biomass": 2.0, "titre": 0.8}, did={"ph": 6.5})
+    assert study.trials[-1].values["ph"] == pytest.approx(6.5)
     study.ask()
     other = create_study("other", storage=tmp_path / "f.db", agent="CBO", **FERMENTER)
     trial = other.ask()
@@ -268,16 +237,6 @@ def test_what_was_not_measured_is_missing_not_zero(tmp_path):
         other.ask()
     other.correct(trial, grown(trial.do))
     assert other.ask().number == 2
-
-
-def test_what_was_set_need_not_be_measured(tmp_path):
-    study = fermenter(tmp_path / "f.db", targets=[["ph"], []], costs={"ph": 10})
-    study.add_data([{"feed": 2.0, "biomass": 2.0, "titre": 0.7}], do={"ph": 7.0})
-    while "ph" not in (trial := study.ask()).do:
-        study.tell(trial, grown({}))
-    study.tell(trial, {"feed": 2.0, "biomass": 2.0, "titre": 0.8}, did={"ph": 6.5})
-    assert study.data()["ph"].to_list()[0] == pytest.approx(7.0)
-    assert study.trials[-1].values["ph"] == pytest.approx(6.5)
 
 
 def test_data_that_the_agent_cannot_do_with_are_refused(tmp_path):
@@ -293,16 +252,10 @@ def test_a_study_with_another_diagram_takes_the_data_over(tmp_path):
     path = tmp_path / "f.db"
     old = fermenter(path, agent="Random")
     old.add_data([grown({"ph": 7.0})], do={"ph": 7.0})
-    for _ in range(3):
-        trial = old.ask()
-        old.tell(trial, grown(trial.do))
+    play(old, 3)
     old.correct(1, grown({}) | {"titre": 9.0})
-    new = create_study(
-        "other diagram",
-        storage=path,
-        agent="CBO",
-        **{**FERMENTER, "diagram": "dag { feed -> biomass -> titre; ph -> biomass }"},
-    )
+    diagram = "dag { feed -> biomass -> titre; ph -> biomass }"
+    new = create_study("other diagram", storage=path, agent="CBO", **{**FERMENTER, "diagram": diagram})
     assert new.add_data(old.data()) == 4
     assert 9.0 in new.data()["titre"].to_list()
     assert new.data().select(old.data().columns).equals(old.data())
@@ -335,16 +288,6 @@ def test_a_reward_may_be_known_from_other_variables(tmp_path):
 
 
 # Contexts ----------------------------------------------------------------------------------------------------
-
-DOSING = {
-    "diagram": "dag { age -> dose; age -> answer; dose -> answer; age <-> dose }",
-    "reward": "answer",
-    "mode": "contextual",
-    "settable": {"dose": (0.0, 1.0)},
-    "contexts": ["age"],
-    "scopes": [{"dose": ["age"]}],
-    "horizon": 60,
-}
 
 
 def answered(trial):
@@ -388,64 +331,40 @@ def test_a_context_need_not_be_measured_again(tmp_path):
 
 
 def test_a_graph_may_be_unknown_or_one_of_several(tmp_path):
-    hidden = create_study(
-        "hidden",
-        storage=tmp_path / "f.db",
-        agent="CBO-U",
-        variables=["feed", "ph", "biomass", "titre"],
-        **{**FERMENTER, "diagram": None},
-    )
-    assert hidden.diagram is None
-    candidates = create_study(
-        "several",
-        storage=tmp_path / "f.db",
-        agent="CEO",
-        candidates=["dag { feed -> titre; ph -> titre }", "dag { feed -> ph -> titre }"],
-        **{**FERMENTER, "diagram": None},
-    )
-    for study in (hidden, candidates):
-        names = study._feedback.nodes
-        study.add_data([{name: value for name, value in grown({}).items() if name in names} for _ in range(12)])
-        trial = study.ask()
-        study.tell(trial, {name: value for name, value in grown(trial.do).items() if name in names})
+    several = ["dag { feed -> titre; ph -> titre }", "dag { feed -> ph -> titre }"]
+    for agent, told in (
+        ("CBO-U", {"variables": ["feed", "ph", "biomass", "titre"]}),
+        ("CEO", {"candidates": several}),
+    ):
+        study = create_study(agent, storage=tmp_path / "f.db", agent=agent, **{**FERMENTER, "diagram": None, **told})
+        assert study.diagram is None
+        values = {name: value for name, value in grown({}).items() if name in study.feedback.nodes}
+        study.add_data([values] * 12)
+        play(study, 1, lambda do, names=set(values): {name: grown(do)[name] for name in names})
 
 
 # Several processes -------------------------------------------------------------------------------------------
 
 
 def work(path, count):
-    study = load_study(storage=path)
-    for _ in range(count):
-        trial = study.ask()
-        study.tell(trial, grown(trial.do))
+    play(load_study(storage=path), count)
 
 
-def test_four_processes_on_one_file(tmp_path):
+def test_three_processes_on_one_file(tmp_path):
     path = tmp_path / "f.db"
     fermenter(path, agent="Random")
-    workers = [multiprocessing.get_context("spawn").Process(target=work, args=(path, 5)) for _ in range(4)]
+    workers = [multiprocessing.get_context("spawn").Process(target=work, args=(path, 3)) for _ in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(120)
         assert worker.exitcode == 0
     frame = load_study(storage=path).to_frame()
-    assert frame["number"].to_list() == list(range(1, 21))
+    assert frame["number"].to_list() == list(range(1, 10))
     assert set(frame["status"]) == {"told"}
 
 
-def test_a_suggestion_after_a_restart_is_that_of_an_undisturbed_process(tmp_path):
-    robots = [Robot("hard", "CBO", tmp_path / f"{place}.db", 8, seeds_of(100, "")) for place in range(2)]
-    for robot in robots:
-        for _ in range(3):
-            robot.round()
-    robots[1].restart()
-    lose_caches(tmp_path / "1.db")
-    robots[1].restart()
-    assert robots[0].round().do == robots[1].round().do
-
-
-def test_a_pending_trial_counts(tmp_path):
+def test_a_pending_trial_counts_and_a_restart_changes_no_suggestion(tmp_path):
     robots = [Robot("hard", "GP-UCB", tmp_path / f"{place}.db", 12, seeds_of(100, "")) for place in range(2)]
     for robot in robots:
         for _ in range(4):
@@ -453,6 +372,7 @@ def test_a_pending_trial_counts(tmp_path):
     pending = [robots[0].ask() for _ in range(3)]
     assert len({str(sorted(trial.do.items())) for trial in pending}) > 1
     first = robots[1].ask()
+    lose_caches(tmp_path / "1.db")
     robots[1].restart()
     assert [first.do, robots[1].ask().do, robots[1].ask().do] == [trial.do for trial in pending]
 
@@ -496,3 +416,20 @@ def test_values_of_every_allowed_size_can_be_learned_from(tmp_path, size):
     study.add_data(rounds, do=[{}, {}, {"ph": 6.0}, {"feed": 1.0}])
     study.ask()
     assert math.isfinite(study.what_if({})["titre"])
+
+
+class Failing(Random):
+    def act(self, observation):
+        raise KeyError("no\nluck")
+
+    def believed(self, action):
+        raise KeyError("no luck")
+
+
+def test_what_an_agent_raises_is_said_with_its_name(tmp_path):
+    fermenter(tmp_path / "f.db", agent="Random").add_data([grown({})])
+    study = load_study(storage=tmp_path / "f.db", agent=Failing())
+    for call in (study.ask, lambda: study.what_if({})):
+        with pytest.raises(OperationError, match=r"the agent Random fails with KeyError: .+; nothing was recorded"):
+            call()
+    assert study.events == 1

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cbo_gym.cli import app
 from cbo_gym.study import Description, create_study
-from tests.study.test_study import grown
+from tests.study.helpers import grown
 
 YAML = """\
 name: fermenter
@@ -120,6 +120,19 @@ def test_names_may_hold_the_equals_sign_and_what_is_not_named_is_said(tmp_path):
     assert "Not named, so assumed: c = 2" in call("what-if", database, "a=b=0.3").stdout
     assert json.loads(call("what-if", database, "--json").stdout)["assumed"] == {"a=b": 0.0, "c": 2.0}
     assert "assumed" not in call("recommend", database).stdout
+
+
+def test_no_name_is_lost_in_json(tmp_path):
+    about = {"reward": "interval", "variables": ["assumed", "interval"], "mode": "soft", "agent": "GP-UCB"}
+    dose = {"expected": {"node": "assumed", "bounds": (0, 1)}}
+    study = create_study("a", storage=tmp_path / "a.db", parameters=dose, **about)
+    study.tell(study.ask(), {"assumed": 1.0, "interval": 2.0})
+    found = json.loads(call("what-if", tmp_path / "a.db", "--json").stdout)
+    assert found["assumed"] == {"expected": 0.0}
+    assert found["interval"][0] < found["expected"]["interval"] < found["interval"][1]
+    advised = json.loads(call("recommend", tmp_path / "a.db", "--json").stdout)
+    assert advised["do"] == study.recommendation()
+    assert advised["expected"]["interval"] == pytest.approx(2.0, abs=1.0)
 
 
 def test_intervals_of_the_aggregated_mode_are_written_in_brackets(tmp_path):
