@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,12 +15,9 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.files import csv_of
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from cbo_gym.study import Study, Trial
     from cbo_gym.study.expectation import Expectation
 
-JSON_HAS_THEM = "--json has them"
 Database = Annotated[
     str, typer.Argument(metavar="DATABASE", help="The study's SQLite file, or a database's URL of SQLAlchemy.")
 ]
@@ -214,25 +211,19 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
 
     Example: [b]cbo-gym study show fermenter.db[/b]
     """
+    from cbo_gym.study.units import written
+
     opened = _study(database, study, agent)
     frame = opened.to_frame()
     if as_json:
         print_json(frame.to_dicts())
         return
     expendable = ["asked", "ended", "why", "reason"]
-    left_out(print_table("", frame.columns, _cells(frame), droppable=expendable), JSON_HAS_THEM)
+    cells = [[value if isinstance(value, str) else written(value) for value in row] for row in frame.iter_rows()]
+    left_out(print_table("", frame.columns, cells, droppable=expendable), "--json has them")
     if (best := opened.best_trial) is not None:
         reward = opened.about.reward
         say(f"Best: trial {best.number}, {reward} = {best.values[reward]:.6g}")
-
-
-def _cells(frame: pl.DataFrame) -> list[list[str]]:
-    from cbo_gym.study.units import written
-
-    def cell(value: Any) -> str:
-        return written(value) if value is None or isinstance(value, float | list) else str(value)
-
-    return [[cell(value) for value in row] for row in frame.iter_rows()]
 
 
 @studies.command()
@@ -258,9 +249,14 @@ def recommend(
         expected = None
     if as_json:
         beside = {} if expected is None else {"expected": expected, "interval": expected.interval}
-        print_json(beside | found)
+        print_json(_beside(found, "do", beside))
     elif expected is not None:
         _print_expected(opened, expected)
+
+
+def _beside(named: Mapping[str, Any], key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Names beside fields of a document; if a name is that of a field, all names also under a key of their own."""
+    return {**named, **({key: named} if set(named) & {key, *fields} else {}), **fields}
 
 
 def _print_expected(study: Study, expected: Expectation) -> None:
@@ -289,7 +285,7 @@ def what_if(
     opened = _study(database, study, agent)
     expected = opened.what_if(_numbers(do), context=_numbers(context) or None)
     if as_json:
-        print_json({"interval": expected.interval, "assumed": expected.assumed, **expected})
+        print_json(_beside(expected, "expected", {"interval": expected.interval, "assumed": expected.assumed}))
     else:
         _print_expected(opened, expected)
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError, 
 BUSY_SECONDS = 60  # for which a process waits for another's transaction
 CONNECT_SECONDS = 15  # for which it waits for a server
 SECRETS = ("pass", "secret", "token", "key")  # parts of the names of options that nobody is shown
-HIDDEN = "..."
 IN_MEMORY = (None, "", ":memory:")
 
 DAMAGED = (
@@ -64,9 +63,11 @@ class Database:
         url = _url(str(storage))
         is_path = "://" not in str(storage)
         self.storage = str(url.database) if is_path else url.render_as_string(hide_password=False)
-        self.shown = printable(str(storage)) if is_path else without_secrets(url)
+        secret = [name for name in url.query if any(part in name.lower() for part in SECRETS)]
+        without = url.update_query_dict(dict.fromkeys(secret, "..."))
+        self.shown = printable(str(storage)) if is_path else without.render_as_string(hide_password=True)
         try:
-            self._engine = sql.create_engine(url, connect_args=_connect_arguments(url), **_pool(url))
+            self._engine = sql.create_engine(url, **_options(url))
         except ModuleNotFoundError as error:
             if error.name == "psycopg":
                 raise MissingExtraError("A study on PostgreSQL", "postgresql") from error
@@ -128,11 +129,8 @@ class Database:
         """Let readers of a SQLite file not wait for writers, from now on; it cannot be said within a transaction."""
         if self.is_sqlite:
             try:
-                connection = self._engine.raw_connection()
-                try:
+                with closing(self._engine.raw_connection()) as connection:
                     connection.cursor().execute("PRAGMA journal_mode=WAL").close()
-                finally:
-                    connection.close()
             except (SQLAlchemyError, sqlite3.Error) as error:
                 raise self._named(error) from error
 
@@ -158,12 +156,6 @@ class Database:
         return OperationError(
             f"{self.shown}: {said}; nothing was changed by this call{f'; {advice}' if advice else ''}"
         )
-
-
-def without_secrets(url: sql.URL) -> str:
-    """A URL as it may be shown to anybody."""
-    hidden = {name: HIDDEN for name in url.query if any(part in name.lower() for part in SECRETS)}
-    return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
 def _is_uri(path: str) -> bool:
@@ -192,26 +184,20 @@ def _url(text: str) -> sql.URL:
     return url
 
 
-def _connect_arguments(url: sql.URL) -> dict[str, Any]:
-    kind = url.get_backend_name()
-    if kind == "sqlite":
-        return {"timeout": BUSY_SECONDS}
-    if kind != "postgresql":
-        return {}
-    # without an encoding, the strings of a database in SQL_ASCII come as bytes
-    waiting = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_SECONDS}
-    return {"client_encoding": "utf8", **waiting}
-
-
-def _pool(url: sql.URL) -> dict[str, Any]:
-    """How connections are treated after a transaction.
+def _options(url: sql.URL) -> dict[str, Any]:
+    """Arguments of the engine: how it connects, and how connections are treated after a transaction.
 
     To connect to a server takes longer than to write there, so one connection is kept, and tried before it is used
     again. That of a SQLite file is closed, so that all that was written is in the one file and no process holds it.
     """
-    if url.get_backend_name() == "sqlite":
-        return {"poolclass": sql.NullPool}
-    return {"poolclass": sql.QueuePool, "pool_size": 1, "pool_pre_ping": True}
+    kind, arguments = url.get_backend_name(), {}
+    if kind == "sqlite":
+        return {"connect_args": {"timeout": BUSY_SECONDS}, "poolclass": sql.NullPool}
+    if kind == "postgresql":
+        # Without an encoding, the strings of a database in SQL_ASCII come as bytes.
+        waiting = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_SECONDS}
+        arguments = {"client_encoding": "utf8", **waiting}
+    return {"connect_args": arguments, "poolclass": sql.QueuePool, "pool_size": 1, "pool_pre_ping": True}
 
 
 def _open_sqlite(mode: str, _: object, __: object, arguments: list[Any], options: dict[str, Any]) -> None:

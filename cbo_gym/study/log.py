@@ -21,7 +21,7 @@ from cbo_gym.study.schema import SCHEMA, digest, events, snapshots, studies
 from cbo_gym.study.strings import lenient, require_storable
 
 TRIES = 100  # of a write that others were before
-LONGEST_TEXT = 1_000_000  # characters of what one call stores
+MAX_TEXT = 1_000_000  # characters of what one call stores
 KINDS = ("data", "asked", "told", "failed", "corrected")
 
 
@@ -167,8 +167,18 @@ class Log:
         """
         with self._database.transaction() as connection:
             rows = self._successors(connection, study, known)
-        first = 1 if known is None else known.number + 1
-        return [self._event(number, row) for number, row in enumerate(rows, start=first)]
+        found = []
+        for number, row in enumerate(rows, start=1 if known is None else known.number + 1):
+            if row.number != number:
+                raise self._database.damaged(f"event {number} is missing")
+            if row.digest != digest(row.study, number, row.kind, row.payload, row.time, row.who):
+                raise self._database.damaged(f"event {number} is not as it was written")
+            if row.kind not in KINDS:
+                raise OperationError(
+                    f"{self.storage}: event {number} is of the kind {row.kind!r}, unknown here; upgrade"
+                )
+            found.append(Event(number, row.kind, _loads(row.payload), row.time, lenient(row.who), row.digest))
+        return found
 
     def _successors(self, connection: sql.Connection, study: int, known: Position | None) -> list[Any]:
         """The rows after the last one that is known, which must be there as it was."""
@@ -192,15 +202,6 @@ class Log:
             "was changed by this call; load the study again, or put the database back"
         )
 
-    def _event(self, number: int, row: Any) -> Event:
-        if row.number != number:
-            raise self._database.damaged(f"event {number} is missing")
-        if row.digest != digest(row.study, number, row.kind, row.payload, row.time, row.who):
-            raise self._database.damaged(f"event {number} is not as it was written")
-        if row.kind not in KINDS:
-            raise OperationError(f"{self.storage}: event {number} is of the kind {row.kind!r}, unknown here; upgrade")
-        return Event(number, row.kind, _loads(row.payload), row.time, lenient(row.who), row.digest)
-
     def append(
         self, study: int, known: Position, entries: Sequence[tuple[str, Mapping[str, Any]]]
     ) -> list[Event] | None:
@@ -214,8 +215,8 @@ class Log:
         for number, (kind, payload) in enumerate(entries, start=known.number + 1):
             require_storable(payload)
             text = json.dumps(payload, allow_nan=False)
-            if len(text) > LONGEST_TEXT:
-                raise ArgumentError(f"what is to be stored has {len(text)} characters; at most {LONGEST_TEXT} are")
+            if len(text) > MAX_TEXT:
+                raise ArgumentError(f"what is to be stored has {len(text)} characters; at most {MAX_TEXT} are")
             time, who = _now(), _who()
             event = Event(number, kind, json.loads(text), time, who, digest(study, number, kind, text, time, who))
             rows.append({**vars(event), "study": study, "payload": text})
@@ -254,10 +255,10 @@ def _now() -> str:
 
 
 def _who() -> str:
-    try:
+    # A user may have no name.
+    with suppress(OSError, KeyError):
         return lenient(getpass.getuser())[:200]
-    except (OSError, KeyError):  # a user without a name
-        return ""
+    return ""
 
 
 def _loads(text: str) -> Any:

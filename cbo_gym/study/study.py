@@ -22,7 +22,7 @@ from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.history import History, State
-from cbo_gym.study.log import LONGEST_TEXT, TRIES, Log
+from cbo_gym.study.log import MAX_TEXT, TRIES, Log
 from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, naming
 from cbo_gym.study.tables import Columns, TableRow, read_rows
@@ -409,7 +409,7 @@ def _events(rounds: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]
         # With the comma and the blank behind it, and room for what encloses all rounds.
         more = len(json.dumps(one)) + 2
         length += more
-        if parts[-1] and length > LONGEST_TEXT - 100:
+        if parts[-1] and length > MAX_TEXT - 100:
             parts.append([])
             length = more
         parts[-1].append(one)

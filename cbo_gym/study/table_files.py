@@ -8,7 +8,9 @@ import io
 import re
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -150,14 +152,26 @@ def _csv(text: str, is_name: Callable[[str], bool], source: str) -> Table:
     headers = [lines[first], *([comment.strip().removeprefix("#"), comment] if comment else [])]
 
     def score(header: str, separator: str) -> tuple[int, int, bool, int]:
-        cells = _cells([header, *lines[first + 1 : first + 10]], separator)
+        cells: list[str] = []
+        with suppress(csv.Error, StopIteration):
+            cells = next(_reader([header, *lines[first + 1 : first + 10]], separator))
         return sum(map(is_name, cells[:MAX_COLUMNS])), -headers.index(header), separator != " ", len(cells)
 
     header, separator = max(product(headers, [separator] if separator else SEPARATORS), key=lambda pair: score(*pair))
     if header != lines[first]:
         lines[first - 1] = header
     _require_small(lines, separator, source)
-    return _table(list(_records(lines, separator, source)), separator, source)
+    (line, names), *body = _records(lines, separator, source)
+    rows = []
+    for number, cells in body:
+        if len(cells) < len(names) or any(map(str.strip, cells[len(names) :])):
+            comma = "; write decimals with a point, or put ';' between cells" if separator == "," else ""
+            raise ArgumentError(
+                f"{source}line {number} has {len(cells)} cells, and the header in line {line} has {len(names)}, "
+                f"divided by {separator!r}; put quotation marks around a cell that has this character{comma}"
+            )
+        rows.append(cells[: len(names)])
+    return Table(names, rows, [number for number, _ in body], f"{source}line", f"{source}line {line}")
 
 
 def _blank_comments(lines: list[str]) -> str | None:
@@ -176,14 +190,6 @@ def _blank_comments(lines: list[str]) -> str | None:
     return above
 
 
-def _cells(lines: Sequence[str], separator: str) -> list[str]:
-    """Cells of the first line; none if it cannot be read."""
-    try:
-        return next(_reader(lines, separator))
-    except (csv.Error, StopIteration):
-        return []
-
-
 def _reader(lines: Sequence[str], separator: str) -> Any:
     ends = (line.strip(" ") for line in lines) if separator == " " else lines
     return csv.reader(ends, delimiter=separator, skipinitialspace=True, strict=True)
@@ -191,14 +197,11 @@ def _reader(lines: Sequence[str], separator: str) -> Any:
 
 def _require_small(lines: Sequence[str], separator: str, source: str) -> None:
     """Bound rows, columns and cells before anything is parsed."""
-    rows = cells = 0
-    for number, line in enumerate(lines, start=1):
-        columns = 1 + line.count(separator)
-        if columns > MAX_COLUMNS and separator != " ":
-            raise ArgumentError(f"{source}line {number} has {columns} cells; at most {MAX_COLUMNS} are read")
-        rows += line != "\n"
-        cells += columns if line != "\n" else 0
-    require_few(rows - 1, cells, source)
+    columns = {number: 1 + line.count(separator) for number, line in enumerate(lines, start=1) if line != "\n"}
+    for number, count in columns.items():
+        if count > MAX_COLUMNS and separator != " ":
+            raise ArgumentError(f"{source}line {number} has {count} cells; at most {MAX_COLUMNS} are read")
+    require_few(len(columns) - 1, sum(columns.values()), source)
 
 
 def require_few(rows: int, cells: int = 0, source: str = "") -> None:
@@ -226,21 +229,6 @@ def _records(lines: Sequence[str], separator: str, source: str) -> Iterator[tupl
             yield number, cells
 
 
-def _table(records: list[tuple[int, list[str]]], separator: str, source: str) -> Table:
-    (line, names), *body = records
-    rows = []
-    for number, cells in body:
-        extra = cells[len(names) :]
-        if len(cells) < len(names) or any(map(str.strip, extra)):
-            comma = "; write decimals with a point, or put ';' between cells" if separator == "," else ""
-            raise ArgumentError(
-                f"{source}line {number} has {len(cells)} cells, and the header in line {line} has {len(names)}, "
-                f"divided by {separator!r}; put quotation marks around a cell that has this character{comma}"
-            )
-        rows.append(cells[: len(names)])
-    return Table(names, rows, [number for number, _ in body], f"{source}line", f"{source}line {line}")
-
-
 # Excel -------------------------------------------------------------------------------------------------------
 
 
@@ -266,27 +254,23 @@ def _workbook(content: bytes, source: str) -> Table:
 
 def _require_workbook(archive: zipfile.ZipFile, source: str) -> None:
     """Bound what the archive holds before it is parsed."""
-    parts = archive.infolist()
     if "xl/workbook.xml" not in archive.namelist():
         raise ArgumentError(
             f"{source}the content is compressed (zip) and no Excel workbook of the .xlsx kind; unpack it, or save the "
             "table as .xlsx or CSV"
         )
-    if sum(part.file_size for part in parts) > MAX_UNPACKED_BYTES:
+    if sum(part.file_size for part in archive.infolist()) > MAX_UNPACKED_BYTES:
         raise ArgumentError(
             f"{source}the workbook has more than {MAX_UNPACKED_BYTES / 1e6:.0f} MB once it is unpacked; save the table "
             "alone, or as CSV"
         )
-    sheets = others = 0
-    for part in parts:
+    tags = Counter[bool]()
+    for part in archive.infolist():
         xml = archive.read(part).replace(b"\0", b"")
         if b"<!DOCTYPE" in xml:
             raise ArgumentError(f"{source}the workbook declares entities, as no spreadsheet does; save it as CSV")
-        if part.filename.startswith(("xl/worksheets/", "xl/sharedStrings")):
-            sheets += xml.count(b"<")
-        else:
-            others += xml.count(b"<")
-    if sheets > MAX_SHEET_TAGS or others > MAX_OTHER_TAGS:
+        tags[part.filename.startswith(("xl/worksheets/", "xl/sharedStrings"))] += xml.count(b"<")
+    if tags[True] > MAX_SHEET_TAGS or tags[False] > MAX_OTHER_TAGS:
         raise ArgumentError(f"{source}the workbook has too many cells or styles; save the table alone, or as CSV")
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -41,15 +41,8 @@ NUMERIC = re.compile(rf"[<>≤≥~±+-]*\s*[\d{GROUPS}]*\d[\d{GROUPS}]*%?")
 INTERVAL = re.compile(r"\[([^,\]]+),([^,\]]+)\]")
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """One round of a table.
-
-    Attributes:
-        label: Its name in messages: ``"line 7"``.
-        values: Variable -> number, None if it was not measured.
-        done: Name -> value that it was set to.
-    """
+class TableRow(NamedTuple):
+    """One round of a table: its name in messages, as ``"line 7"``, the measured values, and what was set to what."""
 
     label: str
     values: Mapping[str, float | None]
@@ -96,34 +89,31 @@ def read_rows(given: Any, columns: Columns, *, do: Any = None, ignore: Iterable[
     if not isinstance(ignored, Iterable):
         raise ArgumentError(f"ignore must be a list of names of columns; given {shown(ignore)}")
     known = {name: name for name in (*columns.variables, *columns.set_to)}
-    rows = _Reader("data", known, columns, ignored).read(given)
-    done = _done(do, columns, len(rows))
-    return [_row(label, cells, set_to, columns) for (label, cells), set_to in zip(rows, done, strict=True)]
+    table = _Reader("data", known, columns, ignored).read(given)
+    done = [{}] * len(table) if do is None else _done(do, columns, len(table))
+    rows = []
+    for (label, cells), set_to in zip(table, done, strict=True):
+        for name, value in set_to.items():
+            if value is not None and cells.get(name) not in (None, value):
+                raise ArgumentError(
+                    f"{label}: the column {name} says {cells[name]} and the argument do says {value}; give one of them"
+                )
+        merged = {**cells, **{name: value for name, value in set_to.items() if value is not None}}
+        values = {name: value for name, value in merged.items() if name not in columns.set_to}
+        found = {bare: merged[name] for name, bare in columns.set_to.items() if merged.get(name) is not None}
+        rows.append(TableRow(label, values, found))
+    return rows
 
 
 def _done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
     """What was set in each round, by the names of ``do(X)`` columns."""
-    if do is None:
-        return [{}] * count
-    known = {form: name for name, bare in columns.set_to.items() for form in (name, bare)}
-    reader = _Reader("do", known, columns)
+    reader = _Reader("do", {form: name for name, bare in columns.set_to.items() for form in (name, bare)}, columns)
     rows = [cells for _, cells in reader.read(do)]
     if _is_mapping(do) and not reader.has_columns(do):
         return rows * count
     if len(rows) != count:
         raise ArgumentError(f"do has {len(rows)} rows for {count} rows of data")
     return rows
-
-
-def _row(label: str, cells: Mapping[str, Any], done: Mapping[str, Any], columns: Columns) -> TableRow:
-    values = {name: value for name, value in cells.items() if name not in columns.set_to}
-    set_to = {name: value for name, value in cells.items() if name not in values and value is not None}
-    for name, value in done.items():
-        if value is not None and set_to.setdefault(name, value) != value:
-            raise ArgumentError(
-                f"{label}: the column {name} says {set_to[name]} and the argument do says {value}; give one of them"
-            )
-    return TableRow(label, values, {columns.set_to[name]: value for name, value in set_to.items()})
 
 
 class _Reader:
@@ -181,15 +171,15 @@ class _Reader:
     def _used(self, table: Table) -> dict[int, str]:
         """Index -> name of the columns that the study takes."""
         names = [_column_name(name, index) for index, name in enumerate(table.names)]
+        where = f"{table.header}: " if table.header else ""
         if missing := sorted(self._ignore - set(map(_plain_name, names))):
             raise ArgumentError(
-                f"{_before(table.header)}there is no column {missing[0]!r} to ignore{did_you_mean(missing[0], names)}; "
+                f"{where}there is no column {missing[0]!r} to ignore{did_you_mean(missing[0], names)}; "
                 f"the columns are {shown(names)}"
             )
         if names and all(map(POINT.fullmatch, names)):
             raise ArgumentError(
-                f"{_before(table.header)}the columns must have the names of variables, {shown(list(self._exact))}; "
-                f"given {shown(names)}"
+                f"{where}the columns must have the names of variables, {shown(list(self._exact))}; given {shown(names)}"
             )
         used: dict[int, str] = {}
         leading = True
@@ -199,7 +189,11 @@ class _Reader:
             found = self.find(name)
             cells = [row[index] for row in table.rows]
             if found is None:
-                leading = leading and bool(UNNAMED.fullmatch(name)) and all(map(_is_position, cells))
+                leading = (
+                    leading
+                    and bool(UNNAMED.fullmatch(name))
+                    and all(str(_scalar(cell)).strip().isdecimal() for cell in cells)
+                )
                 if not leading:
                     self._require_empty(table, name, cells)
                 continue
@@ -207,8 +201,7 @@ class _Reader:
             if found in used.values():
                 first = next(column for column, other in used.items() if other == found)
                 raise ArgumentError(
-                    f"{_before(table.header)}columns {first + 1} and {index + 1} are both {found!r}; rename one, or "
-                    "delete it"
+                    f"{where}columns {first + 1} and {index + 1} are both {found!r}; rename one, or delete it"
                 )
             used[index] = found
         return used
@@ -239,11 +232,11 @@ class _Reader:
         if not table.header or len(table.rows) < 2:
             return False
         row = {name: table.rows[0][index] for index, name in used.items() if not _is_missing(table.rows[0][index])}
-        if not row or not all(isinstance(cell, str) and _is_word(cell) for cell in row.values()):
+        if not row or not all(isinstance(cell, str) and _is_word(cell.strip()) for cell in row.values()):
             return False
         for name, cell in row.items():
             unit = self._columns.units.get(self._columns.set_to.get(name, name))
-            if unit is not None and _plain_unit(unit) != _plain_unit(cell):
+            if unit is not None and len({_plain_name(one).strip("[]() ").casefold() for one in (unit, cell)}) > 1:
                 raise ArgumentError(
                     f"{table.label(0)}: the unit of {name} is {cell!r}, and in this study it is {unit!r}; convert the "
                     "values, or delete the row of units if they are the same"
@@ -269,12 +262,12 @@ class _Reader:
 
     def _table(self, given: Any) -> Table:
         if isinstance(given, str | os.PathLike):
-            return read_path(Path(given), self._is_name)
+            return read_path(Path(given), lambda cell: self.find(cell) is not None)
         if hasattr(given, "read"):
             given = given.read(MAX_BYTES + 1)
             given = given.encode(errors="replace") if isinstance(given, str) else given
         if isinstance(given, bytes | bytearray | memoryview):
-            return read_content(bytes(given), self._is_name)
+            return read_content(bytes(given), lambda cell: self.find(cell) is not None)
         if _is_mapping(given):
             given = dict(given)
         if isinstance(given, dict) and self.has_columns(given):
@@ -300,9 +293,6 @@ class _Reader:
             return _is_sequence(cell) and not (is_set and len(cell) == 2 and not any(map(_is_sequence, cell)))
 
         return any(is_column(name, cell) for name, cell in given.items())
-
-    def _is_name(self, cell: str) -> bool:
-        return self.find(cell) is not None
 
     def _no_table(self, given: Any) -> ArgumentError:
         return ArgumentError(
@@ -364,14 +354,6 @@ def _plain_name(name: str) -> str:
     return unicodedata.normalize("NFKC", " ".join(name.replace("\ufeff", "").split()))
 
 
-def _plain_unit(unit: str) -> str:
-    return _plain_name(unit).strip("[]() ").casefold()
-
-
-def _before(header: str) -> str:
-    return f"{header}: " if header else ""
-
-
 # Cells -------------------------------------------------------------------------------------------------------
 
 
@@ -402,30 +384,18 @@ def _is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
-def _is_position(cell: Any) -> bool:
-    """Whether it is a whole number that an index of rows may have."""
-    return not isinstance(cell, bool) and str(_scalar(cell)).strip().isdecimal()
+def _is_word(text: str) -> bool:
+    is_number = NUMERIC.fullmatch(text) or POINT.fullmatch(text) or text.casefold() in TRUTH
+    return len(text) <= MAX_NUMBER and not is_number
 
 
-def _is_word(cell: str) -> bool:
-    text = cell.strip()
-    return (
-        len(text) <= MAX_NUMBER
-        and not NUMERIC.fullmatch(text)
-        and not POINT.fullmatch(text)
-        and text.casefold() not in TRUTH
-    )
-
-
-def _first_comma(table: Table, used: Mapping[int, str]) -> str:
+def _first_comma(table: Table, used: Iterable[int]) -> str:
     """A cell with a decimal comma beyond doubt, and its row; empty if there is none."""
     for index, row in enumerate(table.rows):
-        for column in used:
-            cell = row[column]
-            if isinstance(cell, str) and "," in cell:
-                text = _ascii(cell)
-                if COMMA.fullmatch(text) and not AMBIGUOUS.fullmatch(text):
-                    return f"{text!r} in {table.label(index)}"
+        for cell in (row[column] for column in used):
+            text = _ascii(cell) if isinstance(cell, str) and "," in cell else ""
+            if text and COMMA.fullmatch(text) and not AMBIGUOUS.fullmatch(text):
+                return f"{text!r} in {table.label(index)}"
     return ""
 
 
