@@ -320,6 +320,8 @@ def test_an_agent_that_gives_no_answer_is_made_from_the_log_again(tmp_path, capl
     for name, label in (("f", agent), ("g", "GP-UCB")):
         begin(fermenter(tmp_path / f"{name}.db", agent=label))
     visitor = Visitor(tmp_path / "f.db", trusted=["tests.study.helpers:Broken"])
+    # The report is ready before the agent breaks.
+    visitor.get("/studies/1/report")
     visitor.get("/studies/1")
     broken = tmp_path / "broken"
     broken.touch()

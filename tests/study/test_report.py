@@ -72,7 +72,7 @@ def test_a_report_of_each_part(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("agent", "more", "outcome"), [("CBO", {}, grown), pytest.param("MCBO", SOFT, soft, marks=pytest.mark.slow)]
+    ("agent", "more", "outcome"), [("GP-UCB", {}, grown), pytest.param("MCBO", SOFT, soft, marks=pytest.mark.slow)]
 )
 def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more, outcome):
     study = play(fermenter(tmp_path / "f.db", agent=agent, **more), 3, outcome)

@@ -16,7 +16,7 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.suggesting import Suggester
-from tests.study.helpers import FERMENTER, fermenter, grown, lose_caches, play
+from tests.study.helpers import FERMENTER, fermenter, grown, play
 from tests.study.kills import replayed, states
 
 THREADS = 8
@@ -61,6 +61,7 @@ def test_threads_share_a_study(tmp_path, agent, rounds):
     assert study.events == len(events)
     assert [entry.number for entry in study.trials] == list(range(1, 2 * THREADS * rounds + 1))
     assert states(load_study(storage=tmp_path / "f.db")) == states(study)
+    # The agent of a thread is the one that the log makes.
     again = replayed(study, tmp_path / "again.db")
     assert states(again) == states(study)
     assert again.ask().do == study.ask().do
@@ -291,9 +292,9 @@ def test_another_study_in_place_of_one_without_events(tmp_path, rounds):
     study = filled(tmp_path / "f.db", rounds=0)
     filled(tmp_path / "other.db", rounds=rounds)
     (tmp_path / "other.db").replace(tmp_path / "f.db")
-    for call in (CALLS["ask"], CALLS["trials"], CALLS["add_data"]):
+    for name in ("ask", "trials", "add_data"):
         with pytest.raises(OperationError, match=r"the database was replaced .*its description is gone or another"):
-            call(study)
+            CALLS[name](study)
     assert load_study(storage=tmp_path / "f.db").events == 2 * rounds
 
 
@@ -340,13 +341,3 @@ def test_a_file_that_is_gone_is_not_made_again(tmp_path, monkeypatch, url):
         assert [path.name for path in tmp_path.iterdir()] == ["moved.db"], name
     (tmp_path / "moved.db").rename(tmp_path / "f.db")
     assert study.ask().number == 3
-
-
-def test_threads_and_lost_caches_give_one_answer(tmp_path):
-    """The agent of a thread is the one that the log makes."""
-    study = filled(tmp_path / "f.db", rounds=1)
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: study.ask(), range(4)))
-    shutil.copy(tmp_path / "f.db", tmp_path / "copy.db")
-    lose_caches(tmp_path / "copy.db")
-    assert load_study(storage=tmp_path / "copy.db").ask().do == study.ask().do

@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import sys
 from collections import Counter
 from contextlib import closing
 
@@ -160,18 +161,15 @@ def test_what_others_changed_in_the_log_is_noticed(study, tmp_path, text, messag
 
 
 def test_an_event_of_a_kind_that_is_not_known_asks_for_an_upgrade(study, tmp_path):
-    last = study._log.events(1)[-1].position
-    assert study._log.append(1, last, [("photographed", {"trial": 1})])
-    with pytest.raises(
-        OperationError, match=f"event {last.number + 1} is of the kind 'photographed', unknown here; upgrade"
-    ):
+    assert study._log.append(1, study._log.events(1)[-1].position, [("photographed", {"trial": 1})])
+    with pytest.raises(OperationError, match=r"event \d+ is of the kind 'photographed', unknown here; upgrade"):
         load_study(storage=tmp_path / "f.db").to_frame()
 
 
 # What is a database ------------------------------------------------------------------------------------------
 
 
-def test_to_look_for_a_study_makes_and_changes_nothing(tmp_path):
+def test_to_look_for_a_study_makes_nothing_and_to_create_one_makes_a_file_of_any_name(tmp_path):
     other = tmp_path / "bookmarks.db"
     edit(other, "CREATE TABLE studies (study_id INTEGER PRIMARY KEY)")  # as Optuna calls its own
     before = other.read_bytes()
@@ -184,13 +182,10 @@ def test_to_look_for_a_study_makes_and_changes_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["bookmarks.db"]
     create_study("beside", storage=other, agent="Random", **FERMENTER)
     assert load_study(storage=other).ask().number == 1
-
-
-def test_names_of_files_may_have_any_letters(tmp_path):
-    path = tmp_path / "ph?=7 #2 100%.db"
-    fermenter(path, agent="Random")
-    assert [found.name for found in tmp_path.iterdir()] == [path.name]
-    assert load_study(storage=path).ask().number == 1
+    strange = tmp_path / "ph?=7 #2 100%.db"
+    fermenter(strange, agent="Random")
+    assert {path.name for path in tmp_path.iterdir()} == {"bookmarks.db", strange.name}
+    assert load_study(storage=strange).ask().number == 1
 
 
 @pytest.mark.parametrize(
@@ -214,7 +209,7 @@ def test_urls_that_lead_nowhere_are_refused_and_show_no_password(storage, kind, 
 
 
 def test_the_extra_for_postgresql_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'cbo-gym\[postgresql\]'"):
         fermenter("postgresql://localhost/db", agent="Random")
 

@@ -137,13 +137,11 @@ def test_no_name_is_lost_in_json(tmp_path):
 
 def test_intervals_of_the_aggregated_mode_are_written_in_brackets(tmp_path):
     dose = {"dose": {"node": "y", "bounds": [0, 2]}}
-    study = create_study(
-        "a", storage=tmp_path / "a.db", mode="aggregated", diagram="dag { x -> y }", reward="y", parameters=dose
-    )
+    about = {"mode": "aggregated", "diagram": "dag { x -> y }", "reward": "y", "parameters": dose}
+    study = create_study("a", storage=tmp_path / "a.db", **about)
     study.tell(study.ask(), {"x": 1.0, "y": 2.0}, did={"dose": (0.5, 1.0)})
-    expected = study.what_if({"dose": (0.5, 1.0)})
     found = json.loads(call("what-if", tmp_path / "a.db", "dose=[0.5, 1]", "--json").stdout)
-    assert found["y"] == pytest.approx(expected["y"])
+    assert found["y"] == pytest.approx(study.what_if({"dose": (0.5, 1.0)})["y"])
     for wrong in ("dose=1", "dose=[1, 0.5]"):
         said = call("what-if", tmp_path / "a.db", wrong, status=2).stderr
         assert "dose needs an interval, two numbers in rising order" in said
