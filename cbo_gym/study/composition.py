@@ -31,13 +31,7 @@ class KnownReward:
 
 
 def known_reward(text: str, reward: str, variables: Sequence[str], sign: float) -> KnownReward:
-    """Read the right-hand side of the equation of a reward.
-
-    Args:
-        text: arithmetic of other variables and numbers.
-        reward: the variable that it gives.
-        variables: all observed ones.
-        sign: see :class:`KnownReward`.
+    """Read the right-hand side of the equation of a reward: arithmetic of other observed variables and numbers.
 
     Raises:
         ArgumentError: if it is no arithmetic of these variables.

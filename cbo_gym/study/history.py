@@ -24,14 +24,6 @@ class State:
     trials: Trials
     position: Position
 
-    def after(self, new: Sequence[Event]) -> State:
-        """The state after further events."""
-        if not new:
-            return self
-        trials = self.trials.copy()
-        trials.hear(new)
-        return State([*self.events, *new], trials, new[-1].position)
-
 
 class History:
     """Reads each event of a study once, and appends events. It needs no lock: threads replace the state as a whole.
@@ -53,7 +45,7 @@ class History:
             OperationError: if the log cannot be read, or is not the one that was read before.
         """
         state = self._state
-        return self._keep(state.after(self.log.events(self.study, state.position)))
+        return self._after(state, self.log.events(self.study, state.position))
 
     def append(self, state: State, entries: Sequence[tuple[str, Mapping[str, Any]]]) -> State | None:
         """Write events that follow from a state; None, and nothing is written, if other events came first.
@@ -63,10 +55,15 @@ class History:
             OperationError: if they cannot be written, or the log is not the one that was read.
         """
         written = self.log.append(self.study, state.position, entries)
-        return None if written is None else self._keep(state.after(written))
+        return None if written is None else self._after(state, written)
 
-    def _keep(self, state: State) -> State:
-        # another thread may have read more meanwhile
+    def _after(self, state: State, new: Sequence[Event]) -> State:
+        if not new:
+            return state
+        trials = state.trials.copy()
+        trials.hear(new)
+        state = State([*state.events, *new], trials, new[-1].position)
+        # Another thread may have read more meanwhile.
         if state.position.number > self._state.position.number:
             self._state = state
         return state

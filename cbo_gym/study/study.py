@@ -499,7 +499,6 @@ def load_study(name: str | None = None, *, storage: Path | str, agent: Any = Non
 
 
 def _reopen(storage: str, name: str, digest: str, agent: bytes) -> Study:
-    """A study that was pickled."""
     log = Log(storage)
     study = Study(log, name, cloudpickle.loads(agent))
     if study._digest != digest:

@@ -64,54 +64,43 @@ class Trials:
         self.initial: list[Mapping[str, Any]] = []
         self.missing: dict[int, list[str]] = {}
         self.number = 0
-        self._running: dict[int, None] = {}  # numbers of pending trials, so that not all are looked through each time
+        # Numbers of pending trials, so that not all trials are looked through each time.
+        self._running: dict[int, None] = {}
 
     def copy(self) -> Trials:
         """Return a copy, which can take in other events."""
         copy = Trials()
-        copy.entries, copy.initial = dict(self.entries), list(self.initial)
-        copy.missing, copy._running = dict(self.missing), dict(self._running)
-        copy.number = self.number
+        vars(copy).update({name: value if name == "number" else value.copy() for name, value in vars(self).items()})
         return copy
-
-    def hear(self, events: Iterable[Event]) -> None:
-        """Take in events in their order."""
-        for event in events:
-            getattr(self, f"_{event.kind}")(event)
-            self.number = event.number
 
     @property
     def pending(self) -> list[Entry]:
         """Those whose outcome is not known yet, in the order in which they were asked for."""
         return [self.entries[number] for number in self._running]
 
-    def _data(self, event: Event) -> None:
-        if not self.entries:
-            self.initial += event.payload["rounds"]
-
-    def _asked(self, event: Event) -> None:
-        for told in event.payload["trials"]:
-            number = int(told["number"])
-            self._running[number] = None
-            self.entries[number] = Entry(
-                number, told["action"], why=told["why"], context=event.payload["context"], asked=event.time
-            )
-
-    def _told(self, event: Event) -> None:
-        values = event.payload["values"]
-        self._end(event, status="told", values=values, done=event.payload["done"])
-        number = int(event.payload["trial"])
-        if lacking := lacking_in(values):
-            self.missing[number] = lacking
-        else:
-            self.missing.pop(number, None)
-
-    _corrected = _told
-
-    def _failed(self, event: Event) -> None:
-        self._end(event, status="failed", reason=event.payload["reason"])
+    def hear(self, events: Iterable[Event]) -> None:
+        """Take in events in their order."""
+        for event in events:
+            payload = event.payload
+            if event.kind == "data":
+                self.initial += payload["rounds"] if not self.entries else []
+            elif event.kind == "asked":
+                for told in payload["trials"]:
+                    number, context = int(told["number"]), payload["context"]
+                    self._running[number] = None
+                    self.entries[number] = Entry(
+                        number, told["action"], why=told["why"], context=context, asked=event.time
+                    )
+            elif event.kind == "failed":
+                self._end(event, status="failed", reason=payload["reason"])
+            else:
+                self._end(event, status="told", values=payload["values"], done=payload["done"])
+            self.number = event.number
 
     def _end(self, event: Event, **changes: Any) -> None:
         number = int(event.payload["trial"])
         self._running.pop(number, None)
-        self.entries[number] = replace(self.entries[number], ended=event.time, **changes)
+        self.missing.pop(number, None)
+        self.entries[number] = ended = replace(self.entries[number], ended=event.time, **changes)
+        if lacking := lacking_in(ended.values):
+            self.missing[number] = lacking

@@ -50,56 +50,42 @@ class Units:
             raise ArgumentError(f"what was done is a mapping from names to values; given {shown(done)}")
         whole = dict(done) if asked is None else {**self.done(asked), **done}
         if isinstance(self.codec, ArmCodec):
-            return self._arm(whole)
+            arms = [dict(arm) for arm in self.codec.arms]
+            if whole not in arms:
+                raise ArgumentError(f"none of the {len(arms)} arms is {shown(whole)}")
+            return arms.index(whole)
+        names = self.codec.domains.names
+        for name in whole:
+            if name not in names:
+                raise ArgumentError(f"{name!r} cannot be set{did_you_mean(name, names)}; what can be is {list(names)}")
         if isinstance(self.codec, ChoiceCodec):
             return self._choice(whole, asked)
-        names = self.codec.domains.names
-        self._require_known(whole, names)
-        null = self.feedback.problem.null_action
-        if isinstance(self.codec, CellCodec):
-            return self._cell(whole)
-        return np.array(
-            [self._unit(place, name, whole[name]) if name in whole else null[place] for place, name in enumerate(names)]
-        )
-
-    def _arm(self, whole: Done) -> int:
-        arms = [dict(arm) for arm in self.codec.arms]  # type: ignore[attr-defined]
-        if dict(whole) not in arms:
-            raise ArgumentError(f"none of the {len(arms)} arms is {shown(dict(whole))}")
-        return arms.index(dict(whole))
+        if not isinstance(self.codec, CellCodec):
+            null = dict(zip(names, self.feedback.problem.null_action, strict=True))
+            return np.array([self._unit(name, whole[name]) if name in whole else null[name] for name in names])
+        if missing := [name for name in names if name not in whole]:
+            raise ArgumentError(f"give an interval for each parameter; {missing} are missing")
+        return np.array([[self._unit(name, end) for end in _pair(name, whole[name])] for name in names]).T
 
     def _choice(self, whole: Done, asked: Action | None) -> Action:
         codec: Any = self.codec
-        self._require_known(whole, codec.domains.names)
-        if asked is not None and frozenset(whole) == codec.sets[int(asked[codec.key])]:
-            chosen = int(asked[codec.key])  # of several scopes that set the same
-        elif frozenset(whole) in codec.sets:
-            chosen = codec.sets.index(frozenset(whole))
-        else:
+        # Of several scopes that set the same, the one that was asked for was done.
+        chosen = -1 if asked is None else int(asked[codec.key])
+        if frozenset(whole) not in codec.sets:
             raise ArgumentError(
                 f"{sorted(whole)} is none of the sets that this study knows: {', '.join(codec.choices)}; name them as "
                 "targets when the study is created"
             )
+        if frozenset(whole) != codec.sets[chosen] or asked is None:
+            chosen = codec.sets.index(frozenset(whole))
         values = np.full(len(codec.domains), UNSET)
         for name, value in whole.items():
-            place = codec.domains.names.index(name)
-            values[place] = self._unit(place, name, value)
+            values[codec.domains.names.index(name)] = self._unit(name, value)
         return {codec.key: np.int64(chosen), "values": values}
 
-    def _cell(self, whole: Done) -> np.ndarray:
-        names = self.codec.domains.names
-        if missing := [name for name in names if name not in whole]:
-            raise ArgumentError(f"give an interval for each parameter; {missing} are missing")
-        ends = [[self._unit(place, name, end) for end in _pair(name, whole[name])] for place, name in enumerate(names)]
-        return np.array(ends).T
-
-    def _unit(self, place: int, name: str, native: object) -> float:
-        return float(self.codec.domains.scales[place].to_unit(_number(f"the value of {name}", native)))
-
-    def _require_known(self, given: Done, known: tuple[str, ...]) -> None:
-        for name in given:
-            if name not in known:
-                raise ArgumentError(f"{name!r} cannot be set{did_you_mean(name, known)}; what can be is {list(known)}")
+    def _unit(self, name: str, native: object) -> float:
+        domains = self.codec.domains
+        return float(domains.scales[domains.names.index(name)].to_unit(_number(f"the value of {name}", native)))
 
     def values(self, given: Mapping[str, Any]) -> dict[str, float | None]:
         """The values of all variables, None for those that were not measured; without what the study ignores.
@@ -116,9 +102,9 @@ class Units:
                 raise ArgumentError(
                     f"no variable is called {name!r}{did_you_mean(name, nodes)}; they are {list(nodes)}"
                 )
-        found = {
-            name: None if given.get(name) is None else _number(f"the value of {name}", given[name]) for name in nodes
-        }
+        measured = {name: value for name, value in given.items() if value is not None}
+        read = {name: _number(f"the value of {name}", value) for name, value in measured.items()}
+        found = {name: read.get(name) for name in nodes}
         if found[self.about.reward] is None:
             raise ArgumentError(f"the reward {self.about.reward} is missing; without it, say that the trial failed")
         self.reward(found)  # which may lie out of its range
@@ -171,9 +157,7 @@ class Units:
 
     def observation(self, values: Mapping[str, float | None], context: Mapping[str, float] | None) -> Observation:
         """The observation of a round as the agent sees it; what was not measured is NaN."""
-        nodes = np.array(
-            [np.nan if values[name] is None else values[name] for name in self.feedback.nodes], dtype=float
-        )
+        nodes = np.array([values[name] for name in self.feedback.nodes], dtype=float)
         nodes[-1] = self.reward(values)
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         seen: Observation = {"nodes": nodes}

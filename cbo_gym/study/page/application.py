@@ -50,9 +50,8 @@ def make_app(desk: Desk, door: Door) -> FastAPI:
     app.state.desk, app.state.door = desk, door
     app.include_router(routes)
     app.mount("/static", StaticFiles(directory=STATIC))
-    app.add_exception_handler(StarletteHTTPException, _http_error)
-    app.add_exception_handler(RequestValidationError, _no_such_page)
-    app.add_exception_handler(CBOGymError, _refused)
+    for kind in (StarletteHTTPException, RequestValidationError, CBOGymError):
+        app.add_exception_handler(kind, _failed)
     app.add_middleware(Guard, door=door)
     return app
 
@@ -60,18 +59,12 @@ def make_app(desk: Desk, door: Door) -> FastAPI:
 # Errors ------------------------------------------------------------------------------------------------------
 
 
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, StarletteHTTPException)
-    if error.status_code == 404:
-        return plain_page(404, "No such page", str(error.detail))
-    return plain_page(error.status_code, "Refused", str(error.detail))
-
-
-async def _no_such_page(_: Request, __: Exception) -> Response:
-    return plain_page(404, "No such page", "Studies and trials are found by whole numbers.")
-
-
-async def _refused(request: Request, error: Exception) -> Response:
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError):
+        return plain_page(404, "No such page", "Studies and trials are found by whole numbers.")
+    if isinstance(error, StarletteHTTPException):
+        title = "No such page" if error.status_code == 404 else "Refused"
+        return plain_page(error.status_code, title, str(error.detail))
     return plain_page(_status(error), "This does not work", request.app.state.desk.in_words(error))
 
 
@@ -118,8 +111,9 @@ TheCase = Annotated[Case, Depends(_case)]
 Form = Annotated[FormData, Depends(_form)]
 
 
-def _common(request: Request) -> dict[str, Any]:
-    return {"called": request.app.state.desk.called, "forgery": request.app.state.door.forgery}
+def _page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
+    called, forgery = request.app.state.desk.called, request.app.state.door.forgery
+    return page(template, status, called=called, forgery=forgery, **context)
 
 
 def _done(place: int, what: str, **more: int) -> Response:
@@ -158,7 +152,7 @@ async def show_studies(request: Request, desk: TheDesk, names: Names) -> Respons
         return RedirectResponse("/studies/1", 303)
     if not names:
         return RedirectResponse("/new", 303)
-    return page("studies", studies=await run_in_threadpool(_listed, desk, names), **_common(request))
+    return _page(request, "studies", studies=await run_in_threadpool(_listed, desk, names))
 
 
 def _listed(desk: Desk, names: list[str]) -> list[dict[str, Any]]:
@@ -181,7 +175,7 @@ def _new(
     request: Request, names: list[str], problem: Problem | None, status: int = 200, rows: int = FIRST_ROWS
 ) -> Response:
     context = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names}
-    return page("new", status, typed=problem.typed if problem else {}, **context, **_common(request))
+    return _page(request, "new", status, typed=problem.typed if problem else {}, **context)
 
 
 @routes.post("/new")
@@ -247,7 +241,7 @@ async def _study(
     seen = await run_in_threadpool(case.seen)
     context = study_context(case, seen, problem)
     context |= {"place": place, "report": await case.report(), "expected": expected, "said": _said(request)}
-    return page("study", status, **context, **_common(request))
+    return _page(request, "study", status, **context)
 
 
 def _said(request: Request) -> dict[str, Any]:
@@ -261,7 +255,7 @@ def _said(request: Request) -> dict[str, Any]:
 async def show_report(request: Request, place: int, case: TheCase) -> Response:
     """The report alone, however long it takes: for browsers without a script, and for the script."""
     parts = await case.report(None)
-    return page("report", place=place, about=case.about, report=parts, **_common(request))
+    return _page(request, "report", place=place, about=case.about, report=parts)
 
 
 @routes.get("/report.css")
@@ -348,7 +342,7 @@ async def _trial(
         problem = Problem(f"{kind}-{trial}", problem.words, problem.typed)
     card = card_of(case, seen, trial, problem, f"{kind}-{trial}")
     context = {"place": place, "about": case.about, "card": card, "problem": problem}
-    return page("trial", status, **context, **_common(request))
+    return _page(request, "trial", status, **context)
 
 
 @routes.post("/studies/{place}/trials/{trial}/tell")

@@ -35,13 +35,13 @@ class Seen:
     Attributes:
         event: its number.
         entries: the trials, by number.
-        rows: what :meth:`Study.to_frame` says of each trial, by number.
+        done: what was set in each trial, or is to be, by number.
         best: :attr:`Study.best_trial`.
     """
 
     event: int
     entries: Mapping[int, Entry]
-    rows: Mapping[int, Mapping[str, Any]]
+    done: Mapping[int, Mapping[str, Any]]
     best: Entry | None
 
 
@@ -70,9 +70,9 @@ class Case:
         # What is written from here on is seen the next time.
         event = self.study.events
         if seen is None or seen.event != event:
-            rows = {row["number"]: row for row in self.study.to_frame().to_dicts()}
-            entries = {entry.number: entry for entry in self.study.trials if entry.number in rows}
-            self._seen = seen = Seen(event, entries, rows, self.study.best_trial)
+            units, entries = self.study._units, {entry.number: entry for entry in self.study.trials}
+            done = {number: units.done(units.read(entry.action)) for number, entry in entries.items()}
+            self._seen = seen = Seen(event, entries, done, self.study.best_trial)
         return seen
 
     async def ask(self, count: int, context: Mapping[str, float] | None) -> list[int]:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from cbo_gym.study.report.page import templates
 from cbo_gym.study.strings import lenient
 from cbo_gym.study.units import written
 
-_environment = Environment(
-    loader=PackageLoader("cbo_gym.study.page"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_environment = templates("cbo_gym.study.page")
 _environment.filters["written"] = written
 
 

@@ -18,7 +18,7 @@ from cbo_gym.study.page.desk import Desk
 from cbo_gym.study.page.door import SHORTEST_TOKEN, Door, is_loopback
 from cbo_gym.study.page.thinker import THINK_SECONDS, Thinker
 
-MOST_AT_ONCE = 100  # connections
+MAX_CONNECTIONS = 100
 # Seconds within which a connection must send the head of its next request.
 SILENCE_SECONDS = 10.0
 
@@ -36,8 +36,6 @@ class Connection(H11Protocol):
         self._wait_for_request(answered)
 
     def _wait_for_request(self, last: Any) -> None:
-        """Close the connection unless a request follows the last one."""
-
         def close() -> None:
             if self.cycle is last:
                 self.transport.close()
@@ -95,7 +93,7 @@ def serve(
             lifespan="off",
             http=Connection,
             ws="none",
-            limit_concurrency=MOST_AT_ONCE,
+            limit_concurrency=MAX_CONNECTIONS,
         )
         if browser:
             webbrowser.open(address)  # which waits for the answer

@@ -104,7 +104,7 @@ def card_of(case: Case, seen: Seen, trial: int, problem: Problem | None = None, 
 
     ``done`` and ``context`` are what was set and seen, in words; ``was_set``, ``others`` and ``measured`` the fields.
     """
-    entry, done, context = seen.entries[trial], set_in(case, seen.rows[trial]), seen.entries[trial].context or {}
+    entry, done, context = seen.entries[trial], seen.done[trial], seen.entries[trial].context or {}
     measured = [name for name in case.study.feedback.nodes if name not in done or case.about.mode in PARAMETERS]
     others = [name for name in case.study.settable if name not in done]
     return {
@@ -117,17 +117,12 @@ def card_of(case: Case, seen: Seen, trial: int, problem: Problem | None = None, 
     }
 
 
-def set_in(case: Case, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that were set in a trial, or are to be."""
-    return {name: row[f"do({name})"] for name in case.study.settable if row[f"do({name})"] is not None}
-
-
 def told(case: Case, seen: Seen, trial: int, typed: Typed) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The values that a form gives, and what was really set where that is not what was to be.
 
     A variable that was set has the value that it was set to.
     """
-    known = set_in(case, seen.rows[trial]) if trial in seen.rows else {}
+    known = seen.done.get(trial, {})
     did = {name: value for name, value in numbers(typed, DID).items() if typed[DID + name] != _texts(known.get(name))}
     values = numbers(typed, VALUE)
     if case.about.mode not in PARAMETERS:
@@ -173,8 +168,8 @@ def study_context(case: Case, seen: Seen, problem: Problem | None) -> dict[str, 
         "supposed_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "what-if"),
         "supposed": fields_of(case, DO, case.study.settable, {}, problem, "what-if"),
         "rows": [
-            (seen.entries[trial], ", ".join(f"{name} = {written(value)}" for name, value in set_in(case, row).items()))
-            for trial, row in sorted(seen.rows.items(), reverse=True)[:MAX_ROWS]
+            (seen.entries[trial], ", ".join(f"{name} = {written(value)}" for name, value in done.items()))
+            for trial, done in sorted(seen.done.items(), reverse=True)[:MAX_ROWS]
         ],
-        "all_rows": len(seen.rows),
+        "all_rows": len(seen.entries),
     }

@@ -33,13 +33,20 @@ TITLES = {
     "asked": "Asked, UTC",
     "ended": "Ended, UTC",
 }
-_templates = Environment(
-    loader=PackageLoader("cbo_gym.study.report"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+
+
+def templates(package: str) -> Environment:
+    """The templates of a package, in which every text is escaped."""
+    return Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+_templates = templates("cbo_gym.study.report")
 _templates.filters["number"] = number
 
 
