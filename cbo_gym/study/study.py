@@ -21,13 +21,11 @@ from cbo_gym.later import Later
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.expectation import Expectation
-from cbo_gym.study.history import History, State
 from cbo_gym.study.log import MAX_TEXT, TRIES, Log
 from cbo_gym.study.strings import require_storable
-from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, naming
+from cbo_gym.study.suggesting import DO_WITHOUT, Suggester, naming, one_at_a_time
 from cbo_gym.study.tables import Columns, TableRow, read_rows
-from cbo_gym.study.thinking import one_at_a_time
-from cbo_gym.study.trials import Entry, Trials, lacking_in
+from cbo_gym.study.trials import Entry, History, State, Trials, lacking_in
 from cbo_gym.study.units import Done, Units
 from cbo_gym.study.unknown import feedback_of, without_effects
 from cbo_gym.validation import field_errors

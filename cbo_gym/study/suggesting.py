@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +23,34 @@ from cbo_gym.evaluation.verify.admission import admitted_agent
 from cbo_gym.labels import Spec, is_import_path
 from cbo_gym.seal import is_ours, seal
 from cbo_gym.study.expectation import expected_rewards
-from cbo_gym.study.history import History
 from cbo_gym.study.log import Event
-from cbo_gym.study.trials import Trials
+from cbo_gym.study.trials import History, Trials
 from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
 DO_WITHOUT = "EIFN, MCBO, GP-UCB, Random"  # agents that take rounds in which not all variables were measured
+
+
+_lock = RLock()
+
+
+def one_at_a_time() -> AbstractContextManager[bool]:
+    """The lock of all agents of the process.
+
+    The libraries of agents keep settings for the whole process, and what one agent suggests must not depend on what
+    another does meanwhile.
+    """
+    return _lock
+
+
+def _renew() -> None:
+    global _lock
+    _lock = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # a thread of the parent may hold the lock, and does not exist in the child
+    os.register_at_fork(after_in_child=_renew)
 
 
 class AgentError(OperationError):

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -19,7 +20,6 @@ from cbo_gym.study.description import Description
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.log import Log, ReplacedError
 from cbo_gym.study.page import thinker
-from cbo_gym.study.page.reporting import note
 from cbo_gym.study.page.thinker import Thinker
 from cbo_gym.study.study import Study, load_study, trusts
 from cbo_gym.study.trials import Entry
@@ -108,7 +108,7 @@ class Case:
                         parts = await asyncio.shield(asyncio.wrap_future(coming))
                     except CBOGymError as error:
                         # Where the report fails the rest of the page is of use still.
-                        parts = [note(self._desk.in_words(error))]
+                        parts = [f'<p class="note">{escape(self._desk.in_words(error))}</p>']
                     if included >= event:
                         return parts
                     if self._report is begun:  # else another request has begun a newer one

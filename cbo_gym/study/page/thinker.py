@@ -13,7 +13,7 @@ from cbo_gym.arguments import require_positive
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.evaluation.play.processes import DiedError, Limits, Worker
 from cbo_gym.study.files import checked
-from cbo_gym.study.page.reporting import sections
+from cbo_gym.study.report import sections
 from cbo_gym.study.study import Study, create_study
 from cbo_gym.study.suggesting import AgentError
 from cbo_gym.yaml_files import Lines
@@ -101,8 +101,9 @@ def what_if(study: bytes, do: Mapping[str, Any], context: Mapping[str, float] | 
 
 
 def report(study: bytes) -> list[str]:
-    """The sections of the report."""
-    return sections(_opened(study))
+    """The sections of the report, without those that the page has in a form of its own, with links."""
+    own = tuple(f'<section id="{name}"' for name in ("overview", "trials"))
+    return [part for part in sections(_opened(study)) if not part.startswith(own)]
 
 
 def add_data(study: bytes, table: bytes, ignore: Collection[str]) -> int:

@@ -19,7 +19,7 @@ from cbo_gym.study.report.curve import progress
 from cbo_gym.study.report.snapshot import Snapshot, interval, number
 from cbo_gym.study.report.system import system
 from cbo_gym.study.study import Study
-from cbo_gym.study.thinking import one_at_a_time
+from cbo_gym.study.suggesting import one_at_a_time
 from cbo_gym.version import __version__
 
 SECTIONS = ("overview", "now", "curve", "beliefs", "system", "trials", "provenance")
