@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from cbo_gym.agent_cards import Parameter, agent_card
 from cbo_gym.agents.zoo import zoo
 from cbo_gym.labels import bare_name
 from cbo_gym.task import Mode
@@ -27,16 +28,6 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS / "data" / "agents.csv"
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc|data):`~?([^`]*)`")
 DEPARTURES = "## Departures from the paper"
-PARAMETER = re.compile(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", flags=re.DOTALL | re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A keyword argument: its name, its default as text (empty without one), and its meaning with what is allowed."""
-
-    name: str
-    default: str
-    meaning: str
 
 
 @dataclass(frozen=True)
@@ -92,19 +83,10 @@ class Described:
     @property
     def parameters(self) -> list[Parameter]:
         """The keyword arguments, in their order."""
-        owner = next(base for base in self.kind.__mro__ if "__init__" in vars(base))
-        if owner is object:
-            return []
-        meanings = _arguments(owner.__doc__ or "")
-        _, *taken = inspect.signature(owner.__init__).parameters.values()
-        return [
-            Parameter(
-                one.name,
-                "" if one.default is one.empty else repr(one.default),
-                self._need(f"meaning of the parameter {one.name}", meanings.get(one.name)),
-            )
-            for one in taken
-        ]
+        found = list(agent_card(self.path).parameters)
+        for one in found:
+            self._need(f"meaning of the parameter {one.name}", one.meaning)
+        return found
 
     def _need(self, what: str, found: str | None) -> str:
         if not found:
@@ -115,13 +97,6 @@ class Described:
 def described() -> list[Described]:
     """The agents of the zoo, in its order."""
     return [Described(name, path) for name, path in zoo().items()]
-
-
-def _arguments(docstring: str) -> dict[str, str]:
-    """The entries of a docstring's section "Args"."""
-    _, _, section = inspect.cleandoc(docstring).partition("\nArgs:\n")
-    section = re.split(r"\n\n\S", section)[0] + "\n"
-    return {name: _plain(meaning) for name, meaning in PARAMETER.findall(section)}
 
 
 def _roles(text: str) -> str:
@@ -288,7 +263,8 @@ def _parameters(agent: Described) -> str:
     if not agent.parameters:
         return "It has none."
     rows = [
-        f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |" for one in agent.parameters
+        f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {_plain(one.meaning)} |"
+        for one in agent.parameters
     ]
     return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
 
